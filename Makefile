@@ -1,0 +1,95 @@
+# Everything a checkout can do. Each target brings what it needs: a virtual environment, the package with its jar,
+# for the tests an Elasticsearch node. Needed beforehand: Python 3.10 or later, a JDK 17 or later, and for `make test`
+# Maven or Docker.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+VENV := .venv
+VENV_OLDEST := .venv-spark40
+VENV_ICEBERG := .venv-spark41
+VENV_DELTA := .venv-spark42
+BIN := $(VENV)/bin
+
+NEWEST_SPARK := pyspark>=4.0,<5
+# The one that the build compiles against, so that it is fetched once.
+OLDEST_SPARK := pyspark==4.0.1
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# What the installed package is made of besides its Python files, which an editable install reads in place.
+BUILD_INPUTS := pyproject.toml hatch_build.py $(shell find es_skipping/spark/jvm/src -type f 2>/dev/null)
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: $(VENV)/.demo ## Index TPC-H and real places, and run queries with skipping off and on
+	$(BIN)/es-skipping demo $(if $(STORE),--store $(STORE))
+
+.PHONY: test
+test: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run all tests: on the newest Spark, the oldest, and with Delta's and Iceberg's jars
+	$(BIN)/python tests/run.py --newest $(BIN)/python --oldest $(VENV_OLDEST)/bin/python \
+		--iceberg $(VENV_ICEBERG)/bin/python --delta $(VENV_DELTA)/bin/python
+
+.PHONY: lint
+lint: $(VENV)/.dev ## Check style, types, the docs' freshness and who imports whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict es_skipping
+	$(BIN)/python docs/generate.py --check
+	$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_docs.py
+
+.PHONY: bench
+bench: $(VENV)/.demo ## Measure the overhead of a look-up and the cost of a build
+	@for file in benchmarks/*.py; do \
+		echo "== $$file"; $(BIN)/python "$$file"; \
+	done
+
+.PHONY: docs
+docs: $(VENV)/.dev ## Write the parts of the docs that are made from the code
+	$(BIN)/python docs/generate.py
+
+.PHONY: format
+format: $(VENV)/.dev ## Put the code into the form that lint asks for
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: clean
+clean: ## Remove everything that was made here, the virtual environments included
+	rm -rf $(VENV) $(VENV_OLDEST) $(VENV_ICEBERG) $(VENV_DELTA) build dist demo-output spark-warehouse metastore_db derby.log
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache
+	rm -f es_skipping/spark/jvm/*.jar
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The package is installed editable; its build hook compiles the jar in an isolated environment of its own.
+$(VENV)/.dev: $(BUILD_INPUTS)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[demo,dev]' '$(NEWEST_SPARK)'
+	touch $@
+
+$(VENV)/.demo: $(BUILD_INPUTS)
+	test -f $(VENV)/.dev || { \
+		$(PYTHON) -m venv $(VENV); \
+		$(BIN)/python -m pip install --quiet --upgrade pip; \
+	}
+	$(BIN)/python -m pip install --quiet --editable '.[demo]' '$(NEWEST_SPARK)'
+	touch $@
+
+# The same checkout under other Sparks. The jar is there already, and a build without isolation leaves it as it is:
+# classes compiled against 4.0 run on every Spark 4.
+$(VENV_OLDEST)/.test: SPARK := $(OLDEST_SPARK)
+$(VENV_ICEBERG)/.test: SPARK := pyspark==4.1.*
+$(VENV_DELTA)/.test: SPARK := pyspark==4.2.*
+$(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test: $(BUILD_INPUTS) | $(VENV)/.dev
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --upgrade pip
+	$(@D)/bin/python -m pip install --quiet '$(SPARK)' 'hatchling>=1.27' editables
+	$(@D)/bin/python -m pip install --quiet --no-build-isolation --editable '.[test]' '$(SPARK)'
+	touch $@

@@ -1,0 +1,173 @@
+"""How long building takes, against reading the same columns and doing nothing with them.
+
+Run: ``python benchmarks/build.py`` (needs ``tpchgen-cli``; about ten minutes on two cores). Writes
+``docs/benchmarks/build.json`` and prints a table.
+
+Measured, each as the median of alternated runs in one local session of two threads:
+
+``scan``
+    lineitem at scale 1 in 24 objects: MinMax(l_shipdate), ValueList(l_shipmode) and Prefix(l_comment, 8), collected in
+    one pass, against a ``noop`` write of the same three columns.
+``footers``
+    MinMax(l_shipdate) and MinMax(l_orderkey) from Parquet footers, against a ``noop`` write of those columns.
+``small objects``
+    1,000 objects of 6,000 rows: the three indexes as above.
+
+``build`` is all of ``create_indexes``: listing twice, the pass, and publishing in the Parquet store.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import es_skipping as esk
+from es_skipping.spark.dataset import Dataset
+
+OUTPUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "build.json"
+
+
+def lineitem(directory: Path, scale: float, parts: int) -> Path:
+    """TPC-H's lineitem as so many Parquet files; made once."""
+    target = directory / f"lineitem-{scale:g}-{parts}"
+    if not target.exists():
+        program = Path(sys.executable).with_name("tpchgen-cli")
+        made = directory / "tpchgen"
+        command = [
+            str(program),
+            "parquet",
+            "--scale-factor",
+            f"{scale:g}",
+            "--tables",
+            "lineitem",
+            "--parts",
+            str(parts),
+        ]
+        subprocess.run([*command, "--output-dir", str(made), "--no-progress"], check=True, stdout=subprocess.DEVNULL)
+        (made / "lineitem").rename(target)
+        shutil.rmtree(made)
+    return target
+
+
+def small_objects(spark: Any, source: Path, directory: Path, count: int, rows: int) -> Path:
+    """So many objects of so many rows each, of the same data."""
+    target = directory / f"lineitem-{count}x{rows}"
+    if not target.exists():
+        frame = spark.read.parquet(str(source)).select("l_orderkey", "l_shipdate", "l_shipmode", "l_comment")
+        frame = frame.limit(count * rows).repartition(count)
+        frame.write.option("maxRecordsPerFile", rows).parquet(str(target))
+    return target
+
+
+def timed(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def alternated(runs: int, **works: Callable[[], Any]) -> dict[str, list[float]]:
+    """The works in turn, so that what else the machine does meets all of them; one unmeasured round first."""
+    found: dict[str, list[float]] = {name: [] for name in works}
+    for round in range(runs + 1):
+        for name, work in works.items():
+            seconds = timed(work)
+            if round:
+                found[name].append(seconds)
+    return found
+
+
+def build(spark: Any, path: Path, *indexes: Any) -> None:
+    dataset = Dataset(spark, str(path))
+    dataset.drop_indexes(all=True)
+    result = dataset.create_indexes(*indexes)
+    assert not result.failed, result.failed
+
+
+def noop(spark: Any, path: Path, *columns: str) -> None:
+    spark.read.parquet(str(path)).select(*columns).write.format("noop").mode("overwrite").save()
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "es-skipping-benchmarks")
+    arguments.add_argument("--scale", type=float, default=1.0)
+    arguments.add_argument("--runs", type=int, default=5)
+    arguments.add_argument("--small", type=int, default=1000, help="objects of the third measurement; 0 leaves it out")
+    arguments.add_argument("--output", type=Path, default=OUTPUT)
+    given = arguments.parse_args()
+    given.data.mkdir(parents=True, exist_ok=True)
+
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    store = tempfile.mkdtemp(prefix="es-skipping-store-")
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.driver.memory", "2g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.es_skipping.store.url", f"file://{store}")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    try:
+        path = lineitem(given.data, given.scale, 24)
+        three = (esk.MinMax("l_shipdate"), esk.ValueList("l_shipmode"), esk.Prefix("l_comment", length=8))
+        names = ("l_shipdate", "l_shipmode", "l_comment")
+        measured = {
+            "scan": alternated(
+                given.runs, noop=lambda: noop(spark, path, *names), build=lambda: build(spark, path, *three)
+            ),
+            "footers": alternated(
+                given.runs,
+                noop=lambda: noop(spark, path, "l_shipdate", "l_orderkey"),
+                build=lambda: build(spark, path, esk.MinMax("l_shipdate"), esk.MinMax("l_orderkey")),
+            ),
+        }
+        if given.small:
+            small = small_objects(spark, path, given.data, given.small, 6000)
+            measured["small objects"] = alternated(
+                given.runs, noop=lambda: noop(spark, small, *names), build=lambda: build(spark, small, *three)
+            )
+    finally:
+        spark.stop()
+        shutil.rmtree(store, ignore_errors=True)
+
+    rows = []
+    for name, runs in measured.items():
+        base, ours = statistics.median(runs["noop"]), statistics.median(runs["build"])
+        rows.append(
+            {
+                "what": name,
+                "noop": round(base, 3),
+                "build": round(ours, 3),
+                "ratio": round(ours / base, 2),
+                "runs": runs,
+            }
+        )
+    print(f"{'':16}{'noop':>9}{'build':>9}{'ratio':>8}")
+    for row in rows:
+        print(f"{row['what']:16}{row['noop']:8.2f}s{row['build']:8.2f}s{row['ratio']:8.2f}")
+    facts = {
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "runs": given.runs,
+    }
+    given.output.parent.mkdir(parents=True, exist_ok=True)
+    given.output.write_text(json.dumps({"facts": {**facts, "scale": given.scale}, "results": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+"""Writes the pages of the reference that are made from the code; ``--check`` only tells whether they are current.
+
+python docs/generate.py [--check]
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import es_skipping
+from es_skipping.settings import SETTINGS
+
+DOCS = Path(__file__).resolve().parent
+GENERATED = "<!-- Made by `make docs` from {source}; changes belong there. -->\n"
+
+
+def settings_page() -> str:
+    """``reference/settings.md``."""
+    lines = [
+        GENERATED.format(source="es_skipping/settings.py"),
+        "# Settings",
+        "",
+        "Every setting is read from the Spark session and takes effect with the next query: by `spark.conf.set`,",
+        "`--conf` of `spark-submit`, or in `spark-defaults.conf`. A key under `spark.es_skipping.` that nobody reads",
+        "is named in a warning, with the nearest real one.",
+        "",
+        "Durations are written `500ms`, `2s`, `5m`, `1h`; a bare number is seconds. Secrets are best written as",
+        "references, `env:NAME` or `file:PATH`: Spark hides keys that contain `password` or `token` wherever it shows",
+        "settings, and no others.",
+        "",
+        "| Key | Default | Type | Meaning |",
+        "|---|---|---|---|",
+    ]
+    for setting in SETTINGS.values():
+        default = "" if setting.default is None else f"`{setting.default}`"
+        lines.append(f"| `{setting.key}` | {default} | {setting.type} | {setting.meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Sessions": ("configure", "enable", "disable", "is_enabled"),
+    "Datasets": ("Dataset", "RefreshResult", "indexes"),
+    "Index types": ("MinMax", "ValueList", "Prefix", "Suffix", "GeoBox"),
+    "Reports": ("observe", "last_query", "queries", "explain"),
+}
+"""The public names in the order a reader meets them; what is in no group follows under Errors or Others."""
+
+
+def api_page() -> str:
+    """``reference/api.md``."""
+    lines = [
+        GENERATED.format(source="the docstrings"),
+        "# Python API",
+        "",
+        "Everything here is a name of the package: `import es_skipping as esk`.",
+    ]
+    left = set(es_skipping.__all__) - {name for names in GROUPS.values() for name in names}
+    errors = tuple(sorted(name for name in left if _is_error(getattr(es_skipping, name))))
+    others = tuple(sorted(left - set(errors)))
+    for title, names in {**GROUPS, "Others": others, "Errors": errors}.items():
+        present = [name for name in names if name in es_skipping.__all__]
+        if not present:
+            continue
+        lines += ["", f"## {title}"]
+        if title == "Errors":
+            lines += ["", *_error_table(present)]
+            continue
+        for name in present:
+            lines += _entry(name, _public(name), level=3)
+    return "\n".join(lines) + "\n"
+
+
+def _public(name: str) -> Any:
+    thing = getattr(es_skipping, name)
+    if inspect.ismodule(thing):  # a package that can be called; the function behind it has the docstring
+        return getattr(importlib.import_module("es_skipping.spark.dataset"), name)
+    return thing
+
+
+def _is_error(thing: Any) -> bool:
+    return isinstance(thing, type) and issubclass(thing, Exception)
+
+
+def _error_table(names: list[str]) -> Iterator[str]:
+    yield "| Error | Is a | Raised for |"
+    yield "|---|---|---|"
+    for name in names:
+        error = getattr(es_skipping, name)
+        bases = ", ".join(f"`{base.__name__}`" for base in error.__bases__)
+        yield f"| `{name}` | {bases} | {_one_line(error.__doc__)} |"
+
+
+def _entry(name: str, thing: Any, level: int) -> list[str]:
+    lines = ["", f"{'#' * level} `{name}{_signature(thing)}`", "", *_markdown(inspect.getdoc(thing) or "")]
+    if not isinstance(thing, type):
+        return lines
+    for method_name, method in vars(thing).items():
+        if method_name.startswith("_") or not _documented(method) or _inherits_its_docstring(thing, method_name):
+            continue
+        target = method.fget if isinstance(method, property) else getattr(thing, method_name)
+        shown = f"{name}.{method_name}"
+        if isinstance(method, property):
+            lines += ["", f"{'#' * (level + 1)} `{shown}`", "", *_markdown(inspect.getdoc(target) or "")]
+        else:
+            lines += _entry(shown, target, level + 1)
+    return lines
+
+
+def _documented(method: Any) -> bool:
+    plain = isinstance(method, (property, classmethod, staticmethod)) or inspect.isfunction(method)
+    target = method.fget if isinstance(method, property) else method
+    return plain and bool(getattr(target, "__doc__", None))
+
+
+def _inherits_its_docstring(thing: type, name: str) -> bool:
+    """Methods that the base class documents are part of how index types are made, not of how they are used."""
+    return any(name in vars(base) for base in thing.__mro__[1:-1])
+
+
+def _signature(thing: Any) -> str:
+    try:
+        text = str(inspect.signature(thing))
+    except (TypeError, ValueError):
+        return ""
+    if isinstance(thing, type) and dataclasses.is_dataclass(thing):
+        text = text.split(" -> ")[0]
+    text = re.sub(r"<factory>", "...", text)
+    return re.sub(r"\(self(, )?", "(", text).replace("'", "")
+
+
+SECTION = re.compile(r"^(?P<title>[A-Z][A-Za-z ]+)\n-{3,}\n", re.MULTILINE)
+
+
+def _markdown(docstring: str) -> Iterator[str]:
+    """A numpydoc docstring as Markdown."""
+    parts = SECTION.split(docstring)
+    yield _inline(parts[0].strip())
+    for title, body in zip(parts[1::2], parts[2::2], strict=True):
+        yield ""
+        yield f"**{title}**"
+        yield ""
+        render: Callable[[str], Iterator[str]] = _code if title == "Examples" else _definitions
+        yield from render(body.strip("\n"))
+
+
+def _code(body: str) -> Iterator[str]:
+    """Examples: prompts and what they show as code, what is between them as text."""
+    for block in re.split(r"\n\s*\n", body):
+        if block.lstrip().startswith(">>>"):
+            yield "```pycon"
+            yield re.sub(r"\s*# doctest: .*", "", block)
+            yield "```"
+        else:
+            yield _inline(block)
+        yield ""
+
+
+def _definitions(body: str) -> Iterator[str]:
+    """``name\\n    what it is`` as a list; text without that shape as it is."""
+    if not re.search(r"^\S.*\n[ ]{4}\S", body, re.MULTILINE):
+        yield from (
+            f"- `{line.strip()}`" if re.fullmatch(r"\w+", line.strip()) else _inline(line) for line in body.splitlines()
+        )
+        return
+    for name, text in re.findall(r"^(\S[^\n]*)\n((?:[ ]{4}[^\n]*\n?|\n)*)", body + "\n", re.MULTILINE):
+        yield f"- `{name}`: {_one_line(text)}" if text.strip() else f"- `{name}`"
+
+
+def _one_line(text: str | None) -> str:
+    return _inline(" ".join((text or "").split()))
+
+
+def _inline(text: str) -> str:
+    """Restructured text's two kinds of quotes as Markdown's one; a literal block as code."""
+    text = re.sub(r"``([^`]+)``", r"`\1`", text)
+    return re.sub(r"::\n\n((?: {4}.*\n?|\n)+)", lambda m: ":\n\n```\n" + inspect.cleandoc(m[1]) + "\n```\n", text)
+
+
+PAGES: dict[str, Callable[[], str]] = {"reference/settings.md": settings_page, "reference/api.md": api_page}
+
+
+def stale() -> list[str]:
+    """The pages that are not as the code would make them now."""
+    return [
+        name
+        for name, make in PAGES.items()
+        if not (DOCS / name).is_file() or (DOCS / name).read_text(encoding="utf-8") != make()
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Make the parts of the docs that come from the code.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail where a page is not current")
+    given = parser.parse_args()
+    outdated = stale()
+    if given.check:
+        for name in outdated:
+            print(f"docs/{name} is not current: run `make docs`", file=sys.stderr)
+        return 1 if outdated else 0
+    for name in outdated:
+        (DOCS / name).write_text(PAGES[name](), encoding="utf-8")
+        print(f"wrote docs/{name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""Clauses: conditions on metadata that represent expressions.
+
+A clause c *represents* an expression e if, whenever any row of an object satisfies e, c is true of the object
+(*Extensible Data Skipping*, section on Merge-Clause). So an object of which c is false can be skipped, and an object of
+which c cannot be decided is kept: over metadata that may be missing a clause is true, false or unknown, combined by
+Kleene's rules, and only *false* skips. There is no negation: a negated leaf has a clause of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from es_skipping.clauses.questions import Question
+
+__all__ = ["KEEP", "SKIP", "Ask", "Clause", "Conjunction", "Decided", "Disjunction", "conjunction", "disjunction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A clause that is true of every object (`KEEP`), or false of every object (`SKIP`)."""
+
+    value: bool
+
+
+KEEP: Final = Decided(True)
+SKIP: Final = Decided(False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One question to the metadata of one index, named by its id in the dataset's definition."""
+
+    index: str
+    question: Question
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    clauses: tuple[Clause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disjunction:
+    clauses: tuple[Clause, ...]
+
+
+Clause: TypeAlias = Decided | Ask | Conjunction | Disjunction
+
+
+def conjunction(clauses: Iterable[Clause]) -> Clause:
+    """The conjunction, simplified: flat, without `KEEP`, `SKIP` if any is.
+
+    Examples
+    --------
+    >>> conjunction([KEEP, SKIP])
+    Decided(value=False)
+    """
+    flat: dict[Clause, None] = {}
+    for clause in clauses:
+        for part in clause.clauses if isinstance(clause, Conjunction) else (clause,):
+            flat[part] = None
+    flat.pop(KEEP, None)
+    if SKIP in flat:
+        return SKIP
+    if len(flat) <= 1:
+        return next(iter(flat), KEEP)
+    return Conjunction(tuple(flat))
+
+
+def disjunction(clauses: Iterable[Clause]) -> Clause:
+    """The disjunction, simplified: flat, without `SKIP`, `KEEP` if any is."""
+    flat: dict[Clause, None] = {}
+    for clause in clauses:
+        for part in clause.clauses if isinstance(clause, Disjunction) else (clause,):
+            flat[part] = None
+    flat.pop(SKIP, None)
+    if KEEP in flat:
+        return KEEP
+    if len(flat) <= 1:
+        return next(iter(flat), SKIP)
+    return Disjunction(tuple(flat))

@@ -1,0 +1,211 @@
+"""Merge-Clause: one clause for a whole filter.
+
+Algorithm 1 of *Extensible Data Skipping* (Ta-Shma, Khazma, Lushi, Feder). Every index labels every node of the tree
+with clauses that represent it, And and Or included. Then, from the leaves up:
+
+=================  ====================================================================
+node               clause
+=================  ====================================================================
+And(a, b, ...)     the conjunction of the children's clauses and of the node's own labels
+Or(a, b, ...)      the disjunction of the children's clauses, and the node's own labels
+a leaf             the conjunction of its labels
+=================  ====================================================================
+
+The paper's case of NOT does not arise: a normal predicate has none. A node without a label is represented by `KEEP`,
+which is true of every object: it drops out of a conjunction, and makes a disjunction keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from es_skipping.clauses.clause import (
+    KEEP,
+    SKIP,
+    Ask,
+    Clause,
+    Conjunction,
+    Decided,
+    Disjunction,
+    conjunction,
+    disjunction,
+)
+from es_skipping.predicates.codec import has_opaque, undeclared_functions
+from es_skipping.predicates.show import show
+from es_skipping.predicates.tree import (
+    And,
+    Call,
+    Cast,
+    Column,
+    Comparison,
+    Constant,
+    Holds,
+    IsIn,
+    Matches,
+    Not,
+    NullTest,
+    Opaque,
+    Operand,
+    Or,
+    Predicate,
+)
+
+if TYPE_CHECKING:
+    from es_skipping.indexes.base import Index, Target
+
+__all__ = ["Labeller", "Trace", "merge_clause"]
+
+_MAX_DEPTH: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Labeller:
+    """An index, and what it is an index of: what labels the nodes of a filter.
+
+    Parameters
+    ----------
+    index
+        Knows which clause represents a node.
+    target
+        The index's id and operands in one dataset.
+    """
+
+    index: Index
+    target: Target
+
+
+@dataclass(slots=True)
+class Trace:
+    """What became of one node of a filter, and below it of its children; filled by `merge_clause`.
+
+    Attributes
+    ----------
+    node
+        The node of the normal predicate.
+    clause
+        The clause that represents it.
+    labels
+        ``(index id, clause)`` of the indexes that had something to say.
+    errors
+        ``(index id, error)`` of the indexes that failed at it, and were therefore not heard.
+    reason
+        Why the node keeps every object; None where it does not.
+    children
+        One for each child of an And or Or, in order.
+    """
+
+    node: Predicate | None = None
+    clause: Clause = KEEP
+    labels: list[tuple[str, Clause]] = field(default_factory=list)
+    errors: list[tuple[str, str]] = field(default_factory=list)
+    reason: str | None = None
+    children: list[Trace] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The node as one line that reads like SQL."""
+        return "" if self.node is None else show(self.node)
+
+
+def merge_clause(predicate: Predicate, labellers: Sequence[Labeller], trace: Trace | None = None) -> Clause:
+    """The clause that represents a predicate: true of every object in which any row satisfies it.
+
+    Parameters
+    ----------
+    predicate
+        In normal form (`es_skipping.predicates.normal.normalise`).
+    labellers
+        The dataset's usable indexes. One that raises is not heard at that node; nothing else is lost.
+    trace
+        Filled with what became of each node, for people.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.tree import NEVER
+    >>> merge_clause(NEVER, [])
+    Decided(value=False)
+    """
+    heard = [labeller for labeller in labellers if all(map(_is_certain, labeller.target.operands))]
+    return _merge(predicate, heard, trace if trace is not None else Trace(), 0)
+
+
+def _is_certain(operand: Operand) -> bool:
+    """Whether an operand that looks like this one is the same. An opaque part may hide a difference, and a function may
+    have been redefined under its name: such an index recognises nothing."""
+    return not has_opaque(operand) and not undeclared_functions(operand)
+
+
+def _merge(node: Predicate, labellers: Sequence[Labeller], trace: Trace, depth: int) -> Clause:
+    trace.node = node
+    if isinstance(node, Constant):
+        trace.clause = KEEP if node.value else SKIP
+        trace.reason = "true of every row" if node.value else None
+    elif isinstance(node, Opaque | Not):
+        trace.reason = node.reason if isinstance(node, Opaque) else "NOT is left in the predicate"
+    elif depth > _MAX_DEPTH:
+        trace.reason = "too deep"
+    else:
+        trace.clause = _merge_labelled(node, labellers, trace, depth)
+        if trace.clause == KEEP:
+            trace.reason = _reason(node, labellers, trace)
+    return trace.clause
+
+
+def _merge_labelled(node: Predicate, labellers: Sequence[Labeller], trace: Trace, depth: int) -> Clause:
+    own = conjunction(_labels(node, labellers, trace))
+    if not isinstance(node, And | Or):
+        return own
+    merged: list[Clause] = []
+    for child in node.children:
+        below = Trace()
+        trace.children.append(below)
+        merged.append(_merge(child, labellers, below, depth + 1))
+    return conjunction([conjunction(merged) if isinstance(node, And) else disjunction(merged), own])
+
+
+def _labels(node: Predicate, labellers: Sequence[Labeller], trace: Trace) -> list[Clause]:
+    for labeller in labellers:
+        index_id = labeller.target.id
+        try:
+            clause = labeller.index.label(node, labeller.target)
+        except Exception as error:  # a user's index must not cost more than itself
+            trace.errors.append((index_id, f"{type(error).__name__}: {error}"))
+            continue
+        if clause is None:
+            continue
+        if isinstance(clause, Decided | Ask | Conjunction | Disjunction):
+            trace.labels.append((index_id, clause))
+        else:
+            trace.errors.append((index_id, f"label() returned {str(clause)[:100]!r}, which is no clause"))
+    return [clause for _, clause in trace.labels]
+
+
+# --- why a node keeps everything ----------------------------------------------------------------------------------
+
+
+def _reason(node: Predicate, labellers: Sequence[Labeller], trace: Trace) -> str:
+    if trace.errors:
+        return "; ".join(f"index {index_id} failed: {error}" for index_id, error in trace.errors)
+    if isinstance(node, And):
+        return "no part of it has a clause"
+    if isinstance(node, Or):
+        return "a part of it has no clause"
+    asked = _operands(node)
+    shown = ", ".join(show(operand) for operand in asked)
+    near = [one.target.id for one in labellers if any(operand in asked for operand in one.target.operands)]
+    if near:
+        return f"{', '.join(near)} cannot decide this of {shown}"
+    if len(asked) == 1 and isinstance(asked[0], Column | Cast | Call):
+        return f"no index on {shown}"
+    return f"no index understands it ({shown})"
+
+
+def _operands(node: Predicate) -> tuple[Operand, ...]:
+    if isinstance(node, Comparison):
+        sides = (node.left, node.right)
+        return tuple(side for side in sides if isinstance(side, Column | Cast | Call))
+    if isinstance(node, IsIn | NullTest | Matches):
+        return (node.operand,)
+    return (node.call,) if isinstance(node, Holds) else ()

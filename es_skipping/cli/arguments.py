@@ -1,0 +1,132 @@
+"""What the command line understands."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import es_skipping
+from es_skipping.cli import demo_command, doctor_command, explain_command, index_commands
+from es_skipping.cli.output import Console
+
+__all__ = ["parser"]
+
+if TYPE_CHECKING:
+    Command: TypeAlias = Callable[[argparse.Namespace, Console], int]
+    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line; each command sets ``run``."""
+    top = argparse.ArgumentParser(
+        prog="es-skipping", description="Data skipping for Spark: queries open only the files that can hold a match."
+    )
+    top.add_argument("--version", action="version", version=f"es-skipping {es_skipping.__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _demo(commands)
+    _index(commands)
+    _explain(commands)
+    _doctor(commands)
+    return top
+
+
+def _command(commands: Commands, name: str, help: str, run: Command) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=help, description=help[0].upper() + help[1:] + ".")
+    command.set_defaults(run=run)
+    command.add_argument("--output", choices=("text", "json"), default="text", help="how data is written to stdout")
+    command.add_argument(
+        "--store", metavar="URL", help="metadata store: http(s)://host:port is Elasticsearch, anything else Parquet"
+    )
+    command.add_argument(
+        "--conf",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a Spark setting; repeat for more. Secrets as spark.es_skipping.store.token=env:NAME or =file:PATH",
+    )
+    command.add_argument("--master", help="Spark master; Spark's own default where left out")
+    command.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return command
+
+
+def _demo(commands: Commands) -> None:
+    command = _command(
+        commands, "demo", "show what skipping saves, on TPC-H tables and real places", demo_command.run_demo
+    )
+    command.add_argument("--folder", type=Path, default=Path("demo-output"), help="where data, store and page are kept")
+    command.add_argument("--scale", type=_scale, default=0.1, help="TPC-H scale factor (default 0.1)")
+    command.add_argument("--repeat", type=_positive, default=3, help="runs per query; the median time counts")
+
+
+def _index(commands: Commands) -> None:
+    index = commands.add_parser("index", help="create, refresh, describe, drop and list indexes")
+    actions = index.add_subparsers(dest="action", required=True, metavar="ACTION")
+    create = _command(actions, "create", "create indexes on a dataset", index_commands.create)
+    _dataset(create)
+    create.add_argument(
+        "indexes", nargs="+", metavar="INDEX", help="for example 'MinMax(ts)' 'Prefix(db_name, length=15)'"
+    )
+    create.add_argument(
+        "--ensure", action="store_true", help="leave out those that exist; without it they are an error"
+    )
+    refresh = _command(actions, "refresh", "bring the metadata of a dataset up to date", index_commands.refresh)
+    _dataset(refresh)
+    describe = _command(actions, "describe", "list a dataset's indexes and how fresh they are", index_commands.describe)
+    _dataset(describe)
+    drop = _command(actions, "drop", "forget indexes of a dataset", index_commands.drop)
+    _dataset(drop)
+    drop.add_argument("indexes", nargs="*", metavar="INDEX", help="as they were created")
+    drop.add_argument("--all", action="store_true", help="all of them")
+    _command(actions, "list", "list every index in the store", index_commands.list_indexes)
+
+
+def _dataset(command: argparse.ArgumentParser) -> None:
+    command.add_argument("dataset", help="path or URL of its root; with --table a catalog table")
+    command.add_argument("--table", action="store_true", help="DATASET is the name of a catalog table")
+    command.add_argument("--format", help="parquet (default), orc, csv, json or text")
+    command.add_argument(
+        "--option", metavar="KEY=VALUE", action="append", default=[], help="a reader option; repeatable"
+    )
+    command.add_argument("--schema", help="the reader's schema as DDL: 'ts TIMESTAMP, city STRING'")
+
+
+def _explain(commands: Commands) -> None:
+    command = _command(
+        commands,
+        "explain",
+        "tell what a query would skip and why not more; nothing is executed",
+        explain_command.run_explain,
+    )
+    command.add_argument(
+        "sql", help="a query, such as SELECT * FROM parquet.`/lake/events` WHERE ts > '2026-01-01'; - reads stdin"
+    )
+    command.add_argument(
+        "--view",
+        metavar="NAME=PATH",
+        action="append",
+        default=[],
+        help="name a dataset (Parquet, or NAME=FORMAT:PATH) for the query; repeatable",
+    )
+
+
+def _doctor(commands: Commands) -> None:
+    command = _command(
+        commands, "doctor", "check Python, Java, Spark, the jar, the settings and the store", doctor_command.run_doctor
+    )
+    command.add_argument("--no-spark", action="store_true", help="leave out the checks that start Spark")
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not positive")
+    return value
+
+
+def _scale(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 1000:
+        raise argparse.ArgumentTypeError(f"{text} is no scale factor above 0")
+    return value

@@ -1,0 +1,145 @@
+"""``es-skipping doctor``: is everything here that is needed, and does it work together?"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+import es_skipping
+from es_skipping.cli.output import Console
+from es_skipping.cli.session import given_conf, spark_session
+from es_skipping.errors import EsSkippingError, SettingError
+from es_skipping.settings import PREFIX, SETTINGS, Settings
+from es_skipping.stores.open import open_store
+
+__all__ = ["Finding", "run_doctor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found: ``bad`` means that es_skipping cannot work, ``note`` that it works with less."""
+
+    check: str
+    state: Literal["good", "note", "bad"]
+    found: str
+
+
+def run_doctor(args: argparse.Namespace, console: Console) -> int:
+    findings = [finding for check in _CHECKS for finding in _checked(check, args)]
+    if not args.no_spark:
+        with console.step("building and querying a small dataset"):
+            findings += _checked(_round_trip, args)
+    console.rows([{"check": each.check, "state": each.state, "found": each.found} for each in findings])
+    return 1 if any(each.state == "bad" for each in findings) else 0
+
+
+Check = Callable[[argparse.Namespace], Iterator[Finding]]
+
+
+def _checked(check: Check, args: argparse.Namespace) -> list[Finding]:
+    name = check.__name__.strip("_").replace("_", " ")
+    found: list[Finding] = []
+    try:
+        found.extend(check(args))
+    except EsSkippingError as error:
+        found.append(Finding(name, "bad", str(error)))
+    except Exception as error:  # a check that breaks has found something, whatever it is
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        found.append(Finding(name, "bad", f"{type(error).__name__}: {first}"))
+    return found
+
+
+def _python(args: argparse.Namespace) -> Iterator[Finding]:
+    state: Literal["good", "bad"] = "good" if sys.version_info >= (3, 10) else "bad"
+    yield Finding("python", state, f"{platform.python_version()} at {sys.executable}; 3.10 or later is needed")
+    yield Finding("es_skipping", "good", f"{es_skipping.__version__} at {Path(es_skipping.__file__).parent}")
+
+
+def _pyspark(args: argparse.Namespace) -> Iterator[Finding]:
+    try:
+        found = version("pyspark")
+    except PackageNotFoundError:
+        yield Finding("pyspark", "bad", "not installed: pip install 'pyspark>=4.0,<5'")
+        return
+    supported = found.startswith("4.")
+    yield Finding("pyspark", "good" if supported else "bad", f"{found}; 4.0 or a later 4.x is needed")
+
+
+def _java(args: argparse.Namespace) -> Iterator[Finding]:
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if program is None:
+        yield Finding("java", "bad", "not found on the PATH and JAVA_HOME is not set; Java 17 or later is needed")
+        return
+    told = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=60).stderr
+    match = re.search(r'version "(\d+)', told)
+    major = int(match[1]) if match else 0
+    yield Finding(
+        "java", "good" if major >= 17 else "bad", f"{major or 'unknown version'} at {program}; 17 or later is needed"
+    )
+
+
+def _settings(args: argparse.Namespace) -> Iterator[Finding]:
+    settings = Settings(given_conf(args))
+    for key, nearest in settings.unknown.items():
+        meant = f"; did you mean {nearest}?" if nearest else ""
+        yield Finding("settings", "bad", f"nobody reads {key}{meant}")
+    for name in SETTINGS:
+        try:
+            settings[name]
+        except SettingError as error:
+            yield Finding("settings", "bad", str(error))
+    given = sorted(key for key in given_conf(args) if key.startswith(PREFIX))
+    yield Finding("settings", "good", f"given here: {', '.join(given) or 'none'}")
+
+
+def _store(args: argparse.Namespace) -> Iterator[Finding]:
+    conf = given_conf(args)
+    url = conf.get(PREFIX + "store.url")
+    if url is None:
+        yield Finding("store", "note", "no --store given: the embedded Parquet store in the warehouse is used")
+        return
+    if not url.startswith(("http://", "https://")):
+        return  # a Parquet store is reached by Spark's file systems: the round trip tries it
+    store = open_store(url, Settings(conf))
+    yield Finding("store", "good", f"{store.url} answers; it holds {len(store.datasets())} datasets")
+
+
+def _round_trip(args: argparse.Namespace) -> Iterator[Finding]:
+    """Four objects, one index, one query that needs one of them; removed again."""
+    import es_skipping as esk
+    from es_skipping.cli.measure import run
+
+    with tempfile.TemporaryDirectory(prefix="es-skipping-doctor-") as folder:
+        data = str(Path(folder) / "data")
+        defaults = {"spark.ui.enabled": "false", "spark.sql.warehouse.dir": str(Path(folder) / "warehouse")}
+        with spark_session(args, {"spark.master": "local[2]", **defaults}) as spark:
+            spark.range(0, 4000, 1, 4).write.parquet(data)
+            dataset = esk.Dataset(spark, data)
+            dataset.create_indexes(esk.MinMax("id"))
+            try:
+                sql = f"SELECT count(*) AS n FROM parquet.`{data}` WHERE id = 1234"
+                on = run(spark, sql)
+                esk.disable(spark)
+                off = run(spark, sql)
+            finally:
+                dataset.drop_indexes(all=True)
+    if on.rows != off.rows:
+        yield Finding("round trip", "bad", "rows differ with skipping on; please report this")
+    else:
+        state: Literal["good", "bad"] = "good" if on.objects < off.objects else "bad"
+        yield Finding("round trip", state, f"a query read {on.objects} of {off.objects} objects; 1 of 4 is expected")
+
+
+_CHECKS: tuple[Check, ...] = (_python, _pyspark, _java, _settings, _store)

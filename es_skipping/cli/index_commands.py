@@ -1,0 +1,162 @@
+"""``es-skipping index create | refresh | describe | drop | list``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from es_skipping.cli.index_text import parse_index
+from es_skipping.cli.output import Console
+from es_skipping.cli.session import given_conf, key_values, spark_session
+from es_skipping.errors import IndexDefinitionError
+from es_skipping.indexes.registry import index_class, index_types
+from es_skipping.settings import PREFIX, Settings
+from es_skipping.spark.session_store import session_store
+from es_skipping.stores.base import IndexDefinition
+from es_skipping.stores.open import open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from es_skipping.spark.dataset import Dataset, RefreshResult
+
+__all__ = ["create", "describe", "drop", "index_label", "list_indexes", "refresh"]
+
+SOME_FAILED = 3
+STORE_URL = PREFIX + "store.url"
+
+
+def create(args: argparse.Namespace, console: Console) -> int:
+    indexes = [parse_index(text) for text in args.indexes]  # before Spark is started: a mistake is told at once
+    with spark_session(args) as spark:
+        dataset = _dataset(spark, args)
+        with console.step(f"indexing {args.dataset}") as progress:
+            make = dataset.ensure_indexes if args.ensure else dataset.create_indexes
+            result = make(*indexes, progress=progress)
+    return _report(result, console)
+
+
+def refresh(args: argparse.Namespace, console: Console) -> int:
+    with spark_session(args) as spark:
+        dataset = _dataset(spark, args)
+        with console.step(f"refreshing {args.dataset}") as progress:
+            result = dataset.refresh(progress=progress)
+    return _report(result, console)
+
+
+def describe(args: argparse.Namespace, console: Console) -> int:
+    with spark_session(args) as spark:
+        dataset = _dataset(spark, args)
+        rows = _rows(dataset.describe())
+        health = dataset.health()
+        if console.form == "json":
+            console.value({"indexes": rows, "health": _fields(health)})
+        else:
+            console.rows(rows)
+            console.text("")
+            console.value(_fields(health))
+    return 0
+
+
+def drop(args: argparse.Namespace, console: Console) -> int:
+    if bool(args.indexes) == args.all:
+        raise IndexDefinitionError("name the indexes to drop, or write --all; not both")
+    indexes = [parse_index(text) for text in args.indexes]
+    with spark_session(args) as spark:
+        dataset = _dataset(spark, args)
+        if args.all:
+            dataset.drop_indexes(all=True)
+        else:
+            dataset.drop_indexes(*indexes)
+    console.tell(f"dropped {', '.join(args.indexes) or 'all indexes'} of {args.dataset}")
+    return 0
+
+
+def list_indexes(args: argparse.Namespace, console: Console) -> int:
+    url = args.store or given_conf(args).get(STORE_URL)
+    if url and _needs_no_spark(url):
+        entries = open_store(url, Settings(given_conf(args))).datasets()
+    else:
+        with spark_session(args) as spark:
+            entries = session_store(dict(spark.conf.getAll)).datasets()
+    console.rows(
+        [
+            {
+                "dataset": entry.definition.table or ", ".join(entry.definition.roots),
+                "index": index_label(index),
+                "objects": entry.objects,
+                "metadata bytes": entry.metadata_bytes.get(index.id),
+                "refreshed": datetime.fromtimestamp(entry.refreshed / 1000, timezone.utc).isoformat(timespec="seconds"),
+            }
+            for entry in entries
+            for index in entry.definition.indexes
+        ]
+    )
+    return 0
+
+
+def index_label(index: IndexDefinition) -> str:
+    """An index as it is written on the command line (columns that need quotes excepted); defaults are left out.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.types import parse_type
+    >>> text = parse_type("string")
+    >>> index_label(IndexDefinition("prefix(a,length=3)", "Prefix", ("a",), "values", text, parameters={"length": 3}))
+    'Prefix(a, length=3)'
+    """
+    defaults = _defaults(index.type)
+    parameters = [f"{name}={value}" for name, value in index.parameters.items() if defaults.get(name) != value]
+    return f"{index.type}({', '.join([*index.columns, *parameters])})"
+
+
+def _defaults(index_type: str) -> dict[str, Any]:
+    """The defaults of an index type's parameters; none where the type is not known here."""
+    if index_type not in index_types():
+        return {}
+    cls = index_class(index_type)
+    return {field.name: field.default for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else {}
+
+
+def _needs_no_spark(url: str) -> bool:
+    """Elasticsearch, and Parquet on a local disk, are reached without a session's file systems."""
+    return url.startswith(("http://", "https://", "file:", "/", ".")) or ":" not in url
+
+
+def _dataset(spark: SparkSession, args: argparse.Namespace) -> Dataset:
+    import es_skipping as esk
+
+    given: dict[str, Any] = {}
+    if args.format:
+        given["format"] = args.format
+    if args.option:
+        given["options"] = key_values(args.option, "--option")
+    if args.schema:
+        given["schema"] = args.schema
+    return esk.Dataset(spark, table=args.dataset, **given) if args.table else esk.Dataset(spark, args.dataset, **given)
+
+
+def _report(result: RefreshResult, console: Console) -> int:
+    counts = {name: getattr(result, name) for name in ("added", "updated", "removed", "unchanged")}
+    failed = [{"path": path, "reason": reason} for path, reason in result.failed]
+    if console.form == "json":
+        console.value({**counts, "failed": failed})
+    else:
+        console.value({**counts, "failed": len(failed)})
+    for failure in failed:
+        console.tell(f"not indexed: {failure['path']}: {failure['reason']}")
+    return SOME_FAILED if failed else 0
+
+
+def _rows(frame: Any) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in frame.collect()]
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """What a result object says, by name."""
+    if isinstance(value, dict):
+        return value
+    names = list(getattr(value, "__dataclass_fields__", ()) or getattr(value, "_fields", ()))
+    return {name: getattr(value, name) for name in names}

@@ -1,0 +1,174 @@
+"""What the command line writes: data on standard output as a table or JSON, everything else on standard error."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from es_skipping.reports.units import human_seconds
+
+__all__ = ["Console"]
+
+
+class Console:
+    """Where a command writes.
+
+    Parameters
+    ----------
+    form
+        ``"text"`` or ``"json"``: how data is written.
+    data, chatter
+        Streams; standard output and standard error where left out.
+    """
+
+    def __init__(self, form: str = "text", data: TextIO | None = None, chatter: TextIO | None = None) -> None:
+        self.form = form
+        self._data = data or sys.stdout
+        self._chatter = chatter or sys.stderr
+
+    def tell(self, message: str) -> None:
+        """One line for a person who watches."""
+        print(message, file=self._chatter, flush=True)
+
+    def text(self, text: str) -> None:
+        """Data that is text already."""
+        print(text, file=self._data, flush=True)
+
+    def value(self, value: Mapping[str, Any]) -> None:
+        """One thing: ``name  value`` lines, or a JSON object."""
+        if self.form == "json":
+            self.text(json.dumps(value, default=_plain, ensure_ascii=False))
+            return
+        width = max((len(name) for name in value), default=0)
+        for name, item in value.items():
+            self.text(f"{name:<{width}}  {_shown(item)}")
+
+    def rows(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
+        """Many things of one shape: an aligned table, or a JSON array."""
+        if self.form == "json":
+            self.text(json.dumps([dict(row) for row in rows], default=_plain, ensure_ascii=False))
+            return
+        names = list(columns or (rows[0] if rows else ()))
+        cells = [[_shown(row.get(name)) for name in names] for row in rows]
+        if names:
+            self.text(table(names, cells, right=_numeric(rows, names)))
+
+    @contextmanager
+    def step(self, what: str) -> Iterator[Callable[[int, int, str], None]]:
+        """Say what is being done, how far it is, and how long it took.
+
+        On a terminal one line is rewritten while the work goes on; elsewhere a single line is written at the end.
+
+        Yields
+        ------
+        Callable[[int, int, str], None]
+            To be told ``(done, total, phase)`` from time to time, from any thread.
+        """
+        begun = time.perf_counter()
+        stop = threading.Event()
+        state = _State()
+        watcher = None
+        if self._chatter.isatty():
+            watcher = threading.Thread(target=self._watch, args=(what, state, stop), daemon=True)
+            watcher.start()
+        done = "failed after"
+        try:
+            yield state.set
+            done = "in"
+        finally:
+            stop.set()
+            if watcher is not None:
+                watcher.join()
+                self._chatter.write("\r\x1b[K")
+            self.tell(f"{what} {done} {human_seconds(time.perf_counter() - begun)}")
+
+    def _watch(self, what: str, state: _State, stop: threading.Event) -> None:
+        begun = time.perf_counter()
+        while not stop.wait(0.2):
+            line = f"{what} {state.bar()}{human_seconds(time.perf_counter() - begun)}"
+            width = shutil.get_terminal_size().columns - 1
+            self._chatter.write(f"\r\x1b[K{line[:width]}")
+            self._chatter.flush()
+
+
+class _State:
+    """How far a step is."""
+
+    def __init__(self) -> None:
+        self._told = (0, 0, "")
+
+    def set(self, done: int, total: int, phase: str) -> None:
+        self._told = (done, total, phase)
+
+    def bar(self) -> str:
+        done, total, phase = self._told
+        if total <= 0:
+            return ""
+        filled = 20 * min(done, total) // total
+        return f"[{'#' * filled}{'.' * (20 - filled)}] {phase} {done:,} of {total:,}, "
+
+
+def table(names: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
+    """An aligned table; numbers to the right.
+
+    Examples
+    --------
+    >>> print(table(["a", "n"], [["x", "1"], ["yy", "22"]], [False, True]))
+    a    n
+    --  --
+    x    1
+    yy  22
+    """
+    widths = [
+        max(len(name), *(len(row[i]) for row in cells), 0) if cells else len(name) for i, name in enumerate(names)
+    ]
+
+    def line(values: Sequence[str]) -> str:
+        padded = (f"{v:>{w}}" if r else f"{v:<{w}}" for v, w, r in zip(values, widths, right, strict=True))
+        return "  ".join(padded).rstrip()
+
+    return "\n".join([line(names), line(["-" * width for width in widths]), *(line(row) for row in cells)])
+
+
+def _numeric(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[bool]:
+    def numeric(name: str) -> bool:
+        values = [row.get(name) for row in rows if row.get(name) is not None]
+        return bool(values) and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+
+    return [numeric(name) for name in names]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={_shown(item)}" for key, item in value.items()) or "-"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_shown(item) for item in value) or "-"
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (datetime.date, datetime.datetime)):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return str(value)
+    if isinstance(value, (set, frozenset, tuple)):
+        return list(value)
+    if hasattr(value, "asDict"):
+        return value.asDict(recursive=True)
+    return str(value)

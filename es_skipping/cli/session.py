@@ -1,0 +1,80 @@
+"""The Spark session a command runs in."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from es_skipping.errors import SettingError
+from es_skipping.settings import PREFIX
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["given_conf", "key_values", "spark_session"]
+
+_QUIET = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+"""Spark's own progress bar and warnings would be mixed with ours; ``--conf`` can bring them back."""
+
+
+def key_values(texts: Sequence[str], option: str) -> dict[str, str]:
+    """``KEY=VALUE`` texts as a dict.
+
+    Raises
+    ------
+    SettingError
+        One has no ``=`` or no key. Only the key is shown: the value may be a secret.
+
+    Examples
+    --------
+    >>> key_values(["a=1", "b=x=y"], "--conf")
+    {'a': '1', 'b': 'x=y'}
+    """
+    pairs = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise SettingError(f"{option} {key.strip() or '?'} has no value: write {option} KEY=VALUE")
+        pairs[key.strip()] = value
+    return pairs
+
+
+def given_conf(args: argparse.Namespace) -> dict[str, str]:
+    """The Spark settings that the command line gives; ``--store`` wins over ``--conf``."""
+    conf = key_values(args.conf, "--conf")
+    if args.store:
+        conf[PREFIX + "store.url"] = args.store
+    return conf
+
+
+@contextmanager
+def spark_session(args: argparse.Namespace, defaults: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session with es_skipping on it, stopped at the end.
+
+    Parameters
+    ----------
+    args
+        The command line: ``conf``, ``store`` and ``master`` are read.
+    defaults
+        Settings of the command, below those of the command line.
+    """
+    import es_skipping as esk
+
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise SettingError("PySpark is not installed: pip install 'pyspark>=4.0,<5'") from error
+
+    builder = SparkSession.builder.appName(f"es-skipping {args.command}")
+    if args.master:
+        builder = builder.master(args.master)
+    for key, value in {**_QUIET, **(defaults or {}), **given_conf(args)}.items():
+        builder = builder.config(key, value)
+    spark = esk.configure(builder).getOrCreate()
+    try:
+        esk.enable(spark)
+        yield spark
+    finally:
+        spark.stop()

@@ -1,0 +1,239 @@
+"""Recognising leaves: what a node of a normal predicate says of one indexed operand.
+
+Every index asks the same things of a node (is it about my column? with which values? what of NULL and NaN?), so they
+are answered once, here, as one of a few *leaf* forms. An index then only says what each form means for what it
+remembers.
+
+NaN follows Spark: equal to itself and greater than every number. NULL makes every comparison null, which is not true,
+so only `IsNull` ever speaks of null rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final, TypeAlias
+
+from es_skipping.clauses.clause import Clause, disjunction
+from es_skipping.clauses.questions import (
+    AnyOf,
+    HasNaN,
+    HasNotNull,
+    HasNull,
+    OtherThan,
+    Overlaps,
+    Question,
+    Range,
+)
+from es_skipping.indexes.base import Target
+from es_skipping.predicates.text import like_prefix, like_suffix, rlike_prefix
+from es_skipping.predicates.tree import (
+    Comparison,
+    IsIn,
+    Literal,
+    Matches,
+    NullTest,
+    Operand,
+    Predicate,
+    TextTest,
+)
+from es_skipping.predicates.types import DataType, Value
+
+__all__ = [
+    "IsNull",
+    "IsOneOf",
+    "Leaf",
+    "NotNull",
+    "Text",
+    "Within",
+    "is_value_of",
+    "leaf_of",
+    "text_prefix",
+    "text_suffix",
+    "value_clause",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class IsOneOf:
+    """True of the rows whose value is one of these (NaN too, with ``nan``); ``negated``: of the other non-null rows."""
+
+    values: tuple[Value, ...]
+    nan: bool = False
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """True of the rows whose value lies in one of these ranges, and with ``nan`` of the NaN rows."""
+
+    ranges: tuple[Range, ...]
+    nan: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """True of the null rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotNull:
+    """True of no null row; of which others is not known, or of all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """True of the strings for which the test holds, or with ``negated`` of the strings for which it does not.
+
+    In normal form a ``like`` is one that no plainer test could say.
+    """
+
+    test: TextTest
+    pattern: str
+    escape: str = "\\"
+    negated: bool = False
+
+
+Leaf: TypeAlias = IsOneOf | Within | IsNull | NotNull | Text
+
+_PYTHON_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
+    "float": float,
+    "double": float,
+    "decimal": Decimal,
+    "string": str,
+    "binary": bytes,
+    "boolean": bool,
+}
+
+
+def is_value_of(value: object, type: DataType) -> bool:
+    """Whether a literal is held as values of this type are, so that comparing them is what Spark does."""
+    return isinstance(value, _PYTHON_TYPES.get(type.name, int)) and (type.name == "boolean") == isinstance(value, bool)
+
+
+def leaf_of(node: Predicate, operand: Operand, type: DataType) -> Leaf | None:
+    """What a node of a normal predicate says of an operand; None where it is not a leaf about it.
+
+    Parameters
+    ----------
+    node
+        Any node; `And` and `Or` are no leaves.
+    operand, type
+        The indexed operand and its type.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.tree import Column
+    >>> x = Column(("x",), DataType("double"))
+    >>> leaf_of(Comparison(">", x, Literal(float("nan"), x.type)), x, x.type)
+    Within(ranges=(), nan=False)
+    """
+    match node:
+        case Comparison(comparator, left, right) if comparator != "<=>":
+            if left == operand and isinstance(right, Literal):
+                return _compared(comparator, right.value, type)
+            # Two columns: which rows it is true of is not known here, save that neither side is null in them.
+            return NotNull() if operand in (left, right) else None
+        case IsIn(left, values, negated) if left == operand:
+            return _listed(values, type, negated=negated) if all(is_value_of(v, type) for v in values) else NotNull()
+        case NullTest(left, negated) if left == operand:
+            return NotNull() if negated else IsNull()
+        case Matches(test, left, pattern, escape, negated) if left == operand:
+            return Text(test, pattern, escape, negated) if type.name == "string" else NotNull()
+    return None
+
+
+def _compared(comparator: str, value: Value | None, type: DataType) -> Leaf:
+    if not is_value_of(value, type):
+        return NotNull()
+    assert value is not None
+    if comparator in ("=", "<>"):
+        return _listed((value,), type, negated=comparator == "<>")
+    if _is_nan(value):
+        everything = (Range(),)
+        of_nan: dict[str, Leaf] = {
+            "<": Within(everything),
+            "<=": NotNull(),
+            ">": Within(()),
+            ">=": Within((), nan=True),
+        }
+        return of_nan[comparator]
+    value = _plain_zero(value)
+    if comparator in ("<", "<="):
+        return Within((Range(None, value, high_open=comparator == "<"),))
+    return Within((Range(value, None, low_open=comparator == ">"),), nan=type.is_float)
+
+
+def _listed(values: Iterable[Value], type: DataType, *, negated: bool) -> IsOneOf:
+    distinct = dict.fromkeys(_plain_zero(v) for v in values if not _is_nan(v))
+    return IsOneOf(tuple(distinct), any(map(_is_nan, values)), negated)
+
+
+def text_prefix(leaf: Text) -> str:
+    """What every string that passes the test (were it not negated) begins with; empty where nothing is certain."""
+    match leaf.test:
+        case "starts":
+            return leaf.pattern
+        case "like":
+            return like_prefix(leaf.pattern, leaf.escape)
+        case "rlike":
+            return rlike_prefix(leaf.pattern)
+    return ""
+
+
+def text_suffix(leaf: Text) -> str:
+    """What every string that passes the test (were it not negated) ends with; empty where nothing is certain.
+
+    Of a regular expression nothing is: ``$`` also matches before a line break at the end.
+    """
+    match leaf.test:
+        case "ends":
+            return leaf.pattern
+        case "like":
+            return like_suffix(leaf.pattern, leaf.escape)
+    return ""
+
+
+def _is_nan(value: Value) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _plain_zero(value: Value) -> Value:
+    """0.0 for -0.0, which Spark holds to be equal; stores may not."""
+    return value + 0.0 if isinstance(value, float) else value
+
+
+def value_clause(leaf: Leaf, target: Target) -> Clause | None:
+    """The clause of a leaf for an index whose metadata speaks of the values themselves; None for `Text`.
+
+    =====================  ===================================================
+    leaf                   clause
+    =====================  ===================================================
+    ``= v``, ``IN``        `AnyOf`, or `HasNaN` where NaN is among them
+    ``<> v``, ``NOT IN``   `OtherThan`, or `HasNaN` where NaN is not among them
+    ``<  <=  >  >=``       `Overlaps`, or `HasNaN` where NaN satisfies it
+    ``IS NULL``            `HasNull`
+    ``IS NOT NULL``        `HasNotNull`
+    =====================  ===================================================
+    """
+    match leaf:
+        case IsOneOf(values, nan, negated):
+            questions: list[Question] = []
+            if negated:
+                questions.append(OtherThan(values))
+                nan = target.types[0].is_float and not nan
+            elif values:
+                questions.append(AnyOf(values))
+        case Within(ranges, nan):
+            questions = [Overlaps(ranges)] if ranges else []
+        case IsNull():
+            return target.ask(HasNull())
+        case NotNull():
+            return target.ask(HasNotNull())
+        case Text():
+            return None
+    if nan:
+        questions.append(HasNaN())
+    return disjunction(target.ask(question) for question in questions)

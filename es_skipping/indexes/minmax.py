@@ -1,0 +1,150 @@
+"""`MinMax`: the least and the greatest value of each object, and how many nulls and NaNs it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from es_skipping.clauses.clause import Clause
+from es_skipping.clauses.metadata import Intervals, Kind
+from es_skipping.clauses.questions import Range
+from es_skipping.indexes.arguments import require_column, require_supported
+from es_skipping.indexes.base import Collector, Index, Target
+from es_skipping.indexes.labels import (
+    NotNull,
+    Text,
+    Within,
+    leaf_of,
+    text_prefix,
+    value_clause,
+)
+from es_skipping.indexes.summaries import lower_bound, plain, python_bound, upper_bound
+from es_skipping.predicates.text import successor
+from es_skipping.predicates.tree import Predicate
+from es_skipping.predicates.types import DataType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["MinMax"]
+
+
+@dataclass(frozen=True)
+class MinMax(Index):
+    """The least and the greatest value of each object, and how many rows are null and NaN.
+
+    Small, cheap to build, and decisive where the rows lie in the column's order, at least roughly: time stamps of a
+    log, keys of a sorted or clustered table. Parquet footers can often stand in for reading the data.
+
+    Parameters
+    ----------
+    column
+        Name, SQL expression or Spark ``Column`` of any supported type.
+
+    Examples
+    --------
+    >>> MinMax("ts")
+    MinMax(column='ts')
+    """
+
+    column: Any
+
+    kind: ClassVar[Kind] = "intervals"
+
+    def __post_init__(self) -> None:
+        require_column(self, "column", self.column)
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        return (self.column,)
+
+    def check(self, types: Sequence[DataType]) -> None:
+        require_supported(
+            self,
+            types,
+            "a number, string, binary, boolean, date or timestamp, without a collation",
+        )
+
+    def value_type(self, types: Sequence[DataType]) -> DataType:
+        return types[0]
+
+    def collector(self, types: Sequence[DataType]) -> Collector[Extent]:
+        return _MinMaxCollector(types[0])
+
+    def label(self, node: Predicate, target: Target) -> Clause | None:
+        leaf = leaf_of(node, target.operands[0], target.types[0])
+        if isinstance(leaf, Text):
+            leaf = _within(leaf)
+        return None if leaf is None else value_clause(leaf, target)
+
+
+def _within(leaf: Text) -> Within | NotNull:
+    """What a test of a string says of its place in the order: those that begin with p are one stretch of it."""
+    prefix = text_prefix(leaf)
+    if not prefix:
+        return NotNull()
+    above = successor(prefix)  # None: nothing is greater than all strings that begin with it
+    if not leaf.negated:
+        return Within((Range(prefix, above, high_open=True),))
+    if leaf.test != "starts":
+        return NotNull()  # a string that begins with the prefix may well fail the rest of the pattern
+    before = Range(None, prefix, high_open=True)
+    return Within((before,) if above is None else (before, Range(above, None)))
+
+
+class Extent(NamedTuple):
+    """The bounds of some rows. ``low`` and ``high`` are None where there is no value; ``known`` is False where there
+    are values, but no bounds of them."""
+
+    low: Any
+    high: Any
+    nulls: int
+    nans: int
+    known: bool = True
+
+
+class _MinMaxCollector(Collector[Extent]):
+    def __init__(self, type: DataType) -> None:
+        self._type = type
+
+    def partial(self, columns: Sequence[pa.Array]) -> Extent:
+        import pyarrow.compute as pc
+
+        array, nulls, nans = plain(columns[0], self._type)
+        bounds = pc.min_max(array)
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        if isinstance(low, bytes) and isinstance(high, bytes):
+            text = self._type.name == "string"
+            low = lower_bound(low, text=text)
+            try:
+                high = upper_bound(high, text=text)
+            except UnicodeDecodeError:
+                high = None
+            if high is None:
+                return Extent(None, None, nulls, nans, known=False)
+        return Extent(low, high, nulls, nans)
+
+    def merge(self, first: Extent, second: Extent) -> Extent:
+        nulls, nans = first.nulls + second.nulls, first.nans + second.nans
+        if not (first.known and second.known):
+            return Extent(None, None, nulls, nans, known=False)
+        bounds = [extent for extent in (first, second) if extent.low is not None]
+        if not bounds:
+            return Extent(None, None, nulls, nans)
+        return Extent(min(e.low for e in bounds), max(e.high for e in bounds), nulls, nans)
+
+    def finish(self, partial: Extent) -> Intervals:
+        nulls, nans = partial.nulls, partial.nans
+        if not partial.known:
+            return Intervals(None, nulls, nans)
+        if partial.low is None:
+            return Intervals((), nulls, nans)
+        try:
+            low, high = (
+                python_bound(partial.low, self._type),
+                python_bound(partial.high, self._type),
+            )
+        except UnicodeDecodeError:
+            return Intervals(None, nulls, nans)
+        return Intervals(((low, high),), nulls, nans)

@@ -1,0 +1,152 @@
+"""Index types by name: ours, those of installed packages (entry points), those a session registers."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from es_skipping.errors import IndexDefinitionError
+from es_skipping.indexes.base import Index
+
+if TYPE_CHECKING:
+    from es_skipping.stores.base import IndexDefinition
+
+__all__ = [
+    "ENTRY_POINTS",
+    "from_definition",
+    "index_class",
+    "index_id",
+    "index_types",
+    "register",
+]
+
+ENTRY_POINTS: Final = "es_skipping.indexes"
+"""Group of entry points; each is named as its index type and points to the class."""
+
+_OURS: Final = {
+    "MinMax": "es_skipping.indexes.minmax",
+    "ValueList": "es_skipping.indexes.valuelist",
+    "Prefix": "es_skipping.indexes.prefix",
+    "Suffix": "es_skipping.indexes.suffix",
+    "GeoBox": "es_skipping.indexes.geobox",
+}
+
+_registered: Final[dict[str, type[Index]]] = {}
+
+C = TypeVar("C", bound=type[Index])
+
+
+def register(cls: C) -> C:
+    """Make an index type known under its class name, in this process. Can be used as a decorator.
+
+    Registering another class under a name that is taken is an error; the same class again is not.
+
+    Raises
+    ------
+    IndexDefinitionError
+    """
+    name = cls.__name__
+    if not (isinstance(cls, type) and issubclass(cls, Index)):
+        raise IndexDefinitionError(f"{name} is no index type: derive it from es_skipping.indexes.base.Index")
+    known = _find(name)
+    if known is not None and known is not cls:
+        raise IndexDefinitionError(
+            f"An index type {name} exists already, {known.__module__}.{known.__qualname__}: give yours another name"
+        )
+    _registered[name] = cls
+    return cls
+
+
+def index_class(name: str) -> type[Index]:
+    """The class of an index type.
+
+    Raises
+    ------
+    IndexDefinitionError
+        Nobody provides it.
+
+    Examples
+    --------
+    >>> index_class("MinMax").__name__
+    'MinMax'
+    """
+    found = _find(name)
+    if found is None:
+        raise IndexDefinitionError(
+            f"There is no index type {name!r} here, only {', '.join(index_types())}. If a package of yours provides "
+            f"it, install it, or call es_skipping.indexes.registry.register in this process"
+        )
+    return found
+
+
+def index_types() -> list[str]:
+    """The names of all index types there are here."""
+    return sorted(
+        {
+            *_OURS,
+            *_registered,
+            *(point.name for point in entry_points(group=ENTRY_POINTS)),
+        }
+    )
+
+
+def _find(name: str) -> type[Index] | None:
+    if name in _registered:
+        return _registered[name]
+    found: Any
+    if name in _OURS:
+        found = getattr(importlib.import_module(_OURS[name]), name)
+    else:
+        points = entry_points(group=ENTRY_POINTS, name=name)
+        if not points:
+            return None
+        found = next(iter(points)).load()
+        if not (isinstance(found, type) and issubclass(found, Index)):
+            raise IndexDefinitionError(
+                f"The entry point {name} of {ENTRY_POINTS} leads to {found!r}, which is no index type"
+            )
+    cls: type[Index] = found
+    _registered[name] = cls
+    return cls
+
+
+def from_definition(definition: IndexDefinition) -> Index:
+    """The index that a dataset's definition remembers.
+
+    Raises
+    ------
+    IndexDefinitionError
+        Its type is not known here, or does not take what was remembered (another version of it wrote that).
+    """
+    cls = index_class(definition.type)
+    try:
+        return cls.remade(definition.columns, definition.parameters)
+    except TypeError as error:
+        raise IndexDefinitionError(
+            f"Index {definition.id} cannot be made again from columns {definition.columns} and parameters "
+            f"{dict(definition.parameters)}: {error}. It was written by another version of {cls.__name__}"
+        ) from error
+
+
+def index_id(index: Index, column_texts: Sequence[str]) -> str:
+    """An index's id in its dataset's definition: type, columns, and those parameters that are not at their defaults.
+
+    Parameters
+    ----------
+    column_texts
+        The columns as the definition remembers them.
+
+    Examples
+    --------
+    >>> from es_skipping.indexes.prefix import Prefix
+    >>> index_id(Prefix("db_name", length=15), ["db_name"])
+    'prefix(db_name,length=15)'
+    """
+    defaults: dict[str, Any] = {}
+    if dataclasses.is_dataclass(index):
+        defaults = {field.name: field.default for field in dataclasses.fields(index)}
+    parameters = [f"{name}={value}" for name, value in index.parameters.items() if defaults.get(name) != value]
+    return f"{index.type.lower()}({','.join([*column_texts, *parameters])})"

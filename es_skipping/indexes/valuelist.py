@@ -1,0 +1,119 @@
+"""`ValueList`: the distinct values of each object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from es_skipping.clauses.clause import Clause, conjunction
+from es_skipping.clauses.metadata import Kind, Values
+from es_skipping.clauses.questions import TextMatch
+from es_skipping.indexes.arguments import (
+    require_column,
+    require_positive,
+    require_supported,
+)
+from es_skipping.indexes.base import Collector, Index, Target
+from es_skipping.indexes.labels import Text, leaf_of, text_prefix, value_clause
+from es_skipping.indexes.summaries import (
+    Distinct,
+    distinct,
+    merge_distinct,
+    plain,
+    python_values,
+)
+from es_skipping.predicates.tree import Predicate
+from es_skipping.predicates.types import DataType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["DEFAULT_LIMIT", "LIMIT_BYTES", "ValueList", "ValuesCollector"]
+
+DEFAULT_LIMIT: Final = 10_000
+LIMIT_BYTES: Final = 1 << 20
+"""Beside the count: values of one object that take more bytes than this are not kept either."""
+
+
+@dataclass(frozen=True)
+class ValueList(Index):
+    """The distinct values of each object, and how many rows are null and NaN.
+
+    Decisive for columns of which each object holds few values, in whatever order the rows are: cities, states, tenants.
+    The only index that can answer any test of a string, and the sharpest for negations.
+
+    Parameters
+    ----------
+    column
+        Name, SQL expression or Spark ``Column`` of any supported type.
+    limit
+        An object with more distinct values than this (or with values of more than a mebibyte) is remembered as unknown,
+        and never skipped by this index.
+
+    Examples
+    --------
+    >>> ValueList("city", limit=500)
+    ValueList(column='city', limit=500)
+    """
+
+    column: Any
+    limit: int = DEFAULT_LIMIT
+
+    kind: ClassVar[Kind] = "values"
+
+    def __post_init__(self) -> None:
+        require_column(self, "column", self.column)
+        require_positive(self, "limit", self.limit)
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        return (self.column,)
+
+    @property
+    def parameters(self) -> dict[str, int | float | str]:
+        return {"limit": self.limit}
+
+    def check(self, types: Sequence[DataType]) -> None:
+        require_supported(
+            self,
+            types,
+            "a number, string, binary, boolean, date or timestamp, without a collation",
+        )
+
+    def value_type(self, types: Sequence[DataType]) -> DataType:
+        return types[0]
+
+    def collector(self, types: Sequence[DataType]) -> Collector[Distinct]:
+        return ValuesCollector(types[0], self.limit)
+
+    def label(self, node: Predicate, target: Target) -> Clause | None:
+        leaf = leaf_of(node, target.operands[0], target.types[0])
+        if not isinstance(leaf, Text):
+            return None if leaf is None else value_clause(leaf, target)
+        clause = target.ask(TextMatch(leaf.test, leaf.pattern, leaf.escape, leaf.negated))
+        prefix = text_prefix(leaf)
+        if leaf.test in ("like", "rlike") and not leaf.negated and prefix:
+            # Not every store can run every pattern: the beginning, which all can, goes with it.
+            return conjunction([clause, target.ask(TextMatch("starts", prefix))])
+        return clause
+
+
+class ValuesCollector(Collector[Distinct]):
+    """Gathers distinct values, up to ``limit`` of them and `LIMIT_BYTES`."""
+
+    def __init__(self, type: DataType, limit: int) -> None:
+        self._type = type
+        self._limit = limit
+
+    def partial(self, columns: Sequence[pa.Array]) -> Distinct:
+        return distinct(plain(columns[0], self._type), self._limit, LIMIT_BYTES)
+
+    def merge(self, first: Distinct, second: Distinct) -> Distinct:
+        return merge_distinct(first, second, self._limit, LIMIT_BYTES)
+
+    def finish(self, partial: Distinct) -> Values | None:
+        none = Distinct((), 0, 0)
+        chunks, nulls, nans = merge_distinct(partial, none, self._limit, LIMIT_BYTES, compact=True)
+        values = None if chunks is None else python_values(chunks, self._type)
+        return None if values is None else Values(values, nulls, nans)

@@ -1,0 +1,377 @@
+"""Normal form: what every index's filters may rely on.
+
+A normal predicate stands for the rows of which the original is *true*. In it
+
+- ``NOT`` is gone: it was pushed to the leaves under three-valued logic, and each negated leaf has its own form;
+- ``<=>`` is resolved, and nothing is compared with NULL;
+- a compared literal is on the right, of the left side's type, and never -0.0; NaN occurs only after ``=`` and ``<>``,
+  TRUE and FALSE only after ``=``, and an `IsIn` has at least two values, none of them NaN;
+- order-preserving casts are undone (`es_skipping.predicates.casts`); others stay where they are;
+- `And` and `Or` are flat, hold no constants and nothing twice;
+- whatever is not understood is `Opaque`, which keeps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Final
+
+from es_skipping.predicates.casts import compare_image, less, monotone, same_family
+from es_skipping.predicates.likes import match_form
+from es_skipping.predicates.tree import (
+    ALWAYS,
+    NEVER,
+    And,
+    Call,
+    Cast,
+    Comparator,
+    Comparison,
+    Constant,
+    Holds,
+    IsIn,
+    Literal,
+    Matches,
+    Not,
+    NullTest,
+    Opaque,
+    Operand,
+    Or,
+    Predicate,
+)
+from es_skipping.predicates.types import DataType, Value
+
+__all__ = ["MAX_DEPTH", "all_of", "any_of", "normalise"]
+
+MAX_DEPTH: Final = 100
+"""How deep And and Or may alternate, and casts nest; what is deeper is opaque."""
+
+_MAX_CAST_VALUES: Final = 1_000
+_FLIPPED: Final[dict[Comparator, Comparator]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_CONTRARY: Final[dict[Comparator, Comparator]] = {
+    "=": "<>",
+    "<>": "=",
+    "<": ">=",
+    "<=": ">",
+    ">": "<=",
+    ">=": "<",
+}
+_HELD_AS: Final[dict[str, type]] = {"double": float, "float": float, "string": str, "binary": bytes, "boolean": bool}
+
+
+def normalise(predicate: Predicate) -> Predicate:
+    """The normal form of a predicate: true of exactly the same rows, save where it became opaque.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.tree import Column
+    >>> x = Column(("x",), DataType("int"))
+    >>> normalise(Not(Comparison("<", Literal(5, x.type), x))).comparator
+    '<='
+    """
+    try:
+        return _normal(predicate, False, 0)
+    except RecursionError:  # operands built by hand can nest deeper than any that is read
+        return Opaque("too deep")
+
+
+def all_of(parts: Iterable[Predicate]) -> Predicate:
+    """The conjunction of normal predicates, in normal form."""
+    flat: dict[Predicate, None] = {}
+    for part in parts:
+        flat.update(dict.fromkeys(part.children if isinstance(part, And) else (part,)))
+    flat.pop(ALWAYS, None)
+    if NEVER in flat:
+        return NEVER
+    if len(flat) <= 1:
+        return next(iter(flat), ALWAYS)
+    return And(tuple(flat))
+
+
+def any_of(parts: Iterable[Predicate]) -> Predicate:
+    """The disjunction of normal predicates, in normal form."""
+    flat: dict[Predicate, None] = {}
+    for part in parts:
+        flat.update(dict.fromkeys(part.children if isinstance(part, Or) else (part,)))
+    flat.pop(NEVER, None)
+    if ALWAYS in flat:
+        return ALWAYS
+    if len(flat) <= 1:
+        return next(iter(flat), NEVER)
+    return Or(tuple(flat))
+
+
+def _strip(predicate: Predicate, negated: bool) -> tuple[Predicate, bool]:
+    while isinstance(predicate, Not):
+        predicate, negated = predicate.child, not negated
+    return predicate, negated
+
+
+def _normal(predicate: Predicate, negated: bool, depth: int) -> Predicate:
+    """The rows of which the predicate is true; with ``negated`` those of which it is false. Null is neither."""
+    predicate, negated = _strip(predicate, negated)
+    if not isinstance(predicate, And | Or):
+        return _leaf(predicate, negated, depth)
+    if depth > MAX_DEPTH:
+        return Opaque("too deep")
+    conjunctive = isinstance(predicate, And) != negated  # De Morgan
+    parts: list[Predicate] = []
+    pending: list[tuple[Predicate, bool]] = [(predicate, negated)]
+    while pending:  # a chain of one connective is one level, however long and however it was nested
+        part, contrary = _strip(*pending.pop())
+        if isinstance(part, And | Or) and (isinstance(part, And) != contrary) == conjunctive:
+            pending.extend((child, contrary) for child in reversed(part.children))
+        else:
+            parts.append(_normal(part, contrary, depth + 1))
+    return all_of(parts) if conjunctive else any_of(parts)
+
+
+def _too_deep(operand: Operand) -> bool:
+    """Whether an operand nests deeper than any that is read: comparing and hashing it would overflow."""
+    level: list[Operand] = [operand]
+    for _ in range(MAX_DEPTH + 2):
+        level = [
+            part
+            for parent in level
+            if isinstance(parent, Cast | Call)
+            for part in (parent.arguments if isinstance(parent, Call) else (parent.child,))
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _operands(leaf: Predicate) -> tuple[Operand, ...]:
+    if isinstance(leaf, Comparison):
+        return (leaf.left, leaf.right)
+    if isinstance(leaf, IsIn | NullTest | Matches):
+        return (leaf.operand,)
+    return (leaf.call,) if isinstance(leaf, Holds) else ()
+
+
+def _leaf(leaf: Predicate, negated: bool, depth: int) -> Predicate:
+    if any(map(_too_deep, _operands(leaf))):
+        return Opaque("too deep")
+    if isinstance(leaf, Constant):
+        return NEVER if leaf.value == negated else ALWAYS
+    if isinstance(leaf, Comparison):
+        return _comparison(leaf.comparator, leaf.left, leaf.right, negated, depth)
+    if isinstance(leaf, IsIn):
+        return _is_in(leaf, leaf.negated != negated, depth)
+    if isinstance(leaf, NullTest):
+        return _null_test(leaf.operand, leaf.negated != negated)
+    if isinstance(leaf, Matches):
+        return match_form(leaf, leaf.negated != negated)
+    if isinstance(leaf, Holds):
+        return Holds(leaf.call, leaf.negated != negated)
+    return leaf if isinstance(leaf, Opaque) else Opaque(f"unknown node {type(leaf).__name__}")
+
+
+# --- IS NULL ------------------------------------------------------------------------------------------------------
+
+
+def _null_test(operand: Operand, negated: bool) -> Predicate:
+    while isinstance(operand, Cast) and monotone(operand.child.type, operand.type, operand.zone):
+        operand = operand.child  # defined for every value, so null exactly where the child is
+    if isinstance(operand, Literal):
+        return ALWAYS if (operand.value is None) != negated else NEVER
+    if isinstance(operand, Opaque):
+        return operand
+    return NullTest(operand, negated)
+
+
+def _not_null(operand: Operand) -> Predicate:
+    return _null_test(operand, negated=True)
+
+
+# --- comparisons --------------------------------------------------------------------------------------------------
+
+
+def _is_null(operand: Operand) -> bool:
+    return isinstance(operand, Literal) and operand.value is None
+
+
+def _comparison(comparator: Comparator, left: Operand, right: Operand, negated: bool, depth: int) -> Predicate:
+    if comparator == "<=>":
+        return _null_safe(left, right, negated, depth)
+    if _is_null(left) or _is_null(right):
+        return NEVER  # null, and so is its negation
+    if negated:
+        comparator = _CONTRARY[comparator]  # sound under NaN too: Spark's order is total
+    if isinstance(left, Literal) and not isinstance(right, Literal):
+        left, right, comparator = right, left, _FLIPPED.get(comparator, comparator)
+    if isinstance(left, Opaque):
+        return left
+    if isinstance(right, Opaque):
+        return right
+    for operand in (left, right):
+        if not operand.type.supported:
+            return Opaque(f"values of type {operand.type} are not compared")
+    if not isinstance(right, Literal):
+        return Comparison(comparator, left, right)
+    literal = _clean(right)
+    if literal is None:
+        return Opaque(f"{right.value!r} is no value of type {right.type}")
+    if isinstance(left, Literal):
+        return _fold(comparator, left, literal)
+    return _with_literal(comparator, left, literal, depth)
+
+
+def _null_safe(left: Operand, right: Operand, negated: bool, depth: int) -> Predicate:
+    """``<=>`` is never null: true where both sides are null, or both are not and equal."""
+    if _is_null(right):
+        return _null_test(left, negated)
+    if _is_null(left):
+        return _null_test(right, negated)
+    equal = _comparison("=", left, right, negated, depth)
+    if not negated:
+        return any_of([equal, all_of([_null_test(left, False), _null_test(right, False)])])
+    return any_of(
+        [
+            equal,
+            all_of([_null_test(left, False), _not_null(right)]),
+            all_of([_not_null(left), _null_test(right, False)]),
+        ]
+    )
+
+
+def _clean(literal: Literal) -> Literal | None:
+    """The literal as the values of its type are held: no -0.0 and one NaN; None where it is of another type."""
+    value, type_ = literal.value, literal.type
+    if not _is_held(value, type_):
+        return None
+    if isinstance(value, float):
+        return Literal(math.nan if math.isnan(value) else value + 0.0, type_)
+    return literal
+
+
+def _is_held(value: object, type_: DataType) -> bool:
+    if type_.name == "decimal":
+        return type(value) is Decimal
+    return type(value) is _HELD_AS.get(type_.name, int)
+
+
+def _fold(comparator: Comparator, left: Literal, right: Literal) -> Predicate:
+    cleaned = _clean(left)
+    if cleaned is None or left.type != right.type:
+        return Opaque("literals of different types")
+    below, above = less(cleaned.value, right.value), less(right.value, cleaned.value)
+    truth = {
+        "=": not below and not above,
+        "<>": below or above,
+        "<": below,
+        "<=": not above,
+        ">": above,
+        ">=": not below,
+    }[comparator]
+    return ALWAYS if truth else NEVER
+
+
+def _with_literal(comparator: Comparator, left: Operand, right: Literal, depth: int) -> Predicate:
+    """A comparison with a clean literal that is not NULL."""
+    value = right.value
+    if value is None:  # folded before; said for the type checker
+        return NEVER
+    if left.type != right.type:
+        if not same_family(left.type, right.type):
+            return Opaque(f"{left.type} compared with {right.type}")
+        if left.type.name == "double":
+            right = Literal(value, left.type)  # a float's value is exact in double
+        else:
+            resolved = compare_image(comparator, left, None, value)
+            return _again(resolved, depth) if resolved else Opaque(f"{left.type} compared with {right.type}")
+    if isinstance(left, Cast) and depth <= MAX_DEPTH:
+        image = monotone(left.child.type, left.type, left.zone)
+        resolved = compare_image(comparator, left.child, image, value) if image else None
+        if resolved is not None:
+            return _again(resolved, depth)
+    if isinstance(value, bool):
+        return _with_boolean(comparator, left, value)
+    if isinstance(value, float) and math.isnan(value):
+        return _with_nan(comparator, left, right)
+    return Comparison(comparator, left, right)
+
+
+def _again(resolved: Predicate, depth: int) -> Predicate:
+    """Normalise what a cast became: its child may be a cast itself."""
+    return _normal(resolved, False, depth + 1)
+
+
+def _with_boolean(comparator: Comparator, left: Operand, value: bool) -> Predicate:
+    """Of FALSE < TRUE, the values that pass: none, one or both."""
+    passing = [
+        candidate
+        for candidate in (False, True)
+        if _fold(comparator, Literal(candidate, left.type), Literal(value, left.type)) == ALWAYS
+    ]
+    if len(passing) == 1:
+        return Comparison("=", left, Literal(passing[0], left.type))
+    return _not_null(left) if passing else NEVER
+
+
+def _with_nan(comparator: Comparator, left: Operand, right: Literal) -> Predicate:
+    """NaN is the greatest value and equal to itself."""
+    if comparator == ">":
+        return NEVER
+    if comparator == "<=":
+        return _not_null(left)
+    return Comparison("<>" if comparator in {"<", "<>"} else "=", left, right)
+
+
+# --- IN -----------------------------------------------------------------------------------------------------------
+
+
+def _is_in(leaf: IsIn, negated: bool, depth: int) -> Predicate:
+    operand = leaf.operand
+    if negated and leaf.has_null:
+        return NEVER  # false or null of every row: a NULL might be the value
+    if _is_null(operand):
+        return NEVER if leaf.values or leaf.has_null else _constant(negated)
+    if not leaf.values:
+        return _constant(negated)
+    if isinstance(operand, Opaque):
+        return operand
+    if not operand.type.supported:
+        return Opaque(f"values of type {operand.type} are not compared")
+    if not all(_is_held(value, operand.type) for value in leaf.values):
+        return Opaque(f"a value of IN is not of type {operand.type}")
+    comparator: Comparator = "<>" if negated else "="
+    combined = all_of if negated else any_of
+    plain: dict[Operand, dict[Value, None]] = {}
+    others: list[Predicate] = []
+    simple = not isinstance(operand, Cast | Literal) and operand.type.name != "boolean"
+    if isinstance(operand, Cast) and len(leaf.values) > _MAX_CAST_VALUES:
+        simple = True  # each would cost a search of its own: the cast stays
+    for value in leaf.values:
+        if simple and value == value:  # not NaN
+            plain.setdefault(operand, {})[value + 0.0 if isinstance(value, float) else value] = None
+            continue
+        part = _comparison(comparator, operand, Literal(value, operand.type), False, depth)
+        single = _plain_value(part, comparator)
+        if isinstance(part, Comparison) and single is not None:
+            plain.setdefault(part.left, {})[single] = None
+        else:
+            others.append(part)
+    lists = [_list(comparator, operand, tuple(values)) for operand, values in plain.items()]
+    return combined([*lists, *others])
+
+
+def _constant(truth: bool) -> Predicate:
+    return ALWAYS if truth else NEVER
+
+
+def _plain_value(part: Predicate, comparator: Comparator) -> Value | None:
+    """The literal of a comparison that an `IsIn` may take in."""
+    if not isinstance(part, Comparison) or part.comparator != comparator or not isinstance(part.right, Literal):
+        return None
+    value = part.right.value
+    if isinstance(value, bool) or (isinstance(value, float) and math.isnan(value)):
+        return None
+    return value
+
+
+def _list(comparator: Comparator, operand: Operand, values: tuple[Value, ...]) -> Predicate:
+    if len(values) == 1:
+        return Comparison(comparator, operand, Literal(values[0], operand.type))
+    return IsIn(operand, values, negated=comparator == "<>")

@@ -1,0 +1,206 @@
+"""From the trees that Catalyst sends to typed operands: columns, literals, casts and calls.
+
+An operand is opaque as a whole if any part of it is: two operands that look alike must be alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from es_skipping.predicates.codec import value_from_data
+from es_skipping.predicates.normal import MAX_DEPTH
+from es_skipping.predicates.tree import Call, Cast, Column, Literal, Opaque, Operand
+from es_skipping.predicates.types import DataType, parse_type
+
+__all__ = [
+    "TRANSPARENT",
+    "Tree",
+    "UnreadableTree",
+    "children_of",
+    "class_of",
+    "operand_of",
+    "read_operand",
+    "reason_of",
+    "scalars_of",
+    "text_of",
+]
+
+Tree = Mapping[str, Any]
+
+TRANSPARENT: Final = frozenset({"Alias", "KnownNotNull", "KnownNullable"})
+_USER_FUNCTIONS: Final = frozenset({"ScalaUDF", "PythonUDF", "HiveSimpleUDF", "HiveGenericUDF"})
+# Expressions with a state that a tree does not carry (maps, sequences, classes, plans), so that two which look alike
+# may differ; and those that say nothing of a row.
+_NOT_CALLS: Final = frozenset(
+    {
+        "AtLeastNNonNulls",
+        "BloomFilterMightContain",
+        "DynamicPruningExpression",
+        "InSubqueryExec",
+        "Opaque",
+        "ApplyFunctionExpression",
+        "CallMethodViaReflection",
+        "Invoke",
+        "NewInstance",
+        "StaticInvoke",
+        "AvroDataToCatalyst",
+        "CatalystDataToAvro",
+        "CatalystDataToProtobuf",
+        "ProtobufDataToCatalyst",
+        "CsvToStructs",
+        "JsonToStructs",
+        "JsonTuple",
+        "StructsToCsv",
+        "StructsToJson",
+        "StructsToXml",
+        "XmlToStructs",
+        "InSet",
+        "LikeAll",
+        "LikeAny",
+        "NotLikeAll",
+        "NotLikeAny",
+        "MultiGetJsonObject",
+        "Encode",
+    }
+)
+
+
+class UnreadableTree(ValueError):
+    """Why a tree cannot be read."""
+
+
+def read_operand(tree: Any) -> Operand:
+    """Read what is compared: a column, a literal, a cast or a call.
+
+    Examples
+    --------
+    >>> read_operand({"c": "Literal", "t": "decimal(4,2)", "v": "1.50"}).value
+    Decimal('1.50')
+    """
+    try:
+        return operand_of(tree, 0)
+    except RecursionError:
+        return Opaque("too deep")
+    except (UnreadableTree, KeyError, TypeError, ValueError, AttributeError) as error:
+        return Opaque(reason_of(error))
+
+
+def reason_of(error: Exception) -> str:
+    return str(error) if isinstance(error, UnreadableTree) else f"malformed: {error!r}"[:300]
+
+
+# --- the shape of a tree ------------------------------------------------------------------------------------------
+
+
+def class_of(tree: Any) -> str:
+    if not isinstance(tree, Mapping) or not isinstance(tree.get("c"), str):
+        raise UnreadableTree("malformed: a node without a class")
+    name: str = tree["c"]
+    return name
+
+
+def _type(tree: Tree) -> DataType:
+    return parse_type(text_of(tree.get("t"), "type"))
+
+
+def text_of(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise UnreadableTree(f"malformed: {what} {str(value)[:100]!r} is no text")
+    return value
+
+
+def children_of(tree: Tree, count: int | None = None) -> list[Any]:
+    children = tree.get("ch", [])
+    if not isinstance(children, list) or (count is not None and len(children) != count):
+        raise UnreadableTree(f"malformed: {tree.get('c')} with {len(children)} operands")
+    return children
+
+
+def scalars_of(tree: Tree) -> Mapping[str, Any]:
+    scalars = tree.get("a", {})
+    if not isinstance(scalars, Mapping):
+        raise UnreadableTree(f"malformed: the fields of {tree.get('c')}")
+    return scalars
+
+
+# --- operands -----------------------------------------------------------------------------------------------------
+
+
+def operand_of(tree: Any, depth: int) -> Operand:
+    name = class_of(tree)
+    if depth > MAX_DEPTH:
+        raise UnreadableTree("too deep")
+    if name in TRANSPARENT:
+        return operand_of(children_of(tree, 1)[0], depth + 1)
+    type_ = _type(tree)
+    if name == "AttributeReference":
+        return Column((text_of(tree.get("name"), "column name"),), type_)
+    if name == "GetStructField":
+        return _field(tree, type_, depth)
+    if name == "Literal":
+        return _literal(tree["v"], type_)
+    if name == "Opaque":
+        return Opaque(str(tree.get("why", "unknown expression")), type_)
+    if name in _NOT_CALLS or tree.get("lost"):
+        return Opaque(f"{name} is not understood", type_)
+    if name == "Cast":
+        return _cast(tree, type_, depth)
+    return _call(tree, name, type_, depth)
+
+
+def _literal(data: Any, type_: DataType) -> Operand:
+    if data is None:
+        return Literal(None, type_)
+    if not type_.supported:
+        return Opaque(f"a literal of type {type_}", type_)
+    return Literal(value_from_data(data, type_), type_)
+
+
+def _field(tree: Tree, type_: DataType, depth: int) -> Operand:
+    field = text_of(tree.get("field"), "field name")
+    parent = operand_of(children_of(tree, 1)[0], depth + 1)
+    if isinstance(parent, Column):
+        return Column((*parent.path, field), type_)
+    if isinstance(parent, Opaque):
+        return Opaque(parent.reason, type_)
+    return Call("getstructfield", (parent,), type_, (("field", field),))
+
+
+def _cast(tree: Tree, type_: DataType, depth: int) -> Operand:
+    child = operand_of(children_of(tree, 1)[0], depth + 1)
+    if isinstance(child, Opaque):
+        return Opaque(child.reason, type_)
+    if _is_negative_zero(child):
+        return Opaque("-0.0 as an argument", type_)
+    zone = tree.get("zone")
+    mode = text_of(tree.get("mode", "LEGACY"), "mode of a cast")
+    return Cast(child, type_, mode, None if zone is None else text_of(zone, "time zone"))
+
+
+def _call(tree: Tree, name: str, type_: DataType, depth: int) -> Operand:
+    scalars = dict(scalars_of(tree))
+    if name in _USER_FUNCTIONS:
+        function = scalars.get("udfName") or scalars.get("name")
+        if not function:
+            return Opaque("a function without a name", type_)
+        called = f"udf:{function}"
+        scalars.clear()  # they tell one use of it from the next, not one function from another
+    else:
+        called = name.lower()
+    arguments = tuple(operand_of(child, depth + 1) for child in children_of(tree))
+    for argument in arguments:
+        if isinstance(argument, Opaque):
+            return Opaque(argument.reason, type_)  # two calls that look alike may differ in what is opaque
+        if _is_negative_zero(argument):
+            return Opaque("-0.0 as an argument", type_)  # equal to 0.0, but a function may tell them apart
+    parameters = tuple(sorted((str(key), _scalar_text(value)) for key, value in scalars.items()))
+    return Call(called, arguments, type_, parameters)
+
+
+def _scalar_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_negative_zero(operand: Operand) -> bool:
+    return isinstance(operand, Literal) and isinstance(operand.value, float) and repr(operand.value) == "-0.0"

@@ -1,0 +1,40 @@
+"""Seeing it: what a query skipped, why, and what another would skip.
+
+The names are loaded when they are first used: `es_skipping.reports.details` is also used where a query waits.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from es_skipping.reports.explainer import explain
+    from es_skipping.reports.explanation import Explanation
+    from es_skipping.reports.history import last_query, queries
+    from es_skipping.reports.observer import observe
+    from es_skipping.reports.query import QueryReport
+    from es_skipping.reports.scan import ScanReport
+
+__all__ = ["Explanation", "QueryReport", "ScanReport", "explain", "last_query", "observe", "queries"]
+
+_HOME_OF = {
+    "Explanation": "es_skipping.reports.explanation",
+    "QueryReport": "es_skipping.reports.query",
+    "ScanReport": "es_skipping.reports.scan",
+    "explain": "es_skipping.reports.explainer",
+    "last_query": "es_skipping.reports.history",
+    "observe": "es_skipping.reports.observer",
+    "queries": "es_skipping.reports.history",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

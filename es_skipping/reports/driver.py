@@ -1,0 +1,174 @@
+"""What the reports ask of the driver's JVM: which executions there were, whose they are, and what their scans did."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from es_skipping.errors import EsSkippingError
+from es_skipping.reports.records import Execution, executions_of
+from es_skipping.stores.base import KEY_BYTES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["OBSERVERS", "Driver", "PlannedScan"]
+
+OBSERVERS: Final = "es_skipping.observers"
+"""Local property of a thread: the observers of what it runs, joined by commas."""
+
+_apis: dict[int, tuple[Any, Any]] = {}
+_lock = threading.Lock()
+
+
+class PlannedScan:
+    """A scan of a plan that was not executed.
+
+    Parameters
+    ----------
+    handle
+        The object in the JVM.
+    """
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self.request: dict[str, Any] = json.loads(handle.request())
+
+    def skipped(self, keys: Sequence[bytes]) -> tuple[int, int]:
+        """How many of the listed objects, and how many bytes, these keys would leave out.
+
+        Parameters
+        ----------
+        keys
+            One text of 16-byte keys for each of the request's ``filters``.
+        """
+        body = b"".join(struct.pack(">I", len(part) // KEY_BYTES) + part for part in keys)
+        objects, size = json.loads(self._handle.skipped(bytearray(body)))
+        return int(objects), int(size)
+
+
+class Driver:
+    """The driver of one session.
+
+    Parameters
+    ----------
+    spark
+        A classic session, or a Spark Connect session whose server runs in this process' own JVM (``local[...]``).
+
+    Raises
+    ------
+    EsSkippingError
+        The session has no driver that this process can ask: it is a remote Spark Connect session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        from es_skipping.spark.bridge import java_session, jvm_api
+
+        self._spark = spark
+        self._session = java_session(spark)
+        self._context = self._session.sparkContext()
+        self.connect = not hasattr(spark, "_jsparkSession")
+        shim = jvm_api(spark)
+        with _lock:
+            known = _apis.get(id(shim))
+            if known is None or known[0] is not shim:
+                known = _apis[id(shim)] = (shim, _load(shim))
+        self._shim, self._api = known
+
+    @property
+    def session(self) -> str:
+        """Spark's id of the session."""
+        return str(self._session.sessionUUID())
+
+    def watch(self) -> None:
+        """Note the executions from now on.
+
+        Raises
+        ------
+        EsSkippingError
+            This Spark does not let itself be watched.
+        """
+        reason = self._api.watch(self._context)
+        if reason is not None:
+            raise EsSkippingError(f"executions of this Spark cannot be told apart by thread: {reason}")
+
+    @property
+    def watching(self) -> bool:
+        """Whether executions are being noted."""
+        return bool(self._api.watches(self._context))
+
+    def last(self) -> str | None:
+        """The last execution that the calling thread began in this session; over Spark Connect, that any thread did."""
+        found = self._api.lastOfSession(self.session) if self.connect else self._api.last(self.session)
+        return None if found is None else str(found)
+
+    def executions(self, observer: str | None = None, root: str | None = None) -> list[Execution]:
+        """Those under an observer, or inside an execution (itself included), or all; oldest first."""
+        return executions_of(json.loads(self._api.entries(observer, root)))
+
+    def records(self, since: int = 0) -> tuple[int, list[Mapping[str, Any]]]:
+        """The number of the shim's latest record of a scan, and the records above a number, oldest first.
+
+        Only so many are kept: where the first is not the next after ``since``, some were forgotten.
+        """
+        found = json.loads(self._shim.records(since))
+        return int(found["last"]), list(found["records"])
+
+    def planned_scans(self, df: DataFrame) -> list[PlannedScan]:
+        """The file scans of a DataFrame's plan, which is made afresh and not executed."""
+        plan = self._connect_plan(df) if self.connect else df._jdf.queryExecution().analyzed()
+        return [PlannedScan(handle) for handle in self._api.plannedScans(self._session, plan)]
+
+    def _connect_plan(self, df: Any) -> Any:
+        """The logical plan that the server would make of what a DataFrame of Spark Connect is."""
+        from pyspark import SparkContext
+
+        from es_skipping.spark.bridge import connect_session
+
+        assert SparkContext._jvm is not None
+        spark = SparkContext._jvm.org.apache.spark
+        message = df._plan.to_proto(df.sparkSession.client).SerializeToString()
+        relation = spark.connect.proto.Plan.parseFrom(message).getRoot()
+        nothing_runs = SparkContext._jvm.scala.Option.empty()
+        planner = spark.sql.connect.planner.SparkConnectPlanner(connect_session(df.sparkSession), nothing_runs)
+        return planner.transformRelation(relation)
+
+    def begin(self, observer: str) -> None:
+        """Put what the calling thread runs from now on under an observer."""
+        if self.connect:
+            self._spark.addTag(observer)
+        else:
+            self._set_observers([*self._observers(), observer])
+
+    def end(self, observer: str) -> None:
+        """The contrary of `begin`; other observers, and whoever inherited this one, stay as they are."""
+        if self.connect:
+            self._spark.removeTag(observer)
+        else:
+            self._set_observers([name for name in self._observers() if name != observer])
+
+    def _observers(self) -> list[str]:
+        return [name for name in str(self._context.getLocalProperty(OBSERVERS) or "").split(",") if name]
+
+    def _set_observers(self, names: list[str]) -> None:
+        self._context.setLocalProperty(OBSERVERS, ",".join(names) or None)
+
+    @property
+    def pinned(self) -> bool:
+        """Whether each Python thread has a thread of the JVM for itself, as is PySpark's default."""
+        return self.connect or os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true"
+
+
+def _load(shim: Any) -> Any:
+    """The object of the jar that the reports call, from the class loader which the bridge found the jar with."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    found = shim.getClass().getClassLoader().loadClass("io.esskipping.ReportsApi")
+    java = gateway.jvm.java.lang
+    return found.getDeclaredConstructor(gateway.new_array(java.Class, 0)).newInstance(gateway.new_array(java.Object, 0))

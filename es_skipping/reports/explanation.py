@@ -1,0 +1,225 @@
+"""Why a query would skip what it would: what `es_skipping.explain` gives back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+
+from es_skipping.reports.render import Cell, html_fold, html_table, one_line
+from es_skipping.reports.units import human_bytes, share
+
+__all__ = ["DatasetExplanation", "Explanation", "NodeExplanation", "ScanExplanation"]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeExplanation:
+    """One node of a filter.
+
+    Parameters
+    ----------
+    depth
+        How deep it lies in the filter, 0 for the root.
+    text
+        The node: ``AND``, ``OR``, or a leaf as it reads in SQL.
+    clause
+        What it became; None where it became nothing.
+    reason
+        Why it became nothing.
+    """
+
+    depth: int
+    text: str
+    clause: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetExplanation:
+    """What one dataset's indexes make of one filter.
+
+    Parameters
+    ----------
+    dataset
+        Its id.
+    filter
+        The scan's filter; where partition values are part of it, a scan has one for each distinct rest.
+    nodes
+        The filter node by node.
+    clause
+        What is asked of the store, as text; None where nothing is.
+    query
+        The store's own query, to be pasted where people ask the store by hand; None where nothing is asked.
+    notes
+        What the store says of that query.
+    unusable
+        ``(index id, reason)`` of the indexes that may not be used for this read.
+    by_index
+        With ``detail``: how many of the store's objects each index alone rules out.
+    """
+
+    dataset: str
+    filter: str
+    nodes: tuple[NodeExplanation, ...] = ()
+    clause: str | None = None
+    query: str | None = None
+    notes: tuple[str, ...] = ()
+    unusable: tuple[tuple[str, str], ...] = ()
+    by_index: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanExplanation:
+    """One scan of the plan: what it would skip.
+
+    Parameters
+    ----------
+    table, roots
+        What is scanned.
+    objects_total, objects_skipped, bytes_total, bytes_skipped
+        As the query would find them now.
+    datasets
+        One entry per indexed dataset and distinct filter; empty where the scan reads no indexed dataset.
+    reason
+        Why nothing would be skipped; None where something would.
+    store
+        The metadata store, without secrets.
+    """
+
+    table: str | None
+    roots: tuple[str, ...]
+    objects_total: int
+    objects_skipped: int
+    bytes_total: int
+    bytes_skipped: int
+    datasets: tuple[DatasetExplanation, ...] = ()
+    reason: str | None = None
+    store: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What is scanned, in the shortest words."""
+        if self.table:
+            return self.table
+        first = self.roots[0] if self.roots else "?"
+        return first if len(self.roots) < 2 else f"{first} and {len(self.roots) - 1} more"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation:
+    """For each scan of a plan: which filter node became which clause, what the store is asked, what would be skipped.
+
+    Parameters
+    ----------
+    scans
+        Every file scan of the plan, those of subqueries included.
+    note
+        What to know when reading it.
+    """
+
+    scans: tuple[ScanExplanation, ...]
+    note: str | None = None
+
+    @property
+    def objects_total(self) -> int:
+        """Files of all scans."""
+        return sum(scan.objects_total for scan in self.scans)
+
+    @property
+    def objects_skipped(self) -> int:
+        """Those that would be skipped."""
+        return sum(scan.objects_skipped for scan in self.scans)
+
+    @property
+    def bytes_total(self) -> int:
+        """Lengths of the files of all scans."""
+        return sum(scan.bytes_total for scan in self.scans)
+
+    @property
+    def bytes_skipped(self) -> int:
+        """Lengths of those that would be skipped."""
+        return sum(scan.bytes_skipped for scan in self.scans)
+
+    def __repr__(self) -> str:
+        scans = f"{len(self.scans)} {'scan' if len(self.scans) == 1 else 'scans'}"
+        return f"Explanation({scans}: {_would_skip(self)})"
+
+    def __str__(self) -> str:
+        parts = ["\n".join(_scan_lines(scan)) for scan in self.scans] or [
+            "The plan scans no files that could be skipped."
+        ]
+        if self.note:
+            parts.append(f"Note: {one_line(self.note)}")
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        parts = [_scan_html(scan) for scan in self.scans] or ["<p>The plan scans no files that could be skipped.</p>"]
+        if self.note:
+            parts.append(f"<p>Note: {escape(one_line(self.note))}</p>")
+        return "".join(parts)
+
+
+def _would_skip(counts: Explanation | ScanExplanation) -> str:
+    return (
+        f"{counts.objects_skipped} of {counts.objects_total} objects would be skipped "
+        f"({share(counts.objects_skipped, counts.objects_total)}), "
+        f"{human_bytes(counts.bytes_skipped)} of {human_bytes(counts.bytes_total)}"
+    )
+
+
+def _became(node: NodeExplanation) -> str:
+    return node.clause if node.clause is not None else f"nothing: {node.reason or 'no index understands it'}"
+
+
+def _by_index(part: DatasetExplanation) -> str:
+    return ", ".join(f"{index} {count:,}" for index, count in part.by_index.items())
+
+
+def _printable(line: str) -> str:
+    """What would move the cursor, as the escape that means the same inside a JSON string."""
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)
+
+
+def _scan_lines(scan: ScanExplanation) -> list[str]:
+    lines = [f"Scan of {one_line(scan.name)}", f"  {_would_skip(scan)}"]
+    if scan.reason:
+        lines.append(f"  nothing is skipped: {one_line(scan.reason)}")
+    for part in scan.datasets:
+        lines.append(f"  dataset  {one_line(part.dataset)}")
+        lines.append(f"  filter   {one_line(part.filter)}")
+        texts = ["  " * node.depth + one_line(node.text, 60) for node in part.nodes]
+        width = max(map(len, texts), default=0)
+        lines += [
+            f"    {text:<{width}}  →  {one_line(_became(node))}" for text, node in zip(texts, part.nodes, strict=True)
+        ]
+        lines.append(f"  asked    {one_line(part.clause) if part.clause else 'nothing'}")
+        lines += [f"  not used {one_line(index)}: {one_line(reason)}" for index, reason in part.unusable]
+        if part.by_index:
+            lines.append(f"  alone    {one_line(_by_index(part))}")
+        if part.query:
+            lines.append(f"  query    of {one_line(scan.store or 'the store')}")
+            lines += [f"    {_printable(line)}" for line in part.query.split("\n")]
+        lines += [f"  note     {one_line(note)}" for note in part.notes]
+    return lines
+
+
+def _scan_html(scan: ScanExplanation) -> str:
+    parts = [f"<h4>Scan of {escape(one_line(scan.name))}</h4><p>{escape(_would_skip(scan))}</p>"]
+    if scan.reason:
+        parts.append(f"<p>Nothing is skipped: {escape(one_line(scan.reason))}</p>")
+    for part in scan.datasets:
+        rows = [[Cell("\u2003" * node.depth + node.text), Cell(_became(node))] for node in part.nodes]
+        parts.append(f"<p>Dataset {escape(part.dataset)}, filter <code>{escape(one_line(part.filter))}</code></p>")
+        parts.append(html_table(("filter node", "became"), rows))
+        facts = [
+            ("asked", part.clause or "nothing"),
+            *((f"not used: {index}", reason) for index, reason in part.unusable),
+        ]
+        if part.by_index:
+            facts.append(("skipped by each index alone", _by_index(part)))
+        facts += [("note", note) for note in part.notes]
+        parts.append(html_table(("", ""), [[Cell(name), Cell(value)] for name, value in facts]))
+        if part.query:
+            parts.append(html_fold(f"The query of {scan.store or 'the store'}", part.query))
+    return "".join(parts)

@@ -1,0 +1,124 @@
+"""Looking back: the last query of this thread, and all that are remembered."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Final
+
+from es_skipping.reports.details import details
+from es_skipping.reports.driver import Driver
+from es_skipping.reports.query import QueryReport
+from es_skipping.reports.records import scan_report, scan_reports
+from es_skipping.settings import PREFIX, SETTINGS, Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["last_query", "queries"]
+
+_SCHEMA: Final = (
+    "execution bigint, time timestamp, description string, dataset string, table string, roots array<string>, "
+    "objects_total bigint, objects_skipped bigint, bytes_total bigint, bytes_skipped bigint, indexes array<string>, "
+    "reason string, failed boolean, filter string, clause string, seconds double"
+)
+_KEPT: Final = PREFIX + "reports.kept"
+_NOT_WATCHED: Final = "executions are noted from now on; those before were not"
+_NOT_ENABLED: Final = "skipping is not enabled in this session"
+_NO_SCAN: Final = "it reads no files that could be skipped, or an earlier execution of the same plan had listed them"
+
+
+def last_query(spark: SparkSession) -> QueryReport:
+    """The last execution that this thread started in this session.
+
+    Executions are noted from `es_skipping.enable` on (or from the first call of a report), whether or not a scan of
+    them asked anything: where none did, ``scans`` is empty. A query that ran inside another, such as the insert of
+    a ``CREATE TABLE AS``, belongs to the outer one.
+
+    Parameters
+    ----------
+    spark
+        The session.
+
+    Returns
+    -------
+    QueryReport
+        Empty where this thread started nothing yet; its ``note`` says so.
+
+    Notes
+    -----
+    A thread of Python is known by the thread of the JVM that PySpark pins to it. With ``PYSPARK_PIN_THREAD=false``
+    there is none, and the answer is of whichever thread the call happens to use.
+
+    Examples
+    --------
+    >>> spark.sql("SELECT 1").collect()                                # doctest: +SKIP
+    >>> esk.last_query(spark).scans                                    # doctest: +SKIP
+    ()
+    """
+    from es_skipping.spark.session import is_enabled
+
+    driver = Driver(spark)
+    if not driver.watching:
+        driver.watch()
+        return QueryReport.of((), (), _NOT_WATCHED)
+    last = driver.last()
+    if last is None:
+        return QueryReport.of((), (), "this thread started nothing in this session yet")
+    inside = [execution.id for execution in driver.executions(root=last)]
+    scans = scan_reports(driver.records()[1], [last, *inside], details)
+    if scans:
+        return QueryReport.of((last,), scans)
+    return QueryReport.of((last,), (), _NO_SCAN if is_enabled(spark) else _NOT_ENABLED)
+
+
+def queries(spark: SparkSession) -> DataFrame:
+    """Every scan of this session that is still remembered.
+
+    Parameters
+    ----------
+    spark
+        The session. ``spark.es_skipping.reports.kept`` says how many scans are remembered.
+
+    Returns
+    -------
+    DataFrame
+        One row per scan, in the order of asking: ``execution`` (Spark's id, as on the SQL page of its UI), ``time``
+        (when that began), ``description``, ``dataset``, ``table``, ``roots``, ``objects_total``,
+        ``objects_skipped``, ``bytes_total``, ``bytes_skipped``, ``indexes``, ``reason``, ``failed``, ``filter``,
+        ``clause``, ``seconds``.
+
+    Examples
+    --------
+    >>> esk.queries(spark).where("failed").select("time", "reason").show()   # doctest: +SKIP
+    """
+    driver = Driver(spark)
+    driver.watch()
+    executions = {execution.id: execution for execution in driver.executions()}
+    session = driver.session
+    latest = {str(r["scan"]): r for r in driver.records()[1] if r.get("session") in (session, None)}
+    kept = Settings({_KEPT: spark.conf.get(_KEPT, None) or SETTINGS["reports.kept"].default or ""})["reports.kept"]
+    rows = []
+    for record in list(latest.values())[-kept:]:
+        scan = scan_report(record, details)
+        execution = executions.get(scan.execution or "")
+        rows.append(
+            (
+                int(scan.execution) if scan.execution else None,
+                datetime.fromtimestamp(execution.time / 1000, timezone.utc) if execution else None,
+                execution.description if execution else None,
+                scan.dataset,
+                scan.table,
+                list(scan.roots),
+                scan.objects_total,
+                scan.objects_skipped,
+                scan.bytes_total,
+                scan.bytes_skipped,
+                list(scan.indexes),
+                scan.reason,
+                scan.failed,
+                scan.filter,
+                scan.clause,
+                scan.seconds,
+            )
+        )
+    return spark.createDataFrame(rows, _SCHEMA)

@@ -1,0 +1,87 @@
+"""Watching a block of code: a report of all the queries that it runs, and of no others."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from es_skipping.errors import EsSkippingError
+from es_skipping.reports.details import details
+from es_skipping.reports.driver import Driver
+from es_skipping.reports.query import QueryReport, Seen
+from es_skipping.reports.records import scan_report
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["observe"]
+
+
+@contextmanager
+def observe(spark: SparkSession) -> Iterator[QueryReport]:
+    """Report on the queries that run inside a block.
+
+    What counts is who started them: the thread that entered the block, and the threads which inherited its local
+    properties since, that is Spark's own and those started as `pyspark.InheritableThread` or through
+    `pyspark.inheritable_thread_target`. Queries of other threads are never in the report, whenever they run. Blocks may
+    be nested; each reports on everything inside.
+
+    Parameters
+    ----------
+    spark
+        The session, or any other of the same application.
+
+    Yields
+    ------
+    QueryReport
+        Current inside the block; when the block ends, also by an exception, it stays as it is.
+
+    Raises
+    ------
+    EsSkippingError
+        Threads cannot be told apart: PySpark runs with ``PYSPARK_PIN_THREAD=false``, or on a Spark that cannot be
+        watched.
+
+    Examples
+    --------
+    >>> with esk.observe(spark) as report:                             # doctest: +SKIP
+    ...     spark.sql("SELECT count(*) FROM events WHERE ts > '2026-01-01'").collect()
+    >>> report.objects_skipped, report.objects_total                   # doctest: +SKIP
+    (19, 20)
+    """
+    driver = Driver(spark)
+    if not driver.pinned:
+        raise EsSkippingError(
+            "PYSPARK_PIN_THREAD is false, so threads of Python share threads of the JVM and their queries cannot be "
+            "told apart; leave it at its default, true"
+        )
+    driver.watch()
+    name = uuid.uuid4().hex
+    before, _ = driver.records(sys.maxsize)
+    report = QueryReport(lambda: _seen(driver, name, before))
+    driver.begin(name)
+    try:
+        yield report
+    finally:
+        driver.end(name)
+        report.close()
+
+
+def _seen(driver: Driver, name: str, before: int) -> Seen:
+    executions = {execution.id: execution for execution in driver.executions(observer=name)}
+    last, records = driver.records(before)
+    lost = last - before - len(records)
+    note = f"of all threads, {lost} scans since the block began are no longer remembered" if lost else None
+    found = {}
+    for record in records:
+        if record.get("execution") is None:
+            mine = name in str(record.get("observers") or "").split(",")
+        else:
+            mine = str(record["execution"]) in executions
+        if mine:
+            found[str(record["scan"])] = scan_report(record, details)
+    tops = tuple(execution.id for execution in executions.values() if execution.root == execution.id)
+    return tops or tuple(executions), tuple(found.values()), note

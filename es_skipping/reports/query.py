@@ -1,0 +1,166 @@
+"""What became of a query, or of all that ran inside a block: its scans and their totals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+
+from es_skipping.reports.render import Cell, html_table, one_line, text_table
+from es_skipping.reports.scan import ScanReport
+from es_skipping.reports.units import human_bytes, human_seconds, share
+
+__all__ = ["QueryReport", "Seen"]
+
+_HEADER = ("execution", "dataset", "objects skipped", "of", "bytes skipped", "of", "by", "why not more", "look-up")
+
+Seen = tuple[tuple[str, ...], tuple[ScanReport, ...], str | None]
+"""Executions, their scans, and a note for the reader."""
+
+
+class QueryReport:
+    """The scans of one query, or of all the queries of a block, with totals.
+
+    Made by `es_skipping.observe` and `es_skipping.last_query`. While its block runs a report is read afresh each time;
+    afterwards it does not change any more.
+
+    Attributes
+    ----------
+    executions : tuple of str
+        Spark's ids of the SQL executions, in the order in which they began.
+    scans : tuple of ScanReport
+        Every file scan that asked which objects it may skip, in the order in which they did.
+    note : str or None
+        What to know when reading it: why there is no scan, or that some were forgotten.
+
+    Examples
+    --------
+    >>> with esk.observe(spark) as report:                             # doctest: +SKIP
+    ...     spark.sql("SELECT count(*) FROM events WHERE ts > '2026-01-01'").collect()
+    >>> report                                                         # doctest: +SKIP
+    QueryReport(1 scan: 19 of 20 objects skipped (95 %), 1.2 MiB of 1.3 MiB)
+    """
+
+    def __init__(self, read: Callable[[], Seen]) -> None:
+        self._read = read
+        self._final: Seen | None = None
+
+    @classmethod
+    def of(cls, executions: tuple[str, ...], scans: tuple[ScanReport, ...], note: str | None = None) -> QueryReport:
+        """A report that is known already."""
+        report = cls(lambda: (executions, scans, note))
+        report.close()
+        return report
+
+    def close(self) -> None:
+        """Read a last time; from now on nothing changes."""
+        if self._final is None:
+            self._final = self._read()
+
+    def _seen(self) -> Seen:
+        return self._final if self._final is not None else self._read()
+
+    @property
+    def executions(self) -> tuple[str, ...]:
+        return self._seen()[0]
+
+    @property
+    def scans(self) -> tuple[ScanReport, ...]:
+        return self._seen()[1]
+
+    @property
+    def note(self) -> str | None:
+        return self._seen()[2]
+
+    @property
+    def objects_total(self) -> int:
+        """Files of all scans, after Spark's own partition pruning; one that two scans read counts twice."""
+        return sum(scan.objects_total for scan in self.scans)
+
+    @property
+    def objects_skipped(self) -> int:
+        """Those that Spark never opened."""
+        return sum(scan.objects_skipped for scan in self.scans)
+
+    @property
+    def objects_read(self) -> int:
+        """Those that were left to read."""
+        return sum(scan.objects_read for scan in self.scans)
+
+    @property
+    def bytes_total(self) -> int:
+        """Lengths of the files of all scans."""
+        return sum(scan.bytes_total for scan in self.scans)
+
+    @property
+    def bytes_skipped(self) -> int:
+        """Lengths of those that Spark never opened."""
+        return sum(scan.bytes_skipped for scan in self.scans)
+
+    @property
+    def bytes_read(self) -> int:
+        """Lengths of those that were left to read."""
+        return sum(scan.bytes_read for scan in self.scans)
+
+    @property
+    def seconds(self) -> float:
+        """Spent on look-ups, all scans together."""
+        return sum(scan.seconds for scan in self.scans)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a look-up failed (its scan read all its files)."""
+        return any(scan.failed for scan in self.scans)
+
+    def __repr__(self) -> str:
+        return one_line(f"QueryReport({_headline(*self._seen())})")
+
+    def __str__(self) -> str:
+        seen = self._seen()
+        if not seen[1]:
+            return _headline(*seen)
+        return _headline(*seen) + "\n\n" + text_table(_HEADER, _rows(seen[1]))
+
+    def _repr_html_(self) -> str:
+        seen = self._seen()
+        headline = f"<p>{escape(one_line(_headline(*seen)))}</p>"
+        return headline + (html_table(_HEADER, _rows(seen[1])) if seen[1] else "")
+
+
+def _headline(executions: tuple[str, ...], scans: tuple[ScanReport, ...], note: str | None) -> str:
+    after = f"; {note}" if note else ""
+    if not scans:
+        ran = {0: "nothing ran", 1: f"execution {executions[0]}" if executions else ""}.get(
+            len(executions), f"{len(executions)} executions"
+        )
+        return f"{ran}, no scan asked{after}"
+    total, skipped = sum(s.objects_total for s in scans), sum(s.objects_skipped for s in scans)
+    failed = sum(scan.failed for scan in scans)
+    return (
+        f"{len(scans)} {'scan' if len(scans) == 1 else 'scans'}: {skipped} of {total} objects skipped "
+        f"({share(skipped, total)}), {human_bytes(sum(s.bytes_skipped for s in scans))} of "
+        f"{human_bytes(sum(s.bytes_total for s in scans))}"
+        f"{f', {failed} look-ups failed' if failed > 1 else ', 1 look-up failed' if failed else ''}{after}"
+    )
+
+
+def _rows(scans: tuple[ScanReport, ...]) -> list[list[Cell]]:
+    return [
+        [
+            Cell(scan.execution or "", number=True),
+            Cell(scan.name),
+            Cell(f"{scan.objects_skipped:,}", number=True),
+            Cell(f"{scan.objects_total:,}", number=True),
+            Cell(human_bytes(scan.bytes_skipped), number=True),
+            Cell(human_bytes(scan.bytes_total), number=True),
+            Cell(", ".join(scan.indexes)),
+            Cell(_why(scan)),
+            Cell(human_seconds(scan.seconds), number=True),
+        ]
+        for scan in scans
+    ]
+
+
+def _why(scan: ScanReport) -> str:
+    if scan.reason:
+        return f"failed: {scan.reason}" if scan.failed else scan.reason
+    return "; ".join(f"{index} is not used: {reason}" for index, reason in scan.unusable)

@@ -1,0 +1,114 @@
+"""From what the driver's JVM and this process each know of a scan to one report of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from es_skipping.reports.details import ScanDetails
+from es_skipping.reports.scan import ScanReport
+
+__all__ = ["Execution", "executions_of", "scan_report", "scan_reports"]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One SQL execution, noted when it began.
+
+    Parameters
+    ----------
+    id, root
+        Spark's id of it, and of the execution it is part of (itself, for most).
+    thread
+        Number of the thread that began it.
+    session
+        Spark's id of the session.
+    time
+        When it began, milliseconds since the epoch.
+    description
+        What Spark's UI calls it.
+    """
+
+    id: str
+    root: str
+    thread: str
+    session: str
+    time: int
+    description: str
+
+
+def executions_of(entries: Iterable[Mapping[str, Any]]) -> list[Execution]:
+    """The executions of the shim's log, in its order."""
+    return [
+        Execution(
+            str(entry["execution"]),
+            str(entry["root"]),
+            str(entry["thread"]),
+            str(entry["session"]),
+            int(entry["time"]),
+            str(entry["description"] or ""),
+        )
+        for entry in entries
+    ]
+
+
+def scan_report(record: Mapping[str, Any], details: ScanDetails) -> ScanReport:
+    """The report of one scan.
+
+    The JVM's record says what was listed and left out; the detail, where it is still remembered, why. Where the two
+    disagree (a reply that came too late, or that the shim could not use) the record is what happened.
+
+    Parameters
+    ----------
+    record
+        The shim's record, see ``docs/decisions/0001-bridge-protocol.md``.
+    details
+        What this process remembers of its look-ups.
+    """
+    scan = str(record["scan"])
+    detail = details.of(scan)
+    status = record.get("status")
+    skipped = int(record.get("skippedObjects") or 0)
+    failed = status == "failed" or (detail is not None and detail.failed)
+    reason = record.get("reason") or (detail.reason if detail else None) or _by_status(status)
+    execution = record.get("execution")
+    return ScanReport(
+        scan=scan,
+        execution=None if execution is None else str(execution),
+        dataset=detail.dataset if detail else None,
+        table=record.get("table"),
+        roots=tuple(record.get("roots") or ()),
+        objects_total=int(record.get("objects") or 0),
+        objects_skipped=skipped,
+        bytes_total=int(record.get("bytes") or 0),
+        bytes_skipped=int(record.get("skippedBytes") or 0),
+        indexes=detail.indexes if detail else (),
+        reason=None if skipped else reason,
+        failed=failed,
+        filter=detail.filter if detail else "",
+        clause=detail.clause if detail else "",
+        unusable=detail.unusable if detail else (),
+        store=detail.store if detail else None,
+        seconds=float(record.get("askMs") or 0) / 1000,
+        store_seconds=detail.seconds if detail else 0.0,
+    )
+
+
+def scan_reports(
+    records: Iterable[Mapping[str, Any]], executions: Iterable[str], details: ScanDetails
+) -> tuple[ScanReport, ...]:
+    """The reports of the scans of these executions, each scan once.
+
+    A scan whose listing Spark read twice has two records; the later one is of the files that were read.
+    """
+    wanted = set(executions)
+    latest = {str(r["scan"]): r for r in records if r.get("execution") is not None and str(r["execution"]) in wanted}
+    return tuple(scan_report(record, details) for record in latest.values())
+
+
+def _by_status(status: object) -> str:
+    return {
+        "off": "skipping is off in this session",
+        "skipped": "no listed object was among those ruled out",
+    }.get(str(status), "no object could be ruled out")

@@ -1,0 +1,98 @@
+"""Tables, as a terminal prints them and as a notebook shows them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+__all__ = ["Cell", "html_fold", "html_table", "one_line", "text_table"]
+
+# Colours are left to the page, so that the same text is read on light and on dark ground.
+_TABLE = "border-collapse:collapse;margin:0.4em 0"
+_CELL = "padding:0.15em 0.8em 0.15em 0;vertical-align:top"
+_LINE = "border-bottom:1px solid rgba(128,128,128,0.5)"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value of a table: its text, and whether it is a number (which is set to the right)."""
+
+    text: str
+    number: bool = False
+
+
+def one_line(text: str, width: int = 0) -> str:
+    """Text without line breaks and control characters, cut at a width (0: not).
+
+    What is shown comes from data and paths: it must not be able to move a terminal's cursor.
+
+    Examples
+    --------
+    >>> one_line("a\\nb\\x1b[31m"), one_line("abcdef", 4)
+    ('a b?[31m', 'abc…')
+    """
+    text = "".join(
+        " " if char in "\n\r\t" else "?" if unicodedata.category(char) in ("Cc", "Cf", "Cs") else char for char in text
+    )
+    return text[: width - 1] + "…" if 0 < width < len(text) else text
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[Cell]], width: int = 60) -> str:
+    """A table for a terminal: columns aligned, every value on one line of at most ``width`` characters.
+
+    Examples
+    --------
+    >>> rows = [[Cell("a"), Cell("12", number=True)], [Cell("bcdef"), Cell("7", number=True)]]
+    >>> print(text_table(["name", "n"], rows))
+    name    n
+    -----  --
+    a      12
+    bcdef   7
+    """
+    lines = [[one_line(title) for title in header], *([one_line(cell.text, width) for cell in row] for row in rows)]
+    widths = [max(map(_columns, column)) for column in zip(*lines, strict=True)]
+    numbers = [bool(rows) and all(row[i].number or not row[i].text for row in rows) for i in range(len(header))]
+    lines.insert(1, ["-" * size for size in widths])
+    return "\n".join(
+        "  ".join(_pad(text, size, right) for text, size, right in zip(line, widths, numbers, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def html_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    """The same for a notebook; every value is escaped, no colour is set.
+
+    Examples
+    --------
+    >>> "&lt;b&gt;" in html_table(["x"], [[Cell("<b>")]])
+    True
+    """
+    head = "".join(f'<th style="{_CELL};{_LINE};text-align:left">{escape(title)}</th>' for title in header)
+    body = "".join("<tr>" + "".join(_td(cell) for cell in row) + "</tr>" for row in rows)
+    return f'<table style="{_TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def html_fold(title: str, text: str) -> str:
+    """Text that is folded away under its title, as it is, to be copied."""
+    return (
+        f'<details><summary>{escape(title)}</summary><pre style="white-space:pre-wrap">{escape(text)}</pre></details>'
+    )
+
+
+def _td(cell: Cell) -> str:
+    align = "right;font-variant-numeric:tabular-nums" if cell.number else "left"
+    return f'<td style="{_CELL};text-align:{align};overflow-wrap:anywhere">{escape(cell.text)}</td>'
+
+
+def _columns(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+    )
+
+
+def _pad(text: str, width: int, right: bool) -> str:
+    space = " " * (width - _columns(text))
+    return space + text if right else text + space

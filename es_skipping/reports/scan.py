@@ -1,0 +1,96 @@
+"""What became of one scan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from es_skipping.reports.render import one_line
+from es_skipping.reports.units import human_bytes, share
+
+__all__ = ["ScanReport"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ScanReport:
+    """One scan of a query: how much of it was skipped, by what, or why nothing was.
+
+    Totals are what Spark's own partition pruning left; what the report calls skipped, Spark never opened.
+
+    Parameters
+    ----------
+    scan
+        Number of the scan, unique in the driver's JVM.
+    execution
+        Spark's id of the SQL execution (as on the SQL page of its UI); None for a listing outside of one.
+    dataset
+        Ids of the indexed datasets, joined by a comma; None where the scan reads none.
+    table, roots
+        What is scanned: the catalog's name, where it has one, and the paths.
+    objects_total, objects_skipped, bytes_total, bytes_skipped
+        Counts of files, and sums of their lengths.
+    indexes
+        Ids of the indexes that were asked.
+    reason
+        Why nothing was skipped; None where something was.
+    failed
+        Whether that is because the look-up failed.
+    filter, clause
+        The scan's filter, and the condition on metadata that represents it.
+    unusable
+        ``(index id, reason)`` of the indexes that may not be used for this read.
+    store
+        The metadata store, without secrets.
+    seconds
+        Spent on the look-up, as the query saw it; ``store_seconds`` of it outside the JVM.
+
+    Examples
+    --------
+    >>> ScanReport("7", "12", "events", None, ("file:/lake/events",), 20, 19, 20480, 19456, indexes=("minmax(ts)",))
+    ScanReport(events: 19 of 20 objects skipped (95 %), 19.0 KiB of 20.0 KiB, by minmax(ts))
+    """
+
+    scan: str
+    execution: str | None
+    dataset: str | None
+    table: str | None
+    roots: tuple[str, ...]
+    objects_total: int
+    objects_skipped: int
+    bytes_total: int
+    bytes_skipped: int
+    indexes: tuple[str, ...] = ()
+    reason: str | None = None
+    failed: bool = False
+    filter: str = ""
+    clause: str = ""
+    unusable: tuple[tuple[str, str], ...] = ()
+    store: str | None = None
+    seconds: float = 0.0
+    store_seconds: float = 0.0
+
+    @property
+    def objects_read(self) -> int:
+        """How many files were left to read."""
+        return self.objects_total - self.objects_skipped
+
+    @property
+    def bytes_read(self) -> int:
+        """The sum of their lengths."""
+        return self.bytes_total - self.bytes_skipped
+
+    @property
+    def name(self) -> str:
+        """What is scanned, in the shortest words: the dataset, else the table, else the paths."""
+        if self.dataset or self.table:
+            return self.dataset or self.table or ""
+        first = self.roots[0] if self.roots else "?"
+        return first if len(self.roots) < 2 else f"{first} and {len(self.roots) - 1} more"
+
+    def __repr__(self) -> str:
+        by = f", by {', '.join(self.indexes)}" if self.objects_skipped and self.indexes else ""
+        why = f", {'failed: ' if self.failed else ''}{self.reason}" if self.reason else ""
+        return one_line(
+            f"ScanReport({self.name}: {self.objects_skipped} of {self.objects_total} objects skipped "
+            f"({share(self.objects_skipped, self.objects_total)}), "
+            f"{human_bytes(self.bytes_skipped)} of {human_bytes(self.bytes_total)}{by}{why})"
+        )

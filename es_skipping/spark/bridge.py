@@ -1,0 +1,309 @@
+"""The Python end of the bridge into Spark: loads the jar, and calls what is in it.
+
+The message formats are described in ``docs/decisions/0001-bridge-protocol.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from es_skipping.errors import DatasetError, EsSkippingError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = [
+    "JAR",
+    "Answer",
+    "connect_session",
+    "expression_tree",
+    "hand_on",
+    "install",
+    "installed",
+    "java_session",
+    "jvm_api",
+    "list_objects",
+    "records",
+    "relation_facts",
+]
+
+Answer: TypeAlias = Callable[[str], bytes]
+"""What is called for each scan: the request's JSON text in, the reply's bytes out."""
+
+JAR: Final = Path(__file__).parent / "jvm" / "es-skipping.jar"
+
+NOT_BUILT: Final = (
+    f"{JAR} is missing: it is compiled when the package is installed; in a source tree run `python hatch_build.py`"
+)
+
+REMOTE: Final = (
+    "this Spark Connect session runs on a server that this process cannot reach into, so its queries cannot skip: "
+    "enable es_skipping in the process that runs the server, or use a classic session or builder.remote('local[*]')"
+)
+
+_lock = threading.RLock()
+_apis: dict[int, tuple[Any, Any]] = {}
+_callbacks: dict[int, tuple[Any, _Callback]] = {}
+
+
+class _Callback:
+    """What the JVM holds and calls, once per scan, on daemon threads of its own."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+
+    def apply(self, request: str) -> bytes:
+        try:
+            return self.answer(request)
+        except Exception as error:  # the shim keeps all files, or raises the reason under the strict setting
+            return b"\x01\x03" + f"{type(error).__name__}: {error}".encode("utf-8", "replace")
+
+    class Java:
+        # an interface of the JDK: py4j's class loader does not know those of a jar that was loaded later
+        implements = ("java.util.function.Function",)
+
+
+def install(spark: SparkSession, answer: Answer, settings: Iterable[str] = ()) -> None:
+    """Make a session's plans pass the shim, and let the shim ask ``answer``.
+
+    Whether it asks is up to the session's ``spark.es_skipping.enabled``. The callback is one for the process: the
+    latest ``answer`` counts, for all sessions.
+
+    Parameters
+    ----------
+    spark
+        A classic session, or one of Spark Connect whose server runs in this process.
+    answer
+        Called in daemon threads, several at once.
+    settings
+        Keys that each request shall carry besides this package's own.
+
+    Raises
+    ------
+    EsSkippingError
+        A remote session, or the jar is missing.
+    """
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    session = java_session(spark)
+    api = jvm_api(spark)
+    gateway = _gateway(spark)
+    with _lock:
+        known = _callbacks.get(id(gateway))
+        if known is None or known[0] is not gateway:
+            ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call, unused-ignore]
+            known = _callbacks[id(gateway)] = (gateway, _Callback(answer))
+        known[1].answer = answer
+        api.connect(known[1], list(settings))
+        api.install(session)
+
+
+def hand_on(spark: SparkSession) -> None:
+    """Let sessions made from this one begin with its settings of this moment.
+
+    It happens at each of its queries too; Spark has no way to be told of a new session.
+    """
+    jvm_api(spark).handOn(java_session(spark))
+
+
+def installed(spark: SparkSession) -> bool:
+    """Whether `install` was called for this session, or for one that it was made from."""
+    api = jvm_api(spark)
+    return bool(api.connected()) and bool(api.installed(java_session(spark)))
+
+
+def records(spark: SparkSession, since: int = 0) -> tuple[int, list[dict[str, Any]]]:
+    """What happened to the latest scans of this JVM, of all sessions.
+
+    Parameters
+    ----------
+    since
+        Only those numbered above it.
+
+    Returns
+    -------
+    last : int
+        The number of the newest, to be given as ``since`` the next time.
+    records : list of dict
+        As the protocol names their fields, oldest first; besides ``seq``, the number, and ``time``, in milliseconds
+        since the epoch.
+    """
+    found = json.loads(jvm_api(spark).records(since))
+    return found["last"], found["records"]
+
+
+def relation_facts(df: DataFrame) -> dict[str, Any]:
+    """Facts of the one file relation that a DataFrame reads.
+
+    Parameters
+    ----------
+    df
+        Of a classic session; it reads one path, several, or one table of a format that Spark reads as files.
+
+    Returns
+    -------
+    dict
+        ``table`` (full name or None), ``roots`` (Hadoop's decoded text), ``format`` (short name), ``options`` (keys in
+        lower case, without paths), ``dataSchema`` and ``partitionSchema`` (``StructType`` as parsed JSON), ``location``
+        (class of Spark's file index).
+
+    Raises
+    ------
+    DatasetError
+        It does not read exactly one relation of files.
+    """
+    facts: dict[str, Any] = json.loads(_ask(df, "facts"))
+    return facts
+
+
+def list_objects(df: DataFrame) -> list[tuple[str, int, int]]:
+    """Every object that an unfiltered scan of a DataFrame's relation would read, as Spark's own file index lists it.
+
+    Parameters
+    ----------
+    df
+        As for `relation_facts`.
+
+    Returns
+    -------
+    list of (path, length, mtime)
+        The path is Hadoop's decoded text, the modification time in milliseconds.
+
+    Raises
+    ------
+    DatasetError
+        It does not read exactly one relation of files.
+    """
+    return [(path, length, mtime) for path, length, mtime in json.loads(_ask(df, "objects"))]
+
+
+def expression_tree(df: DataFrame, expression: str | Column) -> dict[str, Any]:
+    """An expression over a DataFrame's columns as the tree that filters arrive as, after Spark's optimizer.
+
+    Parameters
+    ----------
+    df
+        As for `relation_facts`.
+    expression
+        SQL text or a `Column`.
+
+    Returns
+    -------
+    dict
+        A tree of the protocol; where nothing can be known of the expression its class is ``"Opaque"``.
+
+    Raises
+    ------
+    DatasetError
+        The projection of the expression is no plain projection of one relation of files.
+    pyspark.errors.AnalysisException
+        Spark cannot resolve it.
+    """
+    projected = df.selectExpr(expression) if isinstance(expression, str) else df.select(expression)
+    tree: dict[str, Any] = json.loads(_ask(projected, "tree"))
+    return tree
+
+
+def _ask(df: DataFrame, question: str) -> str:
+    api = jvm_api(df.sparkSession)
+    try:
+        return str(getattr(api, question)(df._jdf))
+    except Exception as error:
+        cause = _java_message(error, "IllegalArgumentException")
+        if cause is None:
+            raise
+        raise DatasetError(f"this DataFrame cannot be indexed: {cause}") from None
+
+
+def _java_message(error: Exception, class_name: str) -> str | None:
+    """The message of a Java exception of that class, else None; pyspark translates some exceptions and not others."""
+    if type(error).__name__ == class_name:
+        return str(getattr(error, "desc", error)) or str(error)
+    java = getattr(error, "java_exception", None)
+    if java is not None and java.getClass().getSimpleName() == class_name:
+        return str(java.getMessage())
+    return None
+
+
+def java_session(spark: SparkSession) -> Any:
+    """The JVM's session behind a Python one.
+
+    Raises
+    ------
+    EsSkippingError
+        It is a Spark Connect session whose server is not in this process.
+    """
+    session = getattr(spark, "_jsparkSession", None)
+    return session if session is not None else connect_session(spark).session()
+
+
+def connect_session(spark: Any) -> Any:
+    """What the server of a Spark Connect session keeps of it, where that server is in this process's JVM.
+
+    Raises
+    ------
+    EsSkippingError
+        It is not: the server is a remote one.
+    """
+    from pyspark import SparkContext
+
+    jvm: Any = SparkContext._jvm
+    if jvm is None or SparkContext._active_spark_context is None:
+        raise EsSkippingError(REMOTE)
+    service = jvm.org.apache.spark.sql.connect.service
+    _ = spark.version  # the server makes the session at its first request
+    key = service.SessionKey(spark.client._user_id or "", spark.client._session_id)
+    # the object, because not all of its methods can be called on the class
+    server = getattr(getattr(service, "SparkConnectService$"), "MODULE$")
+    holder = server.sessionManager().getIsolatedSessionIfPresent(key)
+    if holder.isEmpty():
+        raise EsSkippingError(REMOTE)
+    return holder.get()
+
+
+def _gateway(spark: SparkSession) -> Any:
+    from pyspark import SparkContext
+
+    if hasattr(spark, "_jsparkSession"):
+        return spark.sparkContext._gateway
+    java_session(spark)
+    return SparkContext._gateway
+
+
+def jvm_api(spark: SparkSession) -> Any:
+    """The object of the jar that Python calls, for a session's JVM; loads the jar where it is not on the class path.
+
+    Raises
+    ------
+    EsSkippingError
+        A remote session, or the jar was not built.
+    """
+    gateway = _gateway(spark)
+    with _lock:
+        known = _apis.get(id(gateway))
+        if known is None or known[0] is not gateway:
+            known = _apis[id(gateway)] = (gateway, _load(gateway))
+        return known[1]
+
+
+def _load(gateway: Any) -> Any:
+    name = "io.esskipping.PythonApi"
+    java = gateway.jvm.java
+    parent = java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        found = java.lang.Class.forName(name, True, parent)
+    except Exception as error:
+        if "ClassNotFoundException" not in str(error):
+            raise
+        if not JAR.exists():
+            raise EsSkippingError(NOT_BUILT) from None
+        urls = gateway.new_array(java.net.URL, 1)
+        urls[0] = java.io.File(str(JAR)).toURI().toURL()
+        found = java.lang.Class.forName(name, True, java.net.URLClassLoader(urls, parent))
+    return found.getDeclaredConstructor(gateway.new_array(java.lang.Class, 0)).newInstance(
+        gateway.new_array(java.lang.Object, 0)
+    )

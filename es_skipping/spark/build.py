@@ -1,0 +1,274 @@
+"""Bringing a dataset's metadata up to date: what create, ensure and refresh have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from es_skipping.errors import ColumnError, DatasetError, IndexDefinitionError
+from es_skipping.indexes.base import Index
+from es_skipping.indexes.registry import from_definition, index_id
+from es_skipping.predicates.codec import operand_to_data
+from es_skipping.spark.built_with import dataset_facts, index_facts, is_secret
+from es_skipping.spark.collect import Collection, Progress, Wanted, ship_package
+from es_skipping.spark.columns import resolve
+from es_skipping.spark.listing import Listing, Restriction, changed_since, settled
+from es_skipping.stores.base import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from es_skipping.spark.source import Reading, Source
+    from es_skipping.stores.base import Change, DatasetEntry, MetadataStore
+
+__all__ = ["RefreshResult", "Update", "same_index"]
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshResult:
+    """What a build or a refresh did.
+
+    Parameters
+    ----------
+    added, updated, removed, unchanged
+        Objects that were new; whose metadata was made again or added to; that are gone; that were left as they are.
+    failed
+        ``(path, reason)`` of objects that were not indexed. Queries read them; the next refresh tries them again.
+    """
+
+    added: int = 0
+    updated: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    failed: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is to be done to get from what is stored to what is wanted."""
+
+    definition: DatasetDefinition
+    wanted: tuple[Wanted, ...]
+    fresh: bool
+    all_indexes: tuple[ObjectId, ...]
+    """Objects of which nothing is known."""
+    new_indexes: tuple[ObjectId, ...]
+    """Objects that lack the indexes ``new``."""
+    new: frozenset[str]
+    gone: tuple[ObjectId, ...]
+    known_paths: frozenset[str]
+    unchanged: int
+
+
+@dataclass(frozen=True)
+class Update:
+    """One run of create, ensure or refresh.
+
+    Parameters
+    ----------
+    spark
+        A classic session.
+    store, id, reading
+        Where metadata is kept, of which dataset, and how that is read.
+    add
+        Indexes to add.
+    ensure
+        Whether an index that is there already is no error.
+    must_exist
+        Whether there must be an index already: refresh.
+    """
+
+    spark: SparkSession
+    store: MetadataStore
+    id: str
+    reading: Reading
+    add: Sequence[Index] = ()
+    ensure: bool = False
+    must_exist: bool = False
+    paths: Any = None
+    partitions: Any = None
+    progress: Progress | None = None
+
+    def run(self) -> RefreshResult:
+        """List, compare, collect what is new, publish whole.
+
+        Raises
+        ------
+        EsSkippingError
+            Nothing was changed.
+        """
+        self._tell(0, 0, "list")
+        entry = self.store.dataset(self.id)
+        if self.must_exist and (entry is None or not entry.definition.indexes):
+            raise DatasetError(f"{self.reading.name} has no index to refresh; create one with create_indexes")
+        listing = settled(self.spark, self.reading)
+        restriction = Restriction(self.spark, self.paths, self.partitions, listing.source.partition_columns)
+        plan = self._plan(entry, listing, restriction)
+        unsettled = {object: why for object, why in listing.unsettled.items() if restriction.holds(object.path)}
+        elsewhere = tuple(
+            failure
+            for failure in (entry.failed if entry and not plan.fresh else ())
+            if not restriction.holds(failure[0])
+        )
+        nothing_to_do = not (plan.fresh or plan.all_indexes or plan.new_indexes or plan.gone)
+        if entry is not None and nothing_to_do and plan.definition == entry.definition:
+            before = {path for path, _ in entry.failed}
+            if before == {object.path for object in unsettled} | {path for path, _ in elsewhere}:
+                return RefreshResult(unchanged=plan.unchanged, failed=_failures(unsettled))
+        ship_package(self.spark)
+        collection = Collection(listing.source, self.progress)
+        with self.store.change(plan.definition, fresh=plan.fresh) as change:
+            put = self._put(change, collection, plan, listing)
+            self._tell(0, 0, "check")
+            changed = set(
+                changed_since(self.spark, self.reading, listing.source, (*plan.all_indexes, *plan.new_indexes))
+            )
+            change.remove([*plan.gone, *changed])
+            failed = {object: why for object, why in collection.failed.items() if object not in changed}
+            failed.update(dict.fromkeys(changed, "changed while it was read; the next refresh takes it"))
+            failed.update(unsettled)
+            self._tell(0, 0, "publish")
+            change.publish((*_failures(failed), *elsewhere))
+        done = [object for object in put if object not in failed]
+        return RefreshResult(
+            added=sum(object.path not in plan.known_paths for object in done),
+            updated=sum(object.path in plan.known_paths for object in done),
+            removed=len(
+                {object.path for object in plan.gone} - {object.path for object in (*listing.objects, *unsettled)}
+            ),
+            unchanged=plan.unchanged,
+            failed=_failures(failed),
+        )
+
+    def _put(self, change: Change, collection: Collection, plan: _Plan, listing: Listing) -> set[ObjectId]:
+        put: set[ObjectId] = set()
+
+        def noted(found: Iterator[ObjectMetadata]) -> Iterator[ObjectMetadata]:
+            for one in found:
+                put.add(one.id)
+                yield one
+
+        everything = len(listing.objects) + len(listing.unsettled)
+        new = tuple(wanted for wanted in plan.wanted if wanted.id in plan.new)
+        for wanted, objects in ((plan.wanted, plan.all_indexes), (new, plan.new_indexes)):
+            if wanted and objects:
+                found = collection.metadata(wanted, objects, all_objects=len(objects) == everything)
+                change.put(noted(found))
+        return put
+
+    def _plan(self, entry: DatasetEntry | None, listing: Listing, restriction: Restriction) -> _Plan:
+        source = listing.source
+        stored = entry.definition if entry is not None else None
+        kept = [
+            self._definition(source, from_definition(index), again=True) for index in (stored.indexes if stored else ())
+        ]
+        added: list[tuple[IndexDefinition, Wanted]] = []
+        for index in self.add:
+            asked = self._definition(source, index)
+            twice = next((one for one, _ in (*kept, *added) if same_index(one, asked[0])), None)
+            if twice is None:
+                added.append(asked)
+            elif not self.ensure:
+                raise IndexDefinitionError(
+                    f"index {twice.id} is there already; use ensure_indexes where that is no mistake, refresh to "
+                    "update it, or drop it first to build it anew"
+                )
+        both = [*kept, *added]
+        definition = DatasetDefinition(
+            id=self.id,
+            roots=source.roots,
+            format=source.format,
+            indexes=tuple(one for one, _ in both),
+            table=source.table,
+            options={name: value for name, value in source.options.items() if not is_secret(name)},
+            schema=json.dumps(source.schema, ensure_ascii=False, separators=(",", ":")),
+            built_with=dataset_facts(source.format, source.options, source.schema),
+        )
+        fresh = stored is None or _rebuilt(stored, definition)
+        if stored is not None and not restriction.everything and fresh:
+            raise DatasetError(
+                f"{self.reading.name} has another schema, other options or other settings than when it was indexed, so "
+                "all of it must be indexed again: refresh without paths and partitions"
+            )
+        known = {} if fresh else dict(self.store.objects(self.id))
+        listed = [object for object in listing.objects if restriction.holds(object.path)]
+        current = set(listing.objects) | set(listing.unsettled)
+        new = frozenset(one.id for one, _ in added)
+        retried = {path for path, _ in entry.failed} if entry is not None else set()
+        complete = frozenset(one.id for one, _ in both)
+        all_indexes = tuple(
+            object
+            for object in listed
+            if object not in known or (object.path in retried and not complete - new <= known[object])
+        )
+        rest = [object for object in listed if object in known and object not in set(all_indexes)]
+        return _Plan(
+            definition,
+            tuple(wanted for _, wanted in both),
+            fresh,
+            all_indexes,
+            new_indexes=tuple(rest) if new else (),
+            new=new,
+            gone=tuple(object for object in known if object not in current and restriction.holds(object.path)),
+            known_paths=frozenset(object.path for object in known),
+            unchanged=0 if new else len(rest),
+        )
+
+    def _definition(self, source: Source, index: Index, *, again: bool = False) -> tuple[IndexDefinition, Wanted]:
+        try:
+            columns = tuple(resolve(source, given) for given in index.columns)
+            types = tuple(column.type for column in columns)
+            index.check(types)
+        except ColumnError as error:
+            if again:
+                raise ColumnError(
+                    f"{error} (it is indexed: drop the index, or give the dataset its column back)"
+                ) from None
+            raise
+        texts = tuple(column.text for column in columns)
+        operands = tuple(column.operand for column in columns)
+        id = index_id(index, texts)
+        definition = IndexDefinition(
+            id=id,
+            type=index.type,
+            columns=texts,
+            kind=index.kind,
+            value_type=index.value_type(types),
+            operands=tuple(operand_to_data(operand) for operand in operands),
+            column_types=types,
+            parameters=dict(index.parameters),
+            built_with=index_facts(source.format, operands, source.schema, source.settings),
+        )
+        return definition, Wanted(id, index, columns)
+
+    def _tell(self, done: int, total: int, phase: str) -> None:
+        if self.progress is not None:
+            self.progress(done, total, phase)
+
+
+def same_index(first: IndexDefinition, second: IndexDefinition) -> bool:
+    """Whether two definitions are of the same index, however its columns are written."""
+    return first.id == second.id or (
+        first.type == second.type
+        and list(first.operands) == list(second.operands)
+        and dict(first.parameters) == dict(second.parameters)
+    )
+
+
+def _rebuilt(stored: DatasetDefinition, now: DatasetDefinition) -> bool:
+    """Whether what is stored was built from other values than a build now would see."""
+    if dict(stored.built_with) != dict(now.built_with) or stored.format != now.format:
+        return True
+    indexes = {index.id: index for index in now.indexes}
+    return any(_facts(index) != _facts(indexes[index.id]) for index in stored.indexes if index.id in indexes)
+
+
+def _facts(index: IndexDefinition) -> tuple[Any, ...]:
+    plain = replace(index, operands=(), built_with={}, parameters={})
+    return plain, list(index.operands), dict(index.built_with), dict(index.parameters)
+
+
+def _failures(failed: Mapping[ObjectId, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((object.path, why) for object, why in failed.items()))

@@ -1,0 +1,403 @@
+"""What an index was built with, and whether a read would see the same values.
+
+A column's values depend on more than the file: on the declared type and the field's metadata (column defaults,
+char/varchar), on the reader's options, on some session settings. They are remembered as text facts and compared at
+query time; a read that could see other values does not use the index. The comparison errs on the side of *another
+read*, which costs skipping and never rows.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from es_skipping.predicates.tree import Call, Cast, Column, Operand
+from es_skipping.stores.base import DatasetDefinition, IndexDefinition
+
+__all__ = [
+    "RELEVANT_SETTINGS",
+    "TEXT_FORMATS",
+    "columns_of",
+    "compatible",
+    "dataset_facts",
+    "index_facts",
+    "is_secret",
+    "reader_options",
+]
+
+TEXT_FORMATS: Final = frozenset({"csv", "json", "text"})
+_TEMPORAL: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
+_ZONE: Final = "spark.sql.session.timeZone"
+
+# Each group: which settings can change a value, with Spark 4's default (a session that does not set a key sends none).
+_ALWAYS: Final = {"spark.sql.caseSensitive": "false"}
+_CHAR: Final = {
+    "spark.sql.legacy.charVarcharAsString": "false",
+    "spark.sql.legacy.noCharPaddingInPredicate": "false",
+    "spark.sql.preserveCharVarcharTypeInfo": "false",
+    "spark.sql.readSideCharPadding": "true",
+}
+_PARQUET: Final = {
+    "spark.sql.legacy.parquet.nanosAsLong": "false",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+}
+_PARQUET_TEMPORAL: Final = {
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+}
+_CONVERSION: Final = "spark.sql.parquet.int96TimestampConversion"
+_ORC: Final = {"spark.sql.orc.impl": "native"}
+_TEXT: Final = {
+    "spark.sql.columnNameOfCorruptRecord": "_corrupt_record",
+    "spark.sql.csv.parser.columnPruning.enabled": "true",
+    "spark.sql.json.enableExactStringParsing": "true",
+    "spark.sql.json.enablePartialResults": "true",
+    "spark.sql.legacy.codingErrorAction": "false",
+    "spark.sql.legacy.csv.enableDateTimeParsingFallback": "",
+    "spark.sql.legacy.javaCharsets": "false",
+    "spark.sql.legacy.json.allowEmptyString.enabled": "false",
+    "spark.sql.legacy.json.enableDateTimeParsingFallback": "",
+    "spark.sql.legacy.nullValueWrittenAsQuotedEmptyStringCsv": "false",
+}
+_TEXT_TEMPORAL: Final = {
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    _ZONE: None,
+}
+_EXPRESSION: Final = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.relationPrecedence": "false",
+    "spark.sql.chunkBase64String.enabled": "true",
+    "spark.sql.datetime.java8API.enabled": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.functionResolution.sessionOrder": "second",
+    "spark.sql.legacy.allowHashOnMapType": "false",
+    "spark.sql.legacy.allowNegativeScaleOfDecimal": "false",
+    "spark.sql.legacy.bucketedTableScan.outputOrdering": "false",
+    "spark.sql.legacy.castComplexTypesToString.enabled": "false",
+    "spark.sql.legacy.codingErrorAction": "false",
+    "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
+    "spark.sql.legacy.createEmptyCollectionUsingStringType": "false",
+    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
+    "spark.sql.legacy.doLooseUpcast": "false",
+    "spark.sql.legacy.elementAt.throwException": "false",
+    "spark.sql.legacy.eltOutputAsString": "false",
+    "spark.sql.legacy.emptyStringInJson": "false",
+    "spark.sql.legacy.followThreeValuedLogicInArrayExists": "true",
+    "spark.sql.legacy.integerGroupingId": "false",
+    "spark.sql.legacy.interval.enabled": "false",
+    "spark.sql.legacy.javaCharsets": "false",
+    "spark.sql.legacy.keepCommandOutputSchema": "false",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+    "spark.sql.legacy.lpadRpadAlwaysReturnString": "false",
+    "spark.sql.legacy.negativeIndexInArrayInsert": "false",
+    "spark.sql.legacy.percentileDiscCalculation": "false",
+    "spark.sql.legacy.raiseErrorWithoutErrorClass": "false",
+    "spark.sql.legacy.sizeOfNull": "true",
+    "spark.sql.legacy.statisticalAggregate": "false",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.legacy.typeCoercion.datetimeToString.enabled": "false",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    _ZONE: None,
+}
+_DEFAULTS: Final[dict[str, str | None]] = {
+    **_ALWAYS, **_CHAR, **_PARQUET, **_PARQUET_TEMPORAL, **_ORC, **_TEXT, **_TEXT_TEMPORAL, **_EXPRESSION
+}  # fmt: skip
+
+RELEVANT_SETTINGS: Final[tuple[str, ...]] = tuple(sorted(_DEFAULTS))
+"""The session settings that can change a value of some format or expression; a request carries them."""
+
+# Reader options that decide which objects are listed, how a schema is inferred or how fast things go, and no value.
+_INDIFFERENT: Final = frozenset(
+    {
+        "__globpaths__", "basepath", "compression", "codec", "ignorecorruptfiles", "ignoremissingfiles", "inferschema",
+        "maxpartitionbytes", "mergeschema", "modifiedafter", "modifiedbefore", "orc.compress", "parquet.block.size",
+        "parquet.compression", "parquet.page.size", "path", "pathglobfilter", "paths", "recursivefilelookup",
+        "samplingratio", "serialization.format", "transient_lastddltime", "vectorizedreaderbatchsize",
+    }
+)  # fmt: skip
+_OPTION_DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "csv": {"header": "false", "sep": ",", "multiline": "false", "mode": "PERMISSIVE", "quote": '"', "escape": "\\"},
+    "json": {"multiline": "false", "mode": "PERMISSIVE"},
+    "text": {"wholetext": "false"},  # which PySpark's own `read.text` always says
+}
+_SYNONYMS: Final = {"delimiter": "sep", "charset": "encoding"}
+_SECRET: Final = re.compile(r"secret|password|passwd|token|credential|access\.?key|private|sas", re.IGNORECASE)
+
+
+def is_secret(option: str) -> bool:
+    """Whether an option's value must not be stored in clear."""
+    return _SECRET.search(option) is not None
+
+
+def reader_options(format: str, options: Mapping[str, str]) -> dict[str, str]:
+    """The options that can change a value, in one spelling; secrets by a digest.
+
+    Examples
+    --------
+    >>> reader_options("csv", {"Header": "TRUE", "delimiter": ";", "path": "/x", "mode": "permissive"})
+    {'header': 'true', 'sep': ';'}
+    """
+    defaults = _OPTION_DEFAULTS.get(format, {})
+    found = {}
+    for name, value in options.items():
+        name = name.lower()
+        name = _SYNONYMS.get(name, name) if format in TEXT_FORMATS else name
+        if name in _INDIFFERENT:
+            continue
+        text = str(value)
+        if text.lower() in ("true", "false"):
+            text = text.lower()
+        if name == "mode":
+            text = text.upper()
+        if defaults.get(name) == text:
+            continue
+        found[name] = "sha256:" + hashlib.sha256(text.encode()).hexdigest() if is_secret(name) else text
+    return dict(sorted(found.items()))
+
+
+# --- facts --------------------------------------------------------------------------------------------------------
+
+
+def dataset_facts(format: str, options: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, str]:
+    """The facts of a whole dataset.
+
+    Parameters
+    ----------
+    format, options
+        Of the reader.
+    schema
+        Of the data, as ``StructType.jsonValue()``. CSV finds columns by their position, so there all of it is a fact.
+    """
+    facts = {"format": format, "options": _text(reader_options(format, options))}
+    if format == "csv":
+        facts["schema"] = _text(_without_nullability(schema))
+    return facts
+
+
+def index_facts(
+    format: str, operands: Sequence[Operand], schema: Mapping[str, Any], settings: Mapping[str, str | None]
+) -> dict[str, str]:
+    """The facts of one index: its columns' fields, and the settings that can change what it collects.
+
+    Parameters
+    ----------
+    operands
+        The indexed expressions.
+    schema
+        Of the data, as ``StructType.jsonValue()``.
+    settings
+        The session's, at least those of `RELEVANT_SETTINGS` that are set.
+
+    Raises
+    ------
+    KeyError
+        A column is not in the schema.
+    """
+    facts: dict[str, str] = {}
+    types: set[str] = set()
+    for column in columns_of(operands):
+        fact = _field_fact(schema, column.path)
+        if fact is None:
+            raise KeyError(".".join(column.path))
+        facts["column " + _text(column.path)] = fact
+        types.add(column.type.name)
+    expression = not all(isinstance(operand, Column) for operand in operands)
+    facts.update(_setting_facts(format, types, facts.values(), settings, expression=expression))
+    return facts
+
+
+def compatible(definition: DatasetDefinition, index: IndexDefinition, request: Mapping[str, Any]) -> str | None:
+    """Whether a read sees the values that an index was built from.
+
+    Parameters
+    ----------
+    definition, index
+        As stored.
+    request
+        A scan's request (``docs/decisions/0001-bridge-protocol.md``).
+
+    Returns
+    -------
+    str or None
+        None where it does; otherwise why it may not, for people.
+    """
+    built, schema = definition.built_with, request["dataSchema"]
+    if built.get("format") != request["format"]:
+        return f"it was built reading {built.get('format')}, this read is {request['format']}"
+    options = _text(reader_options(request["format"], request["options"]))
+    if built.get("options") != options:
+        return f"it was built with the reader options {built.get('options')}, this read has {options}"
+    if "schema" in built and built["schema"] != _text(_without_nullability(schema)):
+        return "it was built with another schema, and this format's columns go by position"
+    facts = index.built_with
+    columns = []
+    settings = 0
+    for name, remembered in facts.items():
+        if name.startswith("column "):
+            now = _field_fact(schema, json.loads(name[7:]))
+            if now is None:
+                return f"column {'.'.join(json.loads(name[7:]))} is not in this read's schema"
+            if now != remembered:
+                return f"column {'.'.join(json.loads(name[7:]))} was {remembered} when it was built and is {now} now"
+            columns.append(now)
+        else:
+            settings += 1
+    if not settings:
+        return "it does not say which settings it was built with"
+    for name, remembered in facts.items():
+        if not name.startswith("column "):
+            value = _setting(name, request["settings"])
+            if value is None or value != remembered:
+                return f"it was built with {name} = {remembered}, this session has {value or 'an unknown value'}"
+    return None
+
+
+def columns_of(operands: Iterable[Operand]) -> list[Column]:
+    """Every column that the operands read, each once."""
+    found: dict[Column, None] = {}
+    pending = list(operands)[::-1]
+    while pending:
+        operand = pending.pop()
+        if isinstance(operand, Column):
+            found[operand] = None
+        elif isinstance(operand, Cast):
+            pending.append(operand.child)
+        elif isinstance(operand, Call):
+            pending.extend(reversed(operand.arguments))
+    return list(found)
+
+
+# --- columns ------------------------------------------------------------------------------------------------------
+
+
+def _field_fact(schema: Mapping[str, Any], path: Sequence[str]) -> str | None:
+    """Type and metadata of the field at a path, its ancestors' metadata included; None where there is none."""
+    metadata = []
+    type: Any = schema
+    for name in path:
+        if not isinstance(type, Mapping) or type.get("type") != "struct":
+            return None
+        fields = [field for field in type["fields"] if field["name"] == name]
+        if len(fields) != 1:
+            return None
+        metadata.append(_lasting(fields[0].get("metadata") or {}))
+        type = fields[0]["type"]
+    return _text(
+        {"type": _without_nullability(type), "metadata": metadata}
+        if any(metadata)
+        else {"type": _without_nullability(type)}
+    )
+
+
+def _lasting(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what only people or writers look at."""
+    return {key: value for key, value in metadata.items() if key not in ("comment", "CURRENT_DEFAULT")}
+
+
+def _without_nullability(type: Any) -> Any:
+    if isinstance(type, Mapping):
+        return {
+            key: _lasting(value) if key == "metadata" else _without_nullability(value)
+            for key, value in type.items()
+            if key not in ("nullable", "containsNull", "valueContainsNull") and not (key == "metadata" and not value)
+        }
+    if isinstance(type, list):
+        return [_without_nullability(part) for part in type]
+    return type
+
+
+# --- settings -----------------------------------------------------------------------------------------------------
+
+
+def _setting_facts(
+    format: str, types: set[str], fields: Iterable[str], settings: Mapping[str, str | None], *, expression: bool
+) -> dict[str, str]:
+    keys: dict[str, str | None] = dict(_ALWAYS)
+    extra: list[str] = []
+    temporal = bool(types & _TEMPORAL)
+    if any("CHAR_VARCHAR" in field for field in fields):
+        keys.update(_CHAR)
+    if format == "parquet":
+        keys.update(_PARQUET)
+        if temporal:
+            keys.update(_PARQUET_TEMPORAL)
+            if _setting(_CONVERSION, settings) == "true":
+                keys[_ZONE] = None
+    elif format == "orc":
+        keys.update(_ORC)
+        if types & {"timestamp", "timestamp_ntz"}:
+            extra.append(_JVM_ZONE)  # a file holds wall-clock times, which the reader takes to be of its own zone
+    elif format in TEXT_FORMATS:
+        keys.update(_TEXT)
+        if temporal:
+            keys.update(_TEXT_TEMPORAL)
+    if expression:
+        keys.update(_EXPRESSION)
+        extra.append(_SPARK)
+    facts = {}
+    for key in [*keys, *extra]:
+        value = _setting(key, settings)
+        facts[key] = "unknown" if value is None else value  # which no read's value equals
+    return facts
+
+
+_JVM_ZONE: Final = "user.timezone"
+_SPARK: Final = "spark.version"
+
+
+def _setting(key: str, settings: Mapping[str, str | None]) -> str | None:
+    value = settings.get(key)
+    if value is None:
+        if key == _SPARK:
+            return _spark_version()
+        if key in (_JVM_ZONE, _ZONE):  # a session without a zone has that of its JVM
+            return _jvm_zone()
+        return _canonical(_DEFAULTS.get(key))
+    return value if key in (_ZONE, _JVM_ZONE) else _canonical(value)
+
+
+def _canonical(value: str | None) -> str | None:
+    """Settings other than zones and names of columns are booleans and enumerations, in any case."""
+    if value is None:
+        return None
+    return value.lower() if value.lower() in ("true", "false") else value if value.startswith("_") else value.upper()
+
+
+def _spark_version() -> str:
+    """Functions may change with a minor version."""
+    import pyspark
+
+    return ".".join(pyspark.__version__.split(".")[:2])
+
+
+@functools.lru_cache(maxsize=1)
+def _known_zone() -> str:
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is None or context._jvm is None:
+        raise LookupError("no JVM")
+    return str(context._jvm.java.util.TimeZone.getDefault().getID())
+
+
+def _jvm_zone() -> str | None:
+    try:
+        return _known_zone()
+    except Exception:  # no JVM to ask: unknown, and an index that depends on it is not used
+        return None
+
+
+def _text(data: Any) -> str:
+    return json.dumps(data, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,422 @@
+"""One Spark pass over the data that makes the metadata of all indexes of all objects together.
+
+Rows become partials where they are read (`collect_worker.CollectPartials`), the partials of an object's splits meet in
+a shuffle that is small, and finished metadata streams to the driver. An object that cannot be read is found, left out
+and reported; the others are read again without it.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import pickle
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from es_skipping.clauses.metadata import Boxes, Intervals, Kind, Metadata, Values
+from es_skipping.errors import DatasetError
+from es_skipping.indexes.base import Index
+from es_skipping.predicates.types import DataType
+from es_skipping.spark.built_with import TEXT_FORMATS
+from es_skipping.spark.collect_worker import FINISHED, PARTIAL, CollectPartials, Finish, Part
+from es_skipping.spark.columns import ResolvedColumn, spark_column
+from es_skipping.spark.footers import can_answer, from_footers
+from es_skipping.spark.object_ids import encoded_path, xxhash64
+from es_skipping.stores.base import ObjectId, ObjectMetadata
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from es_skipping.spark.source import Source
+
+__all__ = ["Collection", "Progress", "Wanted"]
+
+Progress: TypeAlias = Callable[[int, int, str], None]
+"""Told ``(done, total, phase)`` while a build runs."""
+
+_ROUND: Final = 20_000
+"""Objects in one Spark job."""
+_OBJECTS_PER_PARTITION: Final = 256
+_ATTEMPTS: Final = 64
+"""So many jobs may fail in one build before what they were to read is given up."""
+
+_BOUNDED: Final = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "512",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
+}
+"""For a second try: slower, but batches stay small however wide rows are."""
+
+_log = logging.getLogger("es_skipping")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One index to collect."""
+
+    id: str
+    index: Index
+    columns: tuple[ResolvedColumn, ...]
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        return tuple(column.type for column in self.columns)
+
+
+@dataclass
+class Collection:
+    """Reads objects of a dataset.
+
+    Parameters
+    ----------
+    source
+        The dataset.
+    progress
+        Told how many objects are done.
+
+    Attributes
+    ----------
+    failed
+        Objects that could not be read, with the reason; complete once the iterator of `metadata` is used up.
+    """
+
+    source: Source
+    progress: Progress | None = None
+    failed: dict[ObjectId, str] = field(default_factory=dict)
+    _attempts: int = _ATTEMPTS
+    _noted: set[str] = field(default_factory=set)
+    _bounded: bool = False
+
+    def metadata(
+        self, wanted: Sequence[Wanted], objects: Sequence[ObjectId], *, all_objects: bool
+    ) -> Iterator[ObjectMetadata]:
+        """The metadata of these indexes of these objects, as it is ready.
+
+        Parameters
+        ----------
+        wanted
+            The indexes.
+        objects
+            Among those that the source lists.
+        all_objects
+            Whether these are all that the source lists.
+
+        Raises
+        ------
+        DatasetError
+            Nothing can be read at all, for a reason that is not in the objects.
+        """
+        done = 0
+        if can_answer(self.source, wanted):
+            left: list[ObjectId] = []
+            for one in from_footers(self.source, wanted, objects, left):
+                done += 1
+                if self.progress is not None:
+                    self.progress(done, len(objects), "footers")
+                yield one
+            all_objects = all_objects and not done
+            objects, done = left, 0
+        groups = self._groups(wanted)
+        for group in groups:
+            pending = [list(part) for part in _chunks(objects, _ROUND)][::-1]
+            whole = all_objects and len(pending) == 1
+            while pending:
+                chunk = [object for object in pending.pop() if object not in self.failed]
+                if not chunk:
+                    continue
+                try:
+                    for one in self._read(group, chunk, whole=whole and len(chunk) == len(objects)):
+                        done += 1
+                        if self.progress is not None:
+                            self.progress(min(done, len(objects) * len(groups)), len(objects) * len(groups), "collect")
+                        yield one
+                except _JobFailed as failure:
+                    pending.extend(self._without_culprit(chunk, failure.error))
+
+    def _groups(self, wanted: Sequence[Wanted]) -> list[list[Wanted]]:
+        """The indexes that may be collected in one pass.
+
+        What a JSON record yields depends on which of its fields are read, and so does whether CSV drops it: there each
+        index is read with its own columns and no others, so that no query can see a value which the index did not.
+        """
+        source = self.source
+        alone = source.format == "json" or (
+            source.format == "csv" and source.options.get("mode", "").strip().upper() == "DROPMALFORMED"
+        )
+        return [[one] for one in wanted] if alone else [list(wanted)]
+
+    def _read(self, group: Sequence[Wanted], chunk: Sequence[ObjectId], *, whole: bool) -> Iterator[ObjectMetadata]:
+        """One Spark job. Everything is read before the first result comes, so a failure comes before it too."""
+        encoded = {object: encoded_path(object.path) for object in chunk}
+        by_number = {xxhash64(text.encode("utf-8", "surrogatepass")): object for object, text in encoded.items()}
+        if len(by_number) < len(chunk):
+            raise DatasetError(
+                "two objects of the dataset have the same hash of their path; index them as two datasets"
+            )
+        frame = self.source.df
+        path = _file_path(frame)
+        if not whole:
+            frame = frame.where(path.isin(list(encoded.values())))
+        with _own_python(frame.sparkSession):
+            finished = _job(
+                frame, path, group, self.source.format, partitions=math.ceil(len(chunk) / _OBJECTS_PER_PARTITION)
+            )
+            finished._jdf.queryExecution().executedPlan()  # here the Python to run is written down
+        counted = self.source.format not in TEXT_FORMATS
+        seen: set[ObjectId] = set()
+        strays = 0
+        with _described(frame.sparkSession, f"es_skipping: metadata of {len(chunk)} objects"):
+            rows = _guarded(finished)
+            for number, count, blob in rows:
+                known, unknown = pickle.loads(blob)  # noqa: S301 - written by our own workers
+                object = by_number.get(number)
+                if object is None:
+                    strays += 1
+                    continue
+                seen.add(object)
+                self._note(unknown)
+                yield ObjectMetadata(object, count if counted else None, known)
+        for object in chunk:
+            if object in seen:
+                continue
+            # No row came from it. That it was read is only sure where nothing came from an object that was not asked
+            # for, and its path is the text that Spark compares.
+            if strays or not _reads(frame.sparkSession, object.path, encoded[object]):
+                self.failed[object] = "its rows could not be told apart from those of others"
+                continue
+            yield ObjectMetadata(
+                object, 0 if counted else None, {one.id: _nothing(one.index.kind, counted) for one in group}
+            )
+
+    def _note(self, unknown: dict[str, str]) -> None:
+        """Say once per index that some object has no metadata of it, and why."""
+        for id, why in unknown.items():
+            if id not in self._noted:
+                self._noted.add(id)
+                _log.warning("index %s says nothing of some objects, which it will not skip: %s", id, why)
+
+    def _without_culprit(self, chunk: Sequence[ObjectId], error: Exception) -> list[list[ObjectId]]:
+        """What to read next after a failure, in smaller pieces; what cannot be read goes to ``failed``."""
+        text = _error_text(error)
+        if _is_systemic(error, text):
+            raise DatasetError(f"the dataset could not be read: {_reason(text)}") from error
+        culprits = _named_in(text, chunk)
+        if not culprits and not self._bounded:  # rows may be so wide that a batch of them is too large
+            self._bounded = True
+            for key, value in _BOUNDED.items():
+                self.source.df.sparkSession.conf.set(key, value)
+            return [list(chunk)]
+        if not culprits and len(chunk) == 1:
+            culprits = list(chunk)
+        self._attempts -= 1
+        if self._attempts <= 0:
+            for object in chunk:
+                self.failed[object] = f"given up after {_ATTEMPTS} failures, the last: {_reason(text)}"
+            return []
+        for object in culprits:
+            self.failed[object] = _reason(text)
+        rest = [object for object in chunk if object not in self.failed]
+        # Where one object is bad another may be: smaller pieces make the next failure cheaper.
+        pieces = 2 if not culprits else 4 if len(rest) > 4 * _OBJECTS_PER_PARTITION else 1
+        return [list(piece) for piece in _chunks(rest, max(1, math.ceil(len(rest) / pieces)))] if rest else []
+
+
+class _JobFailed(Exception):
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _file_path(frame: DataFrame) -> Column:
+    """Where each row is from.
+
+    Raises
+    ------
+    DatasetError
+        Spark does not say: 4.0 hides it behind the padding of CHAR columns.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        return frame.metadataColumn("_metadata")["file_path"]
+    except AnalysisException:
+        raise DatasetError(
+            "this version of Spark does not tell which file a row is from, as it does not where a table has CHAR "
+            "columns that it pads: use a newer Spark"
+        ) from None
+
+
+def _job(frame: DataFrame, path: Column, group: Sequence[Wanted], format: str, *, partitions: int) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    selected: list[Column] = [F.xxhash64(path).alias("object")]
+    plain: dict[str, int] = {}
+    parts: list[Part] = []
+    for one in group:
+        columns = [spark_column(frame, column.text) for column in one.columns]
+        places = []
+        for column in one.index.collected(columns):
+            # A column that several indexes take as it is travels once.
+            text = next((c.text for c, given in zip(one.columns, columns, strict=True) if given is column), None)
+            place = None if text is None else plain.get(text)
+            if place is None:
+                place = len(selected)
+                selected.append(column.alias(f"c{place}"))
+                if text is not None:
+                    plain[text] = place
+            places.append(place)
+        collector = one.index.collector(one.types)
+        parts.append(Part(one.id, collector, tuple(places), nulls_known=format not in TEXT_FORMATS))
+    partials = frame.select(*selected).mapInArrow(CollectPartials(parts), PARTIAL)
+    together = partials.repartition(max(1, partitions), "object").sortWithinPartitions("object")
+    return together.mapInArrow(Finish(parts), FINISHED)
+
+
+def _guarded(frame: DataFrame) -> Iterator[Any]:
+    """A frame's rows; what Spark raises as `_JobFailed`, so that it is not taken for an error of who uses the rows."""
+    try:
+        rows = frame.toLocalIterator(prefetchPartitions=True)
+    except Exception as error:
+        raise _JobFailed(error) from error
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except Exception as error:
+            raise _JobFailed(error) from error
+        yield row
+
+
+def _nothing(kind: Kind, counted: bool) -> Metadata:
+    """The metadata of no rows."""
+    nulls = 0 if counted else None
+    if kind == "intervals":
+        return Intervals((), nulls)
+    return Values(frozenset(), nulls) if kind == "values" else Boxes(())
+
+
+def _reads(spark: SparkSession, path: str, encoded: str) -> bool:
+    """Whether Spark writes a path the way we do."""
+    jvm: Any = spark._jvm
+    return bool(jvm.org.apache.hadoop.fs.Path(path).toUri().toString() == encoded)
+
+
+def _chunks(objects: Sequence[ObjectId], size: int) -> Iterable[Sequence[ObjectId]]:
+    return (objects[at : at + size] for at in range(0, len(objects), size))
+
+
+@contextmanager
+def _described(spark: SparkSession, text: str) -> Iterator[None]:
+    context = spark.sparkContext
+    key = "spark.job.description"
+    before = context.getLocalProperty(key)
+    context.setLocalProperty(key, text)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(key, before)  # type: ignore[arg-type]
+
+
+@contextmanager
+def _own_python(spark: SparkSession) -> Iterator[None]:
+    """In local mode let workers be this very Python, unless one was chosen: what ``python3`` is may lack pyarrow."""
+    context = spark.sparkContext
+    before = context.pythonExec
+    chosen = "PYSPARK_PYTHON" in os.environ or context.getConf().contains("spark.pyspark.python")
+    if not chosen and _is_local(context.master) and sys.executable:
+        context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
+
+
+def _is_local(master: str | None) -> bool:
+    return master is None or master == "local" or master.startswith("local[")
+
+
+# --- failures -----------------------------------------------------------------------------------------------------
+
+
+def _error_text(error: Exception) -> str:
+    text = str(error)
+    for attribute in ("java_exception", "_origin"):
+        java = getattr(error, attribute, None)
+        depth = 0
+        while java is not None and hasattr(java, "getCause") and depth < 20:
+            text += f"\nCaused by: {java.toString()}"
+            java = java.getCause()
+            depth += 1
+    return text
+
+
+def _is_systemic(error: Exception, text: str) -> bool:
+    """Whether it is not an object's fault: our own code or the session, not what was read."""
+    from pyspark.errors import PythonException
+
+    return isinstance(error, PythonException) or any(
+        sign in text
+        for sign in (
+            "PythonException",
+            "ModuleNotFoundError",
+            "SparkContext was shut down",
+            "stopped SparkContext",
+            "cancelled",
+        )
+    )
+
+
+def _named_in(text: str, chunk: Sequence[ObjectId]) -> list[ObjectId]:
+    """The objects whose path an error message tells; the longest where one path is the beginning of another."""
+    text = re.sub(r"\bfile:/{2,3}", "file:/", text)
+    found: dict[str, ObjectId] = {}
+    for object in chunk:
+        for path in (object.path, encoded_path(object.path)):
+            if path in text:
+                found[path] = object
+    return list(
+        {object: None for path, object in found.items() if not any(o != path and o.startswith(path) for o in found)}
+    )
+
+
+def _reason(text: str) -> str:
+    """One line for people: the deepest cause, else the first line."""
+    python = re.findall(r"^(\w+(?:Error|Exception): .+)$", text, re.MULTILINE)
+    if "PythonException" in text and python:
+        return f"a Python worker failed with {python[-1].strip()[:300]}"
+    causes = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)
+    line = str(causes[-1]) if causes else text.strip().splitlines()[0]
+    return line.strip()[:300]
+
+
+# --- code for the executors ---------------------------------------------------------------------------------------
+
+_shipped: set[str] = set()
+_ship_lock = threading.Lock()
+
+
+def ship_package(spark: SparkSession) -> None:
+    """Give executors on other machines this package's code; they need only pyarrow."""
+    context = spark.sparkContext
+    if _is_local(context.master):
+        return
+    with _ship_lock:
+        if context.applicationId in _shipped:
+            return
+        import tempfile
+        import zipfile
+        from pathlib import Path
+
+        package = Path(__file__).resolve().parent.parent
+        archive = Path(tempfile.mkdtemp(prefix="es-skipping-")) / "es_skipping.zip"
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+            for file in sorted(package.rglob("*.py")):
+                out.write(file, Path(package.name) / file.relative_to(package))
+        context.addPyFile(str(archive))
+        _shipped.add(context.applicationId)

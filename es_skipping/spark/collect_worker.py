@@ -1,0 +1,202 @@
+"""What runs in Spark's Python workers while a dataset is read: partials per object, and their merging.
+
+Light on imports: every worker process loads it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from es_skipping.indexes.base import Collector
+
+__all__ = ["FINISHED", "PARTIAL", "CollectPartials", "Finish", "Part"]
+
+PARTIAL: Final = "object bigint, rows bigint, parts binary"
+FINISHED: Final = PARTIAL
+
+_BATCH_ROWS: Final = 256
+_BATCH_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class Part:
+    """One index's share of a pass.
+
+    Parameters
+    ----------
+    id
+        Of the index.
+    collector
+        Its collector.
+    columns
+        Where its selected columns stand in a batch.
+    nulls_known
+        Whether the number of nulls is what any read would see.
+    """
+
+    id: str
+    collector: Collector[Any]
+    columns: tuple[int, ...]
+    nulls_known: bool = True
+
+
+@dataclass(frozen=True)
+class _Unknown:
+    """Instead of a partial: this index says nothing of this object."""
+
+    why: str
+
+
+class CollectPartials:
+    """Batches of rows, the object's number in their first column, to partials of all indexes per run of an object.
+
+    Rows of one object come together, since a task reads one split after the other: what is held is one object's.
+    """
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = tuple(parts)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        out = _Output()
+        current: int | None = None
+        rows = 0
+        state: list[Any] = []
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            for number, piece in _runs(batch):
+                if number != current:
+                    if current is not None:
+                        yield from out.add(current, rows, state)
+                    current, rows, state = number, 0, [None] * len(self._parts)
+                rows += piece.num_rows
+                for at, part in enumerate(self._parts):
+                    state[at] = _with(part, state[at], piece)
+        if current is not None:
+            yield from out.add(current, rows, state)
+        yield from out.flush()
+
+
+class Finish:
+    """Partials, sorted by object, to each object's metadata by index id."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = tuple(parts)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        out = _Output()
+        current: int | None = None
+        rows = 0
+        state: list[Any] = []
+        for batch in batches:
+            numbers, counts, blobs = (column.to_pylist() for column in batch.columns)
+            for number, count, blob in zip(numbers, counts, blobs, strict=True):
+                partials = pickle.loads(blob)  # noqa: S301 - written by our own workers
+                if number != current:
+                    if current is not None:
+                        yield from out.add(current, rows, self._finished(state))
+                    current, rows, state = number, count, partials
+                    continue
+                rows += count
+                for at, part in enumerate(self._parts):
+                    state[at] = _merged(part, state[at], partials[at])
+        if current is not None:
+            yield from out.add(current, rows, self._finished(state))
+        yield from out.flush()
+
+    def _finished(self, state: Sequence[Any]) -> tuple[dict[str, Any], dict[str, str]]:
+        return finished(self._parts, state)
+
+
+def finished(parts: Sequence[Part], state: Sequence[Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Metadata by index id, and by index id why there is none though it was tried."""
+    from dataclasses import replace
+
+    from es_skipping.clauses.metadata import Intervals, Values
+
+    known: dict[str, Any] = {}
+    unknown: dict[str, str] = {}
+    for part, partial in zip(parts, state, strict=True):
+        if not isinstance(partial, _Unknown):
+            try:
+                metadata = part.collector.finish(partial)
+            except Exception as error:
+                partial = _Unknown(f"{type(error).__name__}: {error}")
+            else:
+                if isinstance(metadata, (Intervals, Values)) and not part.nulls_known:
+                    metadata = replace(metadata, nulls=None)
+                if metadata is not None:
+                    known[part.id] = metadata
+                continue
+        unknown[part.id] = partial.why
+    return known, unknown
+
+
+def _with(part: Part, state: Any, piece: pa.RecordBatch) -> Any:
+    """One more piece of an object. A collector that fails makes its own index unknown there, and nothing else."""
+    if isinstance(state, _Unknown):
+        return state
+    try:
+        partial = part.collector.partial([piece.column(at) for at in part.columns])
+        return partial if state is None else part.collector.merge(state, partial)
+    except Exception as error:
+        return _Unknown(f"{type(error).__name__}: {error}")
+
+
+def _merged(part: Part, first: Any, second: Any) -> Any:
+    for partial in (first, second):
+        if isinstance(partial, _Unknown):
+            return partial
+    try:
+        return part.collector.merge(first, second)
+    except Exception as error:
+        return _Unknown(f"{type(error).__name__}: {error}")
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The stretches of rows of one object; nearly always there is one."""
+    import pyarrow.compute as pc
+
+    numbers = batch.column(0)
+    bounds = pc.min_max(numbers)
+    if bounds["min"] == bounds["max"]:
+        yield bounds["min"].as_py(), batch
+        return
+    ends = pc.run_end_encode(numbers)
+    start = 0
+    for end, number in zip(ends.run_ends.to_pylist(), ends.values.to_pylist(), strict=True):
+        yield number, batch.slice(start, end - start)
+        start = end
+
+
+class _Output:
+    """Rows gathered into batches of a bounded size."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, int, bytes]] = []
+        self._bytes = 0
+
+    def add(self, number: int, rows: int, parts: Any) -> Iterator[pa.RecordBatch]:
+        blob = pickle.dumps(parts, protocol=pickle.HIGHEST_PROTOCOL)
+        self._rows.append((number, rows, blob))
+        self._bytes += len(blob)
+        if len(self._rows) >= _BATCH_ROWS or self._bytes >= _BATCH_BYTES:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        if not self._rows:
+            return
+        numbers, rows, blobs = zip(*self._rows, strict=True)
+        self._rows, self._bytes = [], 0
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(numbers, pa.int64()), pa.array(rows, pa.int64()), pa.array(blobs, pa.binary())],
+            names=["object", "rows", "parts"],
+        )

@@ -1,0 +1,242 @@
+"""From what a user wrote as a column to the tree that is recognised in filters, and back to Spark columns."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from es_skipping.errors import ColumnError, DatasetError
+from es_skipping.predicates.codec import has_opaque
+from es_skipping.predicates.read import read_operand
+from es_skipping.predicates.tree import Column, Literal, Operand
+from es_skipping.predicates.types import DataType
+from es_skipping.spark.bridge import expression_tree
+from es_skipping.spark.built_with import TEXT_FORMATS, columns_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from es_skipping.spark.source import Source
+
+__all__ = ["ResolvedColumn", "resolve"]
+
+# Not the same from one query to the next, though Spark calls them deterministic.
+_OF_THE_MOMENT: Final = frozenset(
+    {
+        "CurrentDate", "CurrentTimestamp", "CurrentTimestampLike", "LocalTimestamp", "Now", "CurrentTime",
+        "CurrentTimeZone", "CurrentUser", "CurrentDatabase", "CurrentCatalog", "CurrentSchema", "SessionUser",
+        "InputFileName", "InputFileBlockStart", "InputFileBlockLength", "UnixTimestampNow", "SparkVersion",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedColumn:
+    """An indexed column of a dataset.
+
+    Parameters
+    ----------
+    text
+        From which it can be resolved again: a name or a SQL expression.
+    operand
+        Its tree.
+    """
+
+    text: str
+    operand: Operand
+
+    @property
+    def type(self) -> DataType:
+        return self.operand.type
+
+
+def resolve(source: Source, given: Any) -> ResolvedColumn:
+    """Resolve one column.
+
+    Parameters
+    ----------
+    source
+        The dataset as Spark reads it.
+    given
+        A name as Spark writes it (``a.b``, `` `a.b` ``), a SQL expression, or a Spark ``Column``.
+
+    Raises
+    ------
+    ColumnError
+        It is unknown, a partition column, of a type that cannot be indexed, or an expression whose values the objects
+        alone do not decide.
+    """
+    shown = given if isinstance(given, str) else str(given)
+    column, analyzed = _analyzed(source.df, given, shown)
+    try:
+        tree = expression_tree(source.df, column)
+    except DatasetError as error:
+        raise ColumnError(f"column {shown!r} cannot be indexed: {error}") from None
+    _refuse_unrepeatable(analyzed, shown)
+    operand = read_operand(tree)
+    partitions = [name for name in _attribute_names(analyzed) if name in source.partition_columns]
+    if partitions:
+        raise ColumnError(
+            f"column {shown!r} is made of the partition column {partitions[0]!r}: Spark skips by partition values "
+            "itself; index a column that is stored in the files"
+        )
+    if has_opaque(operand) or isinstance(operand, Literal) or not columns_of([operand]):
+        why = getattr(operand, "reason", "it reads no column")
+        raise ColumnError(f"column {shown!r} cannot be indexed: {why}; give a column or an expression of columns")
+    for part in columns_of([operand]):
+        if part.path[0] == source.corrupt_record_column:
+            raise ColumnError(
+                f"column {shown!r} holds corrupt records, which depend on the other columns that a query reads; "
+                "it cannot be indexed"
+            )
+    if not operand.type.supported:
+        raise ColumnError(
+            f"column {shown!r} is of type {operand.type}; only numbers, strings without a collation, binaries, "
+            "booleans, dates and timestamps can be indexed"
+        )
+    if source.format in TEXT_FORMATS and not isinstance(operand, Column) and not _null_in_null_out(analyzed):
+        raise ColumnError(
+            f"column {shown!r}: in {source.format} files a value can be null for one query and not for another, "
+            "and this expression is not null where its columns are; index the plain column"
+        )
+    return ResolvedColumn(given if isinstance(given, str) else _text_of(source.df, analyzed, tree, shown), operand)
+
+
+def spark_column(df: DataFrame, text: str) -> SparkColumn:
+    """The Spark column of a resolved text."""
+    return _analyzed(df, text, text)[0]
+
+
+def _analyzed(df: DataFrame, given: Any, shown: str) -> tuple[SparkColumn, Any]:
+    """The column, and its analysed Catalyst expression. A text is a name where it can be, else an expression."""
+    from pyspark.errors import AnalysisException, ParseException, PySparkException
+    from pyspark.sql import Column as AnyColumn
+    from pyspark.sql import functions as F
+
+    if not isinstance(given, str) and not (isinstance(given, AnyColumn) and hasattr(given, "_jc")):
+        raise ColumnError(
+            f"column {shown!r} is a {type(given).__module__}.{type(given).__name__}; give a name or SQL as text"
+        )
+    with _quiet():
+        try:
+            column = given if not isinstance(given, str) else F.col(given) if _is_name(df, given) else F.expr(given)
+            plan = df.select(column)._jdf.queryExecution().analyzed()
+        except (AnalysisException, ParseException) as error:
+            raise ColumnError(
+                f"column {shown!r} is not there: {_first_line(error)}; the columns are {', '.join(df.columns)}"
+            ) from None
+        except PySparkException as error:
+            raise ColumnError(f"column {shown!r} cannot be indexed: {_first_line(error)}") from None
+    if plan.expressions().size() != 1:
+        raise ColumnError(f"column {shown!r} is not one column")
+    expression = plan.expressions().head()
+    if expression.getClass().getSimpleName() == "Alias":
+        expression = expression.child()
+    return column, expression
+
+
+def _is_name(df: DataFrame, text: str) -> bool:
+    """Whether a text is the name of a column, or of a field of one, rather than a SQL expression."""
+    from pyspark.sql.types import StructType
+
+    parts = _name_parts(text)
+    if parts is None:
+        return False
+    sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    type: Any = df.schema
+    for part in parts:
+        if not isinstance(type, StructType):
+            return False
+        wanted = part if sensitive else part.lower()
+        found = next((f for f in type.fields if (f.name if sensitive else f.name.lower()) == wanted), None)
+        if found is None:
+            return False
+        type = found.dataType
+    return True
+
+
+def _name_parts(text: str) -> list[str] | None:
+    """The parts of a name, as Spark splits it: at dots that are not between backticks. None for what is no name."""
+    parts = re.findall(r"(`(?:[^`]|``)+`|[^`.]+)(\.|$)", text)
+    if "".join(part + end for part, end in parts) != text or text.endswith("."):
+        return None
+    return [part[1:-1].replace("``", "`") if part.startswith("`") else part for part, _ in parts]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """PySpark logs a page for each name that it does not find; ours is an error of its own."""
+    logger = logging.getLogger("DataFrameQueryContextLogger")
+    here = threading.get_ident()
+
+    def others(record: logging.LogRecord) -> bool:
+        return record.thread != here
+
+    logger.addFilter(others)
+    try:
+        yield
+    finally:
+        logger.removeFilter(others)
+
+
+def _first_line(error: Exception | None) -> str:
+    return str(error).strip().split("\n", 1)[0]
+
+
+def _nodes(expression: Any) -> list[Any]:
+    found = []
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        found.append(node)
+        children = node.children()
+        pending.extend(children.apply(at) for at in range(children.size()))
+    return found
+
+
+def _attribute_names(expression: Any) -> list[str]:
+    return [node.name() for node in _nodes(expression) if node.getClass().getSimpleName() == "AttributeReference"]
+
+
+def _refuse_unrepeatable(expression: Any, shown: str) -> None:
+    if not expression.deterministic():
+        raise ColumnError(
+            f"column {shown!r} is not deterministic: its values in a query would be others than those indexed"
+        )
+    for node in _nodes(expression):
+        name = node.getClass().getSimpleName()
+        if name in _OF_THE_MOMENT or name.startswith("Current"):
+            raise ColumnError(f"column {shown!r} depends on when or by whom it is asked ({name}): it cannot be indexed")
+        if name in ("PythonUDF", "PythonUDAF", "ScalaUDF"):
+            raise ColumnError(f"column {shown!r} calls a user function, whose name alone does not say what it computes")
+
+
+def _null_in_null_out(expression: Any) -> bool:
+    """Whether every part of an expression is null where an argument is."""
+    for node in _nodes(expression):
+        name = node.getClass().getSimpleName()
+        if name in ("AttributeReference", "Literal", "Cast", "GetStructField"):
+            continue
+        try:
+            if not node.nullIntolerant():
+                return False
+        except Exception:  # a class without the method: not known
+            return False
+    return True
+
+
+def _text_of(df: DataFrame, analyzed: Any, tree: dict[str, Any], shown: str) -> str:
+    """SQL text that stands for the same expression as a `Column`; verified, because not all have one."""
+    text = str(analyzed.sql())
+    try:
+        if expression_tree(df, spark_column(df, text)) == tree:
+            return text
+    except (ColumnError, DatasetError):
+        pass
+    raise ColumnError(f"the Column {shown!r} cannot be written as SQL to be remembered; give it as SQL text")

@@ -1,0 +1,244 @@
+package io.esskipping;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BinaryOperator;
+import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.Option;
+import scala.Product;
+import scala.collection.Iterator;
+
+/**
+ * Writes Catalyst expressions as the JSON trees of the bridge's protocol.
+ *
+ * <p>It walks any expression by its constructor fields and knows few classes by name, so functions of later Spark
+ * versions and of other libraries arrive as calls by name. What it cannot write faithfully becomes an opaque node.
+ */
+final class ExpressionTrees {
+  static final int MAX_DEPTH = 200;
+  static final int MAX_VALUES = 100_000;
+
+  private final RelationColumns columns;
+  private int nodes;
+
+  private ExpressionTrees(RelationColumns columns) {
+    this.columns = columns;
+  }
+
+  /** One expression as JSON; never throws. */
+  static String write(Expression expression, RelationColumns columns) {
+    StringBuilder out = new StringBuilder(256);
+    new ExpressionTrees(columns).node(out, expression, 0);
+    return out.toString();
+  }
+
+  private void node(StringBuilder out, Expression expression, int depth) {
+    int start = out.length();
+    String why;
+    try {
+      why = tryNode(out, expression, depth);
+    } catch (StackOverflowError error) {
+      why = "too deep";
+    } catch (Exception | LinkageError error) {
+      why = "cannot be written: " + error;
+    }
+    if (why != null) {
+      out.setLength(start);
+      opaque(out, expression, why);
+    }
+  }
+
+  private static void opaque(StringBuilder out, Expression expression, String why) {
+    out.append("{\"c\":\"Opaque\"");
+    try {
+      Json.field(out, "t", expression.dataType().catalogString());
+    } catch (Exception | StackOverflowError | LinkageError error) {
+      Json.field(out, "t", "unknown");
+    }
+    Json.field(out, "why", why.length() > 300 ? why.substring(0, 300) : why).append('}');
+  }
+
+  /** Writes the node and returns null, or returns why it must be opaque (then what was written is void). */
+  private String tryNode(StringBuilder out, Expression expression, int depth) {
+    if (depth > MAX_DEPTH) return "deeper than " + MAX_DEPTH;
+    if (++nodes > MAX_VALUES) return "more than " + MAX_VALUES + " nodes";
+    if (expression instanceof AttributeReference) return attribute(out, (AttributeReference) expression);
+    if (expression instanceof PlanExpression) return "a subquery";
+    if (!expression.deterministic()) return "not deterministic";
+    out.append('{');
+    Json.field(out, "c", expression.getClass().getSimpleName());
+    Json.field(out, "t", expression.dataType().catalogString());
+    if (expression instanceof Literal) {
+      String why = value(Json.name(out, "v"), ((Literal) expression).value(), expression.dataType());
+      out.append('}');
+      return why;
+    }
+    if (expression instanceof And || expression instanceof Or) {
+      balanced(out, operands((BinaryOperator) expression), depth);
+      return null;
+    }
+    if (expression instanceof GetStructField) {
+      Json.field(out, "field", ((GetStructField) expression).extractFieldName());
+    } else if (expression instanceof Cast) {
+      Json.field(out, "mode", ((Cast) expression).evalMode().toString());
+      Option<String> zone = ((Cast) expression).timeZoneId();
+      Json.field(out, "zone", zone.isDefined() ? zone.get() : null);
+    } else if (expression instanceof InSet) {
+      String why = set(out, (InSet) expression);
+      if (why != null) return why;
+    } else if (expression instanceof Product) {
+      scalars(out, (Product) expression);
+    }
+    List<Expression> children = Scala.list(expression.children());
+    if (!children.isEmpty()) {
+      Json.name(out, "ch").append('[');
+      for (int i = 0; i < children.size(); i++) {
+        if (i > 0) out.append(',');
+        node(out, children.get(i), depth + 1);
+      }
+      out.append(']');
+    }
+    out.append('}');
+    return null;
+  }
+
+  private String attribute(StringBuilder out, AttributeReference attribute) {
+    String name = columns.dataName(attribute);
+    if (name == null) {
+      if (RelationColumns.isMetadata(attribute)) return "a metadata column";
+      return columns.partition(attribute) >= 0 ? "a partition column" : "not a column of the relation";
+    }
+    out.append("{\"c\":\"AttributeReference\"");
+    Json.field(out, "t", attribute.dataType().catalogString());
+    Json.field(out, "name", name).append('}');
+    return null;
+  }
+
+  /** The operands of a chain of one connective, from left to right, without recursion. */
+  private static List<Expression> operands(BinaryOperator root) {
+    List<Expression> found = new ArrayList<>();
+    List<Expression> stack = new ArrayList<>();
+    stack.add(root);
+    while (!stack.isEmpty()) {
+      Expression top = stack.remove(stack.size() - 1);
+      if (top.getClass() == root.getClass()) {
+        stack.add(((BinaryOperator) top).right());
+        stack.add(((BinaryOperator) top).left());
+      } else {
+        found.add(top);
+      }
+    }
+    return found;
+  }
+
+  /** The rest of a connective's node. A long chain, which Spark nests to the left, is halved instead: both mean the same. */
+  private void balanced(StringBuilder out, List<Expression> operands, int depth) {
+    String head = out.substring(out.lastIndexOf("{"));
+    Json.name(out, "ch").append('[');
+    half(out, head, operands.subList(0, operands.size() / 2), depth + 1);
+    out.append(',');
+    half(out, head, operands.subList(operands.size() / 2, operands.size()), depth + 1);
+    out.append("]}");
+  }
+
+  private void half(StringBuilder out, String head, List<Expression> operands, int depth) {
+    if (operands.size() == 1) {
+      node(out, operands.get(0), depth);
+    } else {
+      out.append(head);
+      balanced(out, operands, depth);
+    }
+  }
+
+  /** Constructor fields that are neither expressions nor collections; those of an evaluation context count as its own. */
+  private static void scalars(StringBuilder out, Product expression) {
+    StringBuilder fields = new StringBuilder("{");
+    for (int i = 0; i < expression.productArity(); i++) {
+      Object value = unwrap(expression.productElement(i));
+      if (value instanceof Product && value.getClass().getSimpleName().endsWith("EvalContext")) {
+        Product inner = (Product) value;
+        for (int j = 0; j < inner.productArity(); j++) scalar(fields, inner.productElementName(j), unwrap(inner.productElement(j)));
+      } else {
+        scalar(fields, expression.productElementName(i), value);
+      }
+    }
+    if (fields.length() > 1) Json.name(out, "a").append(fields).append('}');
+  }
+
+  private static Object unwrap(Object value) {
+    return value instanceof Option ? ((Option<?>) value).isDefined() ? ((Option<?>) value).get() : null : value;
+  }
+
+  private static void scalar(StringBuilder out, String name, Object value) {
+    String text = null;
+    if (value instanceof DataType) text = ((DataType) value).catalogString();
+    else if (value instanceof Class) text = ((Class<?>) value).getName();
+    else if (value instanceof scala.Enumeration.Value || value instanceof Enum) text = value.toString();
+    else if (value instanceof String || value instanceof Character || value instanceof UTF8String) text = value.toString();
+    else if (value instanceof Float || value instanceof Double) text = value.toString();
+    if (text != null) {
+      Json.field(out, name, text);
+    } else if (value instanceof Boolean || value instanceof Byte || value instanceof Short || value instanceof Integer
+        || value instanceof Long) {
+      Json.name(out, name).append(value);
+    }
+  }
+
+  private String set(StringBuilder out, InSet expression) {
+    DataType type = expression.child().dataType();
+    if (expression.hset().size() > MAX_VALUES) return "more than " + MAX_VALUES + " values";
+    Json.name(out, "hset").append('[');
+    boolean first = true;
+    for (Iterator<Object> i = expression.hset().iterator(); i.hasNext();) {
+      if (!first) out.append(',');
+      first = false;
+      String why = value(out, i.next(), type);
+      if (why != null) return why;
+    }
+    out.append(']');
+    Json.field(out, "ht", type.catalogString());
+    return null;
+  }
+
+  /** Writes one value of Catalyst's own representation, or returns why it cannot. */
+  private static String value(StringBuilder out, Object value, DataType type) {
+    if (value == null) {
+      out.append("null");
+      return null;
+    }
+    String name = type.typeName();
+    int parameters = name.indexOf('(');
+    if (parameters > 0) name = name.substring(0, parameters);
+    switch (name) {
+      case "boolean": case "byte": case "short": case "integer": case "long":
+      case "date": case "timestamp": case "timestamp_ntz":
+        out.append(value);
+        return null;
+      case "float": case "double":
+        Json.text(out, value.toString());
+        return null;
+      case "decimal":
+        Json.text(out, ((Decimal) value).toJavaBigDecimal().toPlainString());
+        return null;
+      case "binary":
+        Json.text(out, Json.hex((byte[]) value));
+        return null;
+      default:
+        if (!(value instanceof UTF8String)) return "a literal of type " + type.catalogString();
+        if (!((UTF8String) value).isValid()) return "a string that is not UTF-8";
+        Json.text(out, value.toString());
+        return null;
+    }
+  }
+}

@@ -1,0 +1,72 @@
+package io.esskipping;
+
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import scala.collection.immutable.Seq;
+
+/** One scan of a plan that is not executed: what it would ask, and how much an answer would leave out. Keeps no record. */
+public final class PlannedScan {
+  private final ScanRecord record;
+  private final List<PartitionDirectory> directories;
+  private final PartitionRests rests;
+  private final String request;
+
+  PlannedScan(SparkSession session, FileSourceScanExec scan) {
+    SkippingFileIndex index = (SkippingFileIndex) scan.relation().location();
+    Seq<Expression> dataFilters = known(scan.dataFilters());
+    Seq<PartitionDirectory> all = index.inner.listFiles(known(scan.partitionFilters()), dataFilters);
+    record = new ScanRecord(session, index.relation, index.table, all);
+    directories = Scala.list(all);
+    rests = PartitionRests.of(
+        index.conjuncts(Scala.list(dataFilters)), directories, index.relation.partitionSchema(), Relations.columns(index.relation));
+    request = index.request(rests.rests, record);
+  }
+
+  /** Those that Spark hands to {@code listFiles}: without subqueries, whose values are not known yet. */
+  private static Seq<Expression> known(Seq<Expression> filters) {
+    List<Expression> found = new ArrayList<>();
+    for (Expression filter : Scala.list(filters)) {
+      if (!unknown(filter)) found.add(filter);
+    }
+    return Scala.seq(found);
+  }
+
+  private static boolean unknown(Expression expression) {
+    if (expression instanceof PlanExpression) return true;
+    for (Expression child : Scala.list(expression.children())) {
+      if (unknown(child)) return true;
+    }
+    return false;
+  }
+
+  /** The message that the scan would send. */
+  public String request() {
+    return request;
+  }
+
+  /**
+   * What a reply with these keys would leave out.
+   *
+   * @param keys the body of a reply of kind 1
+   * @return {@code [objects, bytes]}
+   */
+  public String skipped(byte[] keys) {
+    byte[] reply = ByteBuffer.allocate(keys.length + 2).put((byte) Reply.VERSION).put((byte) 1).put(keys).array();
+    long before = record.objects;
+    long[] left = {0, 0};
+    for (PartitionDirectory directory
+        : Scala.list(SkippingFileIndex.without(directories, rests.restOf, Reply.read(reply, rests.rests.size()).skip, Verification.NONE, record))) {
+      Scala.list(directory.files()).forEach(file -> {
+        left[0]++;
+        left[1] += file.getLen();
+      });
+    }
+    return "[" + (before - left[0]) + "," + (record.bytes - left[1]) + "]";
+  }
+}

@@ -1,0 +1,62 @@
+package io.esskipping;
+
+import java.util.List;
+import java.util.function.Function;
+import org.apache.spark.sql.classic.SparkSession;
+
+/**
+ * Everything Python calls. An object with methods rather than static ones, because py4j calls the methods of an object
+ * whichever class loader its class came from.
+ */
+public final class PythonApi {
+  /** See {@link Relations#facts}. */
+  public String facts(Object dataset) {
+    return Relations.facts(dataset);
+  }
+
+  /** See {@link Relations#objects}. */
+  public String objects(Object dataset) {
+    return Relations.objects(dataset);
+  }
+
+  /** See {@link Relations#tree}. */
+  public String tree(Object dataset) {
+    return Relations.tree(dataset);
+  }
+
+  /** Sets the one callback of this JVM, and the settings that each request shall carry. */
+  public void connect(Function<String, byte[]> answer, List<String> settings) {
+    Bridge.connect(answer, settings.toArray(new String[0]));
+  }
+
+  /** Whether {@link #connect} was called. */
+  public boolean connected() {
+    return Bridge.connected();
+  }
+
+  /** Makes sure that the rule is part of a session; see {@link Installation#install}. */
+  public void install(Object session) throws ReflectiveOperationException {
+    Installation.install((SparkSession) session);
+    ExecutionLog.watch(((SparkSession) session).sparkContext());
+  }
+
+  /** See {@link Installation#handOn}. */
+  public void handOn(Object session) throws ReflectiveOperationException {
+    Installation.handOn((SparkSession) session);
+  }
+
+  /** Whether the rule is part of a session. */
+  public boolean installed(Object session) {
+    return Installation.installed(((SparkSession) session).sessionState());
+  }
+
+  /** See {@link Records#since}. */
+  public String records(long since) {
+    return Bridge.RECORDS.since(since);
+  }
+
+  /** See {@link Bridge#forgetWarnings}. */
+  public void forgetWarnings() {
+    Bridge.forgetWarnings();
+  }
+}

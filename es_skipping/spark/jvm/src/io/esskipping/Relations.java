@@ -1,0 +1,155 @@
+package io.esskipping;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.plans.logical.BaseEvalPython;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.sources.DataSourceRegister;
+import scala.Tuple2;
+import scala.collection.Iterator;
+
+/** What Python asks of a DataFrame that reads files: facts of its relation, its objects, and an expression over its columns. */
+public final class Relations {
+  private Relations() {}
+
+  /** Facts of the one file relation that a DataFrame reads, as JSON; the names are those of the request. */
+  public static String facts(Object dataset) {
+    LogicalRelation logical = relation((Dataset<?>) dataset);
+    HadoopFsRelation relation = (HadoopFsRelation) logical.relation();
+    StringBuilder out = new StringBuilder("{");
+    Json.field(out, "table", logical.catalogTable().isDefined() ? logical.catalogTable().get().identifier().unquotedString() : null);
+    write(out, relation);
+    Json.field(out, "location", relation.location().getClass().getSimpleName());
+    return out.append('}').toString();
+  }
+
+  /** Every object that an unfiltered scan would read: {@code [[path, length, modification time in ms], ...]}. */
+  public static String objects(Object dataset) {
+    FileIndex index = ((HadoopFsRelation) relation((Dataset<?>) dataset).relation()).location();
+    StringBuilder out = new StringBuilder(1 << 16).append('[');
+    for (Iterator<PartitionDirectory> i = index.listFiles(Scala.seq(List.of()), Scala.seq(List.of())).iterator(); i.hasNext();) {
+      for (Iterator<FileStatusWithMetadata> j = i.next().files().iterator(); j.hasNext();) {
+        FileStatusWithMetadata file = j.next();
+        if (out.length() > 1) out.append(',');
+        Json.text(out.append('['), file.getPath().toString());
+        out.append(',').append(file.getLen()).append(',').append(file.getModificationTime()).append(']');
+      }
+    }
+    return out.append(']').toString();
+  }
+
+  /** The one expression that a DataFrame projects from a file relation, as Spark's optimizer leaves it, as a tree. */
+  public static String tree(Object dataset) {
+    LogicalPlan plan = ((Dataset<?>) dataset).queryExecution().optimizedPlan();
+    if (plan.output().size() != 1) throw new IllegalArgumentException("one column was expected, not " + plan.output().size());
+    Expression expression = plan.output().head();
+    while (!(plan instanceof LogicalRelation)) {
+      if (plan instanceof Project) {
+        Map<ExprId, Expression> aliases = new LinkedHashMap<>();
+        for (NamedExpression named : Scala.list(((Project) plan).projectList())) {
+          if (named instanceof Alias) aliases.put(named.exprId(), ((Alias) named).child());
+        }
+        expression = substitute(expression, aliases);
+      } else if (plan instanceof BaseEvalPython) {
+        Map<ExprId, Expression> results = new LinkedHashMap<>();
+        List<PythonUDF> functions = Scala.list(((BaseEvalPython) plan).udfs());
+        List<Attribute> attributes = Scala.list(((BaseEvalPython) plan).resultAttrs());
+        for (int i = 0; i < functions.size(); i++) results.put(attributes.get(i).exprId(), functions.get(i));
+        expression = substitute(expression, results);
+      } else {
+        throw new IllegalArgumentException("it needs more than one object's rows, or none of them: " + plan.nodeName());
+      }
+      plan = plan.children().head();
+    }
+    HadoopFsRelation relation = (HadoopFsRelation) ((LogicalRelation) plan).relation();
+    return ExpressionTrees.write(expression, columns(relation));
+  }
+
+  static Expression substitute(Expression expression, Map<ExprId, Expression> byId) {
+    if (byId.isEmpty()) return expression;
+    return expression.transform(Scala.everywhere(node -> {
+      Expression replacement = node instanceof AttributeReference ? byId.get(((AttributeReference) node).exprId()) : null;
+      return replacement == null ? node : replacement;
+    }));
+  }
+
+  private static LogicalRelation relation(Dataset<?> dataset) {
+    List<LogicalRelation> found = new ArrayList<>();
+    for (LogicalPlan leaf : Scala.list(dataset.queryExecution().analyzed().collectLeaves())) {
+      if (leaf instanceof LogicalRelation && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
+        found.add((LogicalRelation) leaf);
+      } else {
+        throw new IllegalArgumentException("it does not read files the way Spark's own formats do, but " + leaf.nodeName());
+      }
+    }
+    if (found.size() != 1) throw new IllegalArgumentException("it reads " + found.size() + " relations, not one");
+    return found.get(0);
+  }
+
+  /** The facts that a request and {@link #facts} share. */
+  static void write(StringBuilder out, HadoopFsRelation relation) {
+    Json.name(out, "roots").append('[');
+    boolean first = true;
+    for (Path root : Scala.list(relation.location().rootPaths())) {
+      if (!first) out.append(',');
+      first = false;
+      Json.text(out, root.toString());
+    }
+    out.append(']');
+    Json.field(out, "format", format(relation.fileFormat()));
+    Json.name(out, "options").append('{');
+    for (Map.Entry<String, String> option : options(relation).entrySet()) Json.field(out, option.getKey(), option.getValue());
+    out.append('}');
+    Json.name(out, "dataSchema").append(relation.dataSchema().json());
+    Json.name(out, "partitionSchema").append(relation.partitionSchema().json());
+  }
+
+  static String format(FileFormat format) {
+    return format instanceof DataSourceRegister ? ((DataSourceRegister) format).shortName() : format.getClass().getName();
+  }
+
+  /** Without the paths, which the roots tell, so that a part of a dataset has the options of the whole. */
+  private static Map<String, String> options(HadoopFsRelation relation) {
+    Map<String, String> options = new TreeMap<>();
+    for (Tuple2<String, String> option : Scala.<Tuple2<String, String>>list(relation.options())) {
+      String name = option._1().toLowerCase(Locale.ROOT);
+      if (!name.equals("path") && !name.equals("paths")) options.put(name, option._2());
+    }
+    return options;
+  }
+
+  static RelationColumns columns(HadoopFsRelation relation) {
+    boolean caseSensitive = session(relation).sessionState().conf().caseSensitiveAnalysis();
+    return new RelationColumns(relation.dataSchema(), relation.partitionSchema(), caseSensitive);
+  }
+
+  /** By reflection: the declared return type is not the same in all Spark versions. */
+  static SparkSession session(HadoopFsRelation relation) {
+    try {
+      return (SparkSession) HadoopFsRelation.class.getMethod("sparkSession").invoke(relation);
+    } catch (ReflectiveOperationException error) {
+      throw new IllegalStateException(error);
+    }
+  }
+}

@@ -1,0 +1,70 @@
+package io.esskipping;
+
+import java.io.IOException;
+import java.nio.BufferUnderflowException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/** One decoded reply: a set of keys to skip for each entry of the request's filters, or none and the reason. */
+final class Reply {
+  static final int VERSION = 1;
+
+  /** One per entry of the request's filters; null where nothing may be skipped. */
+  final KeySet[] skip;
+  final String reason;
+
+  private Reply(KeySet[] skip, String reason) {
+    this.skip = skip;
+    this.reason = reason;
+  }
+
+  /**
+   * Reads a reply; whatever is not exactly as the protocol says is an error, never half an answer.
+   *
+   * @throws LookupFailed the reply says so, or cannot be read
+   */
+  static Reply read(byte[] bytes, int entries) throws LookupFailed {
+    if (bytes == null || bytes.length < 2) throw new LookupFailed("the reply is empty");
+    if (bytes[0] != VERSION) throw new LookupFailed("the reply has version " + bytes[0] + " of the protocol, not " + VERSION);
+    switch (bytes[1]) {
+      case 0:
+        return new Reply(null, text(bytes));
+      case 1:
+        return new Reply(sets(ByteBuffer.wrap(bytes, 2, bytes.length - 2), entries), null);
+      case 2:
+        Path file = Path.of(text(bytes));
+        try {
+          byte[] content = Files.readAllBytes(file);
+          Files.deleteIfExists(file);
+          return new Reply(sets(ByteBuffer.wrap(content), entries), null);
+        } catch (IOException error) {
+          throw new LookupFailed("the file of the reply cannot be read: " + error);
+        }
+      case 3:
+        throw new LookupFailed(text(bytes));
+      default:
+        throw new LookupFailed("the reply is of unknown kind " + bytes[1]);
+    }
+  }
+
+  private static String text(byte[] bytes) {
+    return new String(bytes, 2, bytes.length - 2, StandardCharsets.UTF_8);
+  }
+
+  private static KeySet[] sets(ByteBuffer content, int entries) throws LookupFailed {
+    KeySet[] sets = new KeySet[entries];
+    try {
+      for (int i = 0; i < entries; i++) {
+        int count = content.getInt();
+        if (count < 0 || count > content.remaining() / 16) throw new LookupFailed("the reply is cut off");
+        sets[i] = new KeySet(content, count);
+      }
+    } catch (BufferUnderflowException error) {
+      throw new LookupFailed("the reply is cut off");
+    }
+    if (content.hasRemaining()) throw new LookupFailed("the reply is longer than it says");
+    return sets;
+  }
+}

@@ -1,0 +1,192 @@
+package io.esskipping;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.collection.Iterator;
+import scala.collection.immutable.Seq;
+
+/** A relation's file index whose listing leaves out the objects that hold no row of the scan's. All else is the relation's own. */
+final class SkippingFileIndex implements FileIndex {
+  private final SparkSession session;
+  final HadoopFsRelation relation;
+  final FileIndex inner;
+  final String table;
+  private final List<Expression> conditions;
+  private final List<Expression> canonical;
+
+  /**
+   * @param session of the query
+   * @param relation as it was, with its own file index
+   * @param conditions that hold of every row which the query uses; filters that Spark hands to the scan come on top
+   */
+  SkippingFileIndex(SparkSession session, HadoopFsRelation relation, String table, List<Expression> conditions) {
+    this.session = session;
+    this.relation = relation;
+    this.inner = relation.location();
+    this.table = table;
+    this.conditions = conditions;
+    this.canonical = new ArrayList<>();
+    for (Expression condition : conditions) canonical.add(condition.canonicalized());
+  }
+
+  @Override public Seq<Path> rootPaths() {
+    return inner.rootPaths();
+  }
+
+  @Override public String[] inputFiles() {
+    return inner.inputFiles();
+  }
+
+  @Override public void refresh() {
+    inner.refresh();
+  }
+
+  @Override public long sizeInBytes() {
+    return inner.sizeInBytes();
+  }
+
+  @Override public StructType partitionSchema() {
+    return inner.partitionSchema();
+  }
+
+  @Override public Option<Object> metadataOpsTimeNs() {
+    return inner.metadataOpsTimeNs();
+  }
+
+  /** Part of the interface in later Spark versions only. */
+  public boolean isTimeTravel() {
+    try {
+      return (Boolean) FileIndex.class.getMethod("isTimeTravel").invoke(inner);
+    } catch (ReflectiveOperationException error) {
+      return false;
+    }
+  }
+
+  @Override public boolean equals(Object other) {
+    return other instanceof SkippingFileIndex
+        && inner.equals(((SkippingFileIndex) other).inner)
+        && canonical.equals(((SkippingFileIndex) other).canonical);
+  }
+
+  @Override public int hashCode() {
+    return 31 * inner.hashCode() + canonical.hashCode();
+  }
+
+  @Override public String toString() {
+    return "SkippingFileIndex(" + inner + ")";
+  }
+
+  @Override public Seq<PartitionDirectory> listFiles(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
+    Seq<PartitionDirectory> all = inner.listFiles(partitionFilters, dataFilters);
+    ScanRecord record = null;
+    try {
+      SQLConf conf = session.sessionState().conf();
+      if (!Bridge.connected() || !SessionSettings.enabled(conf)) return all;
+      record = new ScanRecord(session, relation, table, all);
+      return kept(all, Scala.list(dataFilters), conf, record);
+    } catch (Throwable error) {
+      return unskipped(all, error, record);
+    } finally {
+      if (record != null) record.keep();
+    }
+  }
+
+  private Seq<PartitionDirectory> unskipped(Seq<PartitionDirectory> all, Throwable error, ScanRecord record) {
+    String reason = error instanceof LookupFailed ? error.getMessage() : error.toString();
+    if (record != null) record.failed(reason);
+    if (SessionSettings.strict(session)) throw error instanceof LookupFailed ? (LookupFailed) error : new LookupFailed(reason, error);
+    Bridge.warnOnce(reason);
+    return all;
+  }
+
+  private Seq<PartitionDirectory> kept(Seq<PartitionDirectory> all, List<Expression> dataFilters, SQLConf conf, ScanRecord record) {
+    List<Expression> conjuncts = conjuncts(dataFilters);
+    if (record.objects == 0) return record.nothing("no objects", all);
+    if (conjuncts.isEmpty()) return record.nothing("no filter", all);
+    long start = System.nanoTime();
+    SparkContext context = session.sparkContext();
+    List<PartitionDirectory> directories = Scala.list(all);
+    RelationColumns columns = Relations.columns(relation);
+    PartitionRests rests = PartitionRests.of(conjuncts, directories, relation.partitionSchema(), columns);
+    byte[] bytes = Bridge.ask(request(rests.rests, record), SessionSettings.patienceMs(conf), context);
+    Reply reply = Reply.read(bytes, rests.rests.size());
+    long asked = System.nanoTime();
+    record.askMs = (asked - start) / 1e6;
+    if (reply.skip == null) return record.nothing(reply.reason, all);
+    Verification verification = Verification.of(session, conf, reply.skip);
+    Seq<PartitionDirectory> kept = without(directories, rests.restOf, reply.skip, verification, record);
+    record.applyMs = (System.nanoTime() - asked) / 1e6;
+    return kept;
+  }
+
+  /** What Spark hands to the scan, and of the conditions above it those that say more. */
+  List<Expression> conjuncts(List<Expression> dataFilters) {
+    List<Expression> found = new ArrayList<>();
+    java.util.Set<String> seen = new java.util.HashSet<>();
+    RelationColumns columns = Relations.columns(relation);
+    for (Expression filter : dataFilters) {
+      for (Expression conjunct : ScanConditions.split(filter)) {
+        if (seen.add(ExpressionTrees.write(conjunct, columns))) found.add(conjunct);
+      }
+    }
+    for (Expression condition : conditions) {
+      String tree = ExpressionTrees.write(condition, columns);
+      if (seen.add(tree) || tree.contains("\"c\":\"Opaque\"")) found.add(condition);
+    }
+    return found;
+  }
+
+  String request(List<String> rests, ScanRecord record) {
+    StringBuilder out = new StringBuilder(4096).append('{');
+    Json.field(out, "v", Reply.VERSION);
+    record.identify(out);
+    Relations.write(out, relation);
+    Json.name(out, "settings").append('{');
+    Map<String, String> settings = SessionSettings.forRequest(session, Relations.session(relation), Bridge.wantedSettings());
+    settings.forEach((key, value) -> Json.field(out, key, value));
+    out.append('}');
+    Json.field(out, "objects", record.objects);
+    Json.field(out, "bytes", record.bytes);
+    Json.name(out, "filters").append('[').append(String.join(",", rests)).append("]}");
+    return out.toString();
+  }
+
+  static Seq<PartitionDirectory> without(
+      List<PartitionDirectory> directories, int[] restOf, KeySet[] skip, Verification verification, ScanRecord record) {
+    List<PartitionDirectory> kept = new ArrayList<>(directories.size());
+    int skipped = 0;
+    long skippedBytes = 0;
+    for (int i = 0; i < restOf.length; i++) {
+      PartitionDirectory directory = directories.get(i);
+      KeySet keys = skip[restOf[i]];
+      int before = skipped;
+      List<FileStatusWithMetadata> files = new ArrayList<>();
+      for (Iterator<FileStatusWithMetadata> j = directory.files().iterator(); j.hasNext();) {
+        FileStatusWithMetadata file = j.next();
+        boolean ruledOut = keys.contains(file.getPath().toString(), file.getLen(), file.getModificationTime());
+        if (!ruledOut || !verification.passes(file)) {
+          files.add(file);
+        } else {
+          skipped++;
+          skippedBytes += file.getLen();
+        }
+      }
+      if (skipped == before) kept.add(directory);
+      else if (!files.isEmpty()) kept.add(new PartitionDirectory(directory.values(), Scala.seq(files)));
+    }
+    record.skipped(skipped, skippedBytes);
+    return Scala.seq(kept);
+  }
+}

@@ -1,0 +1,165 @@
+"""Which objects a dataset has now, and which of them can be believed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+from es_skipping.errors import DatasetError
+from es_skipping.spark.source import Source
+from es_skipping.stores.base import ObjectId
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from es_skipping.spark.source import Reading
+
+__all__ = ["Listing", "Restriction", "changed_since", "settled"]
+
+_FINE_MS: Final = 10
+"""Local file systems give milliseconds or better, from a clock that ticks some hundred times a second."""
+_COARSE_MS: Final = 1000
+_NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A dataset's objects at one moment.
+
+    Parameters
+    ----------
+    source
+        Whose scan reads exactly these objects.
+    objects
+        Those that can be indexed.
+    unsettled
+        Those that may yet change under the same modification time, with what to tell of them.
+    """
+
+    source: Source
+    objects: tuple[ObjectId, ...]
+    unsettled: Mapping[ObjectId, str]
+
+
+def settled(spark: SparkSession, reading: Reading) -> Listing:
+    """List a dataset, and wait a moment where objects are so new that they could change within their own time stamp.
+
+    An object that is younger at its listing than twice the file system's time resolution could be written again without
+    a trace; git keeps its index honest by the same rule.
+    """
+    source = Source.open(spark, reading)
+    objects = source.objects()
+    resolution = _resolution(objects)
+    youngest = max((object.mtime for object in objects), default=0)
+    wait = youngest + 2 * resolution - time.time() * 1000
+    if 0 < wait <= 2 * resolution:
+        time.sleep(wait / 1000 + 0.001)
+        source = source.again(spark, reading)
+        objects = source.objects()
+    now = time.time() * 1000
+    unsettled = {
+        object: (
+            "modified in the future, by this machine's clock"
+            if object.mtime > now
+            else "modified a moment ago, while it was listed; the next refresh takes it"
+        )
+        for object in objects
+        if object.mtime + 2 * resolution > now
+    }
+    return Listing(source, tuple(object for object in objects if object not in unsettled), unsettled)
+
+
+def _resolution(objects: Sequence[ObjectId]) -> int:
+    return _COARSE_MS if all(object.mtime % 1000 == 0 for object in objects) else _FINE_MS
+
+
+def changed_since(spark: SparkSession, reading: Reading, source: Source, objects: Iterable[ObjectId]) -> list[ObjectId]:
+    """Those of these objects that are not listed any more as they were in ``source``."""
+    try:
+        now = set(source.again(spark, reading).objects())
+    except DatasetError:  # it is gone altogether
+        now = set()
+    return [object for object in objects if object not in now]
+
+
+class Restriction:
+    """The part of a dataset that a refresh is restricted to.
+
+    Parameters
+    ----------
+    spark
+        The session, which knows the file systems.
+    paths
+        Objects or directories; all below them counts.
+    partitions
+        Each a mapping of partition columns to values, or a text such as ``"day=2024-01-05"``.
+    partition_columns
+        Of the dataset.
+
+    Raises
+    ------
+    DatasetError
+        A partition column does not exist.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        paths: str | Sequence[str] | None,
+        partitions: Any,
+        partition_columns: Sequence[str],
+    ) -> None:
+        given = [paths] if isinstance(paths, str) else paths
+        self._paths = None if given is None else [qualified(spark, path) for path in given]
+        self._partitions = None if partitions is None else _segments(partitions, partition_columns)
+
+    @property
+    def everything(self) -> bool:
+        return self._paths is None and self._partitions is None
+
+    def holds(self, path: str) -> bool:
+        """Whether an object's path is in the part."""
+        if self.everything:
+            return True
+        if any(path == part or path.startswith(part + "/") for part in self._paths or ()):
+            return True
+        if self._partitions:
+            names = {unquote(name) for name in path.split("/")}
+            return any(wanted <= names for wanted in self._partitions)
+        return False
+
+
+def qualified(spark: SparkSession, path: str) -> str:
+    """A path as Hadoop writes it, scheme included, without a trailing slash."""
+    jvm: Any = spark._jvm
+    hadoop = jvm.org.apache.hadoop.fs.Path(str(path))
+    configuration = spark._jsparkSession.sessionState().newHadoopConf()
+    system = hadoop.getFileSystem(configuration)
+    return str(hadoop.makeQualified(system.getUri(), system.getWorkingDirectory()).toString()).rstrip("/")
+
+
+def _segments(partitions: Any, columns: Sequence[str]) -> list[set[str]]:
+    given = [partitions] if isinstance(partitions, (str, Mapping)) else list(partitions)
+    found = []
+    for one in given:
+        pairs = (
+            dict(part.split("=", 1) for part in one.strip("/").split("/") if "=" in part)
+            if isinstance(one, str)
+            else dict(one)
+        )
+        by_name = {column.lower(): column for column in columns}
+        wanted = set()
+        for name, value in pairs.items():
+            if name.lower() not in by_name:
+                raise DatasetError(
+                    f"{name!r} is no partition column of this dataset; "
+                    + (f"it has {', '.join(columns)}" if columns else "it has none")
+                )
+            wanted.add(f"{by_name[name.lower()]}={_NULL_PARTITION if value is None else unquote(str(value))}")
+        if not wanted:
+            raise DatasetError(f"partition {one!r} names no column; give {{column: value}} or 'column=value'")
+        found.append(wanted)
+    return found

@@ -1,0 +1,132 @@
+"""Which datasets are indexed, as this process believes for a stated time.
+
+A belief that is out of date only ever skips less: a look-up compares identities, whatever the registry said. So an
+un-indexed scan costs no round trip, and this process's own builds make it forget at once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from es_skipping.clauses.merge import Labeller
+from es_skipping.indexes.base import Target
+from es_skipping.indexes.registry import from_definition
+from es_skipping.predicates.codec import operand_from_data
+from es_skipping.stores.base import DatasetEntry, IndexDefinition, MetadataStore
+
+__all__ = ["IndexedDataset", "Registry", "registry"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedDataset:
+    """A dataset of a store, ready to label filters with."""
+
+    store: MetadataStore
+    entry: DatasetEntry
+    labellers: tuple[tuple[IndexDefinition, Labeller], ...]
+    unusable: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, store: MetadataStore, entry: DatasetEntry) -> IndexedDataset:
+        """Make index objects of the definition; one that cannot be made is left out, with its reason."""
+        labellers: list[tuple[IndexDefinition, Labeller]] = []
+        unusable: list[tuple[str, str]] = []
+        for definition in entry.definition.indexes:
+            try:
+                operands = tuple(operand_from_data(data) for data in definition.operands)
+                target = Target(definition.id, operands, definition.column_types)
+                labellers.append((definition, Labeller(from_definition(definition), target)))
+            except Exception as error:  # a plug-in that is not installed here, or fails: the others still skip
+                unusable.append((definition.id, f"{type(error).__name__}: {error}"))
+        return cls(store, entry, tuple(labellers), tuple(unusable))
+
+
+@dataclass(slots=True)
+class _Belief:
+    read: float
+    by_root: dict[str, list[IndexedDataset]] = field(default_factory=dict)
+    by_table: dict[str, IndexedDataset] = field(default_factory=dict)
+
+
+class Registry:
+    """The indexed datasets of each store this process uses. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._beliefs: dict[str, _Belief] = {}
+        self._lock = threading.Lock()
+        self._epoch = 0
+
+    def forget(self) -> None:
+        """Read afresh at the next question: something was built, refreshed or dropped."""
+        with self._lock:
+            self._epoch += 1
+            self._beliefs.clear()
+
+    def find(
+        self, store: MetadataStore, roots: Iterable[str], table: str | None, lifetime: float
+    ) -> list[IndexedDataset]:
+        """The datasets that hold what is under these roots.
+
+        Parameters
+        ----------
+        store
+            Where to look.
+        roots
+            Of a scan, as Hadoop prints them; each counts for the dataset of its longest indexed ancestor.
+        table
+            The scan's table; a dataset of that name is preferred to one of the same place.
+        lifetime
+            Seconds that an earlier reading may be believed.
+
+        Raises
+        ------
+        StoreError
+            The store had to be read and could not be.
+        """
+        belief = self._belief(store, lifetime)
+        if table is not None and table in belief.by_table:
+            return [belief.by_table[table]]
+        if not belief.by_root:
+            return []
+        found: dict[str, IndexedDataset] = {}
+        for root in roots:
+            for dataset in _longest_ancestor(belief.by_root, root):
+                found[dataset.entry.definition.id] = dataset
+                break
+        return list(found.values())
+
+    def _belief(self, store: MetadataStore, lifetime: float) -> _Belief:
+        with self._lock:
+            belief, epoch = self._beliefs.get(store.url), self._epoch
+        if belief is not None and time.monotonic() - belief.read < lifetime:
+            return belief
+        fresh = _Belief(time.monotonic())
+        for entry in store.datasets():
+            dataset = IndexedDataset.of(store, entry)
+            if entry.definition.table is not None:
+                fresh.by_table[entry.definition.table] = dataset
+            for root in entry.definition.roots:
+                fresh.by_root.setdefault(root.rstrip("/"), []).append(dataset)
+        with self._lock:
+            if self._epoch == epoch:  # else something was built while we read: let the next one read again
+                self._beliefs[store.url] = fresh
+        return fresh
+
+
+def _longest_ancestor(by_root: dict[str, list[IndexedDataset]], path: str) -> list[IndexedDataset]:
+    path = path.rstrip("/")
+    while path:
+        if path in by_root:
+            return by_root[path]
+        parent, separator, _ = path.rpartition("/")
+        if not separator:
+            break
+        path = parent
+    return []
+
+
+registry = Registry()
+"""The one of this process."""

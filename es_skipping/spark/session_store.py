@@ -1,0 +1,61 @@
+"""The metadata store a session's settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from es_skipping.errors import SettingError
+from es_skipping.settings import Settings
+from es_skipping.stores.open import open_store
+
+if TYPE_CHECKING:
+    from es_skipping.stores.base import MetadataStore
+
+__all__ = ["WAREHOUSE", "session_store", "store_url"]
+
+WAREHOUSE: Final = "spark.sql.warehouse.dir"
+
+
+def store_url(conf: Mapping[str, str]) -> str:
+    """The store's URL: the setting, or the embedded Parquet store beside the warehouse's tables.
+
+    Parameters
+    ----------
+    conf
+        The session's configuration by full key; needs ``spark.sql.warehouse.dir`` where no URL is set.
+
+    Raises
+    ------
+    SettingError
+        No URL is set and the warehouse is not known.
+
+    Examples
+    --------
+    >>> store_url({"spark.sql.warehouse.dir": "file:/lake/warehouse/"})
+    'file:/lake/warehouse/_es_skipping'
+    """
+    url: str | None = Settings(conf)["store.url"]
+    if url:
+        return url
+    warehouse = conf.get(WAREHOUSE)
+    if not warehouse:
+        raise SettingError(f"neither spark.es_skipping.store.url nor {WAREHOUSE} is set, so there is no metadata store")
+    return warehouse.rstrip("/") + "/_es_skipping"
+
+
+def session_store(conf: Mapping[str, str]) -> MetadataStore:
+    """The store of these settings; one shared instance per store and credentials in this process.
+
+    Raises
+    ------
+    SettingError
+        The URL or a credential cannot be used.
+    """
+    url = store_url(conf)
+    files = None
+    if not url.startswith(("http://", "https://")):
+        from es_skipping.spark.hadoop_files import files_of
+
+        files = files_of(url)
+    return open_store(url, Settings(conf), files)

@@ -1,0 +1,274 @@
+"""A dataset as Spark reads it: the relation, its facts, and a fresh listing of its objects.
+
+Everything is read in a clone of the user's session, so that settings can be pinned for the build without touching the
+user's, and so that no listing cached in the user's session is believed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
+
+from es_skipping.errors import DatasetError
+from es_skipping.spark.bridge import java_session, list_objects, relation_facts
+from es_skipping.spark.built_with import RELEVANT_SETTINGS
+from es_skipping.stores.base import ObjectId
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["FORMATS", "Reading", "Source", "build_session", "classic_functions", "classic_session", "session_settings"]
+
+FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
+
+_PINNED: Final = {
+    # The build reads everything, and must notice what it cannot read: nothing may pass for "no such value".
+    "spark.es_skipping.enabled": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.csv.parser.columnPruning.enabled": "true",
+    # With a bound in bytes Spark measures the batch after each row, which costs more than writing the row.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.sources.useV1SourceList": "avro,csv,json,kafka,orc,parquet,text",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a dataset is read: what `pyspark.sql.DataFrameReader` is told."""
+
+    paths: tuple[str, ...] = ()
+    table: str | None = None
+    format: str = "parquet"
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str | StructType | None = None
+    known_schema: str | None = None
+    """Of the data as it was indexed, JSON; for when no schema can be inferred because a file is broken."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return f"table {self.table}" if self.table is not None else ", ".join(self.paths)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A dataset, opened.
+
+    Parameters
+    ----------
+    df
+        Reads all of it, in the build's own session.
+    roots, table, format, options
+        As a query's request would have them.
+    schema
+        Of the data, ``StructType.jsonValue()``.
+    settings
+        The session's relevant settings.
+    """
+
+    df: DataFrame
+    roots: tuple[str, ...]
+    table: str | None
+    format: str
+    options: Mapping[str, str]
+    schema: Mapping[str, Any]
+    partition_columns: tuple[str, ...]
+    settings: Mapping[str, str | None]
+
+    @classmethod
+    def open(cls, spark: SparkSession, reading: Reading) -> Source:
+        """Open a dataset in a session of its own.
+
+        Raises
+        ------
+        DatasetError
+            It is not there, is empty, or is not read the way Spark reads files.
+        """
+        settings = session_settings(spark)
+        df = _frame(build_session(spark), reading)
+        facts = relation_facts(df)
+        if facts["format"] not in FORMATS:
+            raise DatasetError(
+                f"{reading.name} is read as {facts['format']}; only {', '.join(sorted(FORMATS))} can be indexed"
+            )
+        return cls(
+            df,
+            tuple(root.rstrip("/") for root in facts["roots"]),
+            facts["table"],
+            facts["format"],
+            facts["options"],
+            facts["dataSchema"],
+            tuple(field["name"] for field in facts["partitionSchema"]["fields"]),
+            settings,
+        )
+
+    def again(self, spark: SparkSession, reading: Reading) -> Source:
+        """The same dataset, listed afresh; a schema that was inferred is not inferred again, which can be costly."""
+        if reading.table is None and reading.schema is None:
+            reading = replace(reading, schema=schema_of(json.dumps(self.schema)))
+        return Source.open(spark, reading)
+
+    @property
+    def corrupt_record_column(self) -> str | None:
+        """The column that would hold records which cannot be parsed, if this format has such a thing."""
+        if self.format not in ("csv", "json"):
+            return None
+        named = self.options.get("columnnameofcorruptrecord")
+        return named or self.settings.get("spark.sql.columnNameOfCorruptRecord") or "_corrupt_record"
+
+    def objects(self) -> list[ObjectId]:
+        """The objects as this frame's scan sees them."""
+        return [ObjectId(path, length, mtime) for path, length, mtime in list_objects(self.df)]
+
+
+def classic_session(spark: Any) -> SparkSession:
+    """The classic session behind a session; of Spark Connect, that of its server in this process's JVM.
+
+    Raises
+    ------
+    DatasetError
+        It is a Spark Connect session whose server runs elsewhere.
+    """
+    if hasattr(spark, "_jsparkSession"):
+        return spark  # type: ignore[no-any-return]
+    from pyspark import SparkContext
+
+    session = java_session(spark)
+    with classic_functions():
+        return _python_session(SparkContext._active_spark_context, session)
+
+
+@contextmanager
+def classic_functions() -> Iterator[None]:
+    """Let PySpark's functions make classic columns meanwhile, also where a Spark Connect session runs."""
+    key = "SPARK_CONNECT_MODE_ENABLED"
+    before = os.environ.pop(key, None)
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[key] = before
+
+
+def _python_session(context: Any, session: Any) -> SparkSession:
+    """A Python session over a JVM's, which does not become the default one of the process."""
+    from pyspark.sql.session import SparkSession as Session
+
+    before = Session._instantiatedSession
+    Session._instantiatedSession = SimpleNamespace(_sc=context)  # type: ignore[assignment]
+    try:
+        return Session(context, session)
+    finally:
+        Session._instantiatedSession = before
+
+
+def build_session(spark: SparkSession) -> SparkSession:
+    """A clone of a session, with its settings, views and catalog, in which `_PINNED` holds."""
+    clone = _python_session(spark.sparkContext, spark._jsparkSession.cloneSession())
+    for key, value in _PINNED.items():
+        clone.conf.set(key, value)
+    return clone
+
+
+def session_settings(spark: SparkSession) -> dict[str, str | None]:
+    """The settings that can change a value, as a request would carry them."""
+    conf = spark._jsparkSession.sessionState().conf()
+    found: dict[str, str | None] = {}
+    for key in RELEVANT_SETTINGS:
+        try:
+            found[key] = conf.getConfString(key)
+        except Exception:  # not a key of this Spark version, and not set
+            found[key] = None
+    return found
+
+
+def _frame(spark: SparkSession, reading: Reading) -> DataFrame:
+    from pyspark.errors import PySparkException
+
+    try:
+        try:
+            return _load(spark, reading)
+        except Exception as error:
+            if reading.table is not None or reading.schema is not None or _condition(error):
+                raise
+            # Spark took the schema from a file that cannot be read. The others can be indexed all the same.
+            return _load_around(spark, reading)
+    except PySparkException as error:
+        condition = _condition(error)
+        if condition.startswith(("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
+            raise DatasetError(f"{reading.name} is not there") from None
+        if condition.startswith("UNABLE_TO_INFER_SCHEMA"):
+            raise DatasetError(
+                f"{reading.name} holds no {reading.format} files to take a schema from: empty, or of another format?"
+            ) from None
+        raise DatasetError(f"{reading.name} cannot be read as {reading.format}: {_first_line(error)}") from error
+    except Exception as error:
+        raise DatasetError(f"{reading.name} cannot be read as {reading.format}: {_first_line(error)}") from error
+
+
+def _load(spark: SparkSession, reading: Reading, **more: str) -> DataFrame:
+    if reading.table is not None:
+        return spark.read.table(reading.table)
+    overruled = {"ignorecorruptfiles", "ignoremissingfiles"}
+    options = {name: value for name, value in reading.options.items() if name.lower() not in overruled}
+    reader = spark.read.format(reading.format).options(**options, **more)
+    if reading.schema is not None:
+        reader = reader.schema(reading.schema)
+    return reader.load(list(reading.paths) if len(reading.paths) > 1 else reading.paths[0])
+
+
+def _load_around(spark: SparkSession, reading: Reading) -> DataFrame:
+    """With the schema that was indexed, or that of the files which can be read; the scan still ignores nothing."""
+    if reading.known_schema is not None:
+        return _load(spark, replace(reading, schema=schema_of(reading.known_schema)))
+    key = "spark.sql.files.ignoreCorruptFiles"
+    spark.conf.set(key, "true")
+    try:
+        merge = {"mergeSchema": "true"} if reading.format in ("parquet", "orc") else {}
+        found = _load(spark, reading, **merge).schema
+    finally:
+        spark.conf.set(key, "false")
+    return _load(spark, replace(reading, schema=found))
+
+
+def _condition(error: Exception) -> str:
+    """Spark's name of an error of the user's, such as a path that is not there; empty where it has none."""
+    from pyspark.errors import AnalysisException
+
+    return (error.getCondition() or "") if isinstance(error, AnalysisException) else ""
+
+
+def _first_line(error: Exception) -> str:
+    """What people can use of an error: py4j's own first line says nothing."""
+    java = getattr(error, "java_exception", None)
+    if java is not None:
+        while java.getCause() is not None:
+            java = java.getCause()
+        return str(java.toString()).splitlines()[0][:300]
+    return str(error).strip().splitlines()[0][:300]
+
+
+def schema_of(text: str) -> StructType:
+    """A schema as a definition stores it."""
+    from pyspark.sql.types import StructType
+
+    return StructType.fromJson(json.loads(text))
+
+
+def as_paths(path: str | Sequence[str] | None) -> tuple[str, ...]:
+    """One path or several, as text."""
+    if path is None:
+        return ()
+    return (
+        (str(path),) if isinstance(path, str) or not isinstance(path, Sequence) else tuple(str(part) for part in path)
+    )

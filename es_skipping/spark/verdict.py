@@ -1,0 +1,90 @@
+"""From one scan's filters to one clause per indexed dataset: everything about a look-up but the asking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from es_skipping.clauses.clause import Ask, Clause, Conjunction, Disjunction
+from es_skipping.clauses.merge import Trace, merge_clause
+from es_skipping.predicates.normal import normalise
+from es_skipping.predicates.read import read_predicate
+from es_skipping.predicates.tree import And, Predicate
+from es_skipping.spark.built_with import compatible
+from es_skipping.spark.registry import IndexedDataset
+
+__all__ = ["Verdict", "clause_for", "indexes_of", "read_filters"]
+
+
+def read_filters(trees: Sequence[dict[str, Any]]) -> Predicate:
+    """One conjunction of filter trees as a normal predicate.
+
+    Parameters
+    ----------
+    trees
+        One entry of a request's ``filters`` (see ``docs/decisions/0001-bridge-protocol.md``).
+    """
+    return normalise(And(tuple(read_predicate(tree) for tree in trees)))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one dataset's indexes make of one predicate.
+
+    Parameters
+    ----------
+    clause
+        Represents the predicate; `KEEP` where no index understood any of it.
+    unusable
+        ``(index id, reason)`` of the indexes that may not be used for this read.
+    trace
+        Node by node, for people; None unless asked for.
+    """
+
+    clause: Clause
+    unusable: tuple[tuple[str, str], ...] = ()
+    trace: Trace | None = None
+
+
+@dataclass(slots=True)
+class _Usable:
+    labellers: list[Any] = field(default_factory=list)
+    unusable: list[tuple[str, str]] = field(default_factory=list)
+
+
+def clause_for(
+    dataset: IndexedDataset, predicate: Predicate, request: Mapping[str, Any], *, traced: bool = False
+) -> Verdict:
+    """Label the predicate with every index that was built with what this read sees, and merge.
+
+    Parameters
+    ----------
+    request
+        The scan's request: schema, options and settings that the indexes' ``built_with`` is held against.
+    traced
+        Also say for each node what became of it.
+    """
+    usable = _Usable(unusable=list(dataset.unusable))
+    for definition, labeller in dataset.labellers:
+        reason = compatible(dataset.entry.definition, definition, request)
+        if reason is None:
+            usable.labellers.append(labeller)
+        else:
+            usable.unusable.append((definition.id, reason))
+    trace = Trace() if traced else None
+    clause = merge_clause(predicate, usable.labellers, trace)
+    return Verdict(clause, tuple(usable.unusable), trace)
+
+
+def indexes_of(clause: Clause) -> tuple[str, ...]:
+    """The ids of the indexes a clause asks, in order of first appearance."""
+    found: dict[str, None] = {}
+    stack: list[Clause] = [clause]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Ask):
+            found[node.index] = None
+        elif isinstance(node, (Conjunction, Disjunction)):
+            stack.extend(reversed(node.clauses))
+    return tuple(found)

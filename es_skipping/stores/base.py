@@ -1,0 +1,300 @@
+"""The contract of a metadata store.
+
+A store keeps, for each dataset, a *definition* (what is indexed and what it was built with) and one *object metadata*
+for each object. It is changed only through a `Change`, which is published whole or not at all, and it answers one
+question at query time: which objects does this clause prove to hold nothing?
+
+Stores know no Spark and no index types: only kinds of metadata and questions (`es_skipping.clauses`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from es_skipping.clauses.clause import Clause
+from es_skipping.clauses.metadata import Kind, Metadata
+from es_skipping.predicates.types import DataType
+
+__all__ = [
+    "FORMAT_VERSION",
+    "KEY_BYTES",
+    "Answer",
+    "Change",
+    "DatasetDefinition",
+    "DatasetEntry",
+    "IndexDefinition",
+    "MetadataStore",
+    "ObjectId",
+    "ObjectMetadata",
+    "StoreQuery",
+]
+
+FORMAT_VERSION: Final = 1
+"""Of everything a store writes; a store that finds a higher one raises `StoreFormatError`."""
+
+KEY_BYTES: Final = 16
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectId:
+    """What identifies an object: path, length and modification time together.
+
+    Parameters
+    ----------
+    path
+        Hadoop's decoded text of it, scheme included: ``file:/data/a b.parquet``.
+    length
+        Bytes.
+    mtime
+        Milliseconds since the epoch, as Hadoop's ``FileStatus`` reports it.
+    """
+
+    path: str
+    length: int
+    mtime: int
+
+    @property
+    def key(self) -> bytes:
+        """16 bytes that stand for the identity: the MD5 of path, length and mtime, which the shim computes alike."""
+        text = self.path.encode("utf-8", "surrogatepass")
+        digest = hashlib.md5(usedforsecurity=False)
+        digest.update(text)
+        digest.update(struct.pack(">qq", self.length, self.mtime))
+        return digest.digest()
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """One index of a dataset, as it is remembered.
+
+    Parameters
+    ----------
+    id
+        Unique in the dataset, stable and readable: ``"minmax(ts)"``.
+    type, columns, parameters
+        What the user wrote; enough to make the index object again.
+    operands
+        The indexed expressions as serialised trees (`es_skipping.predicates.codec`), to be recognised in filters.
+    kind, value_type
+        What the metadata is, and the type of the values in it.
+    built_with
+        Text facts that must hold at query time for the index to be used (column schema, settings), by name.
+    """
+
+    id: str
+    type: str
+    columns: tuple[str, ...]
+    kind: Kind
+    value_type: DataType
+    operands: tuple[Any, ...] = ()
+    column_types: tuple[DataType, ...] = ()
+    parameters: Mapping[str, int | float | str] = field(default_factory=dict)
+    built_with: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetDefinition:
+    """A dataset and its indexes.
+
+    Parameters
+    ----------
+    id
+        Readable and unique in the store; only ``[a-z0-9_-]``, at most 80 characters.
+    roots
+        Hadoop's decoded text of the root paths, without a trailing slash.
+    table
+        The catalog's full name, where the dataset is a table.
+    format, options
+        Of the reader: ``"parquet"``; options as given, keys in lower case.
+    built_with
+        Facts that must hold for the whole dataset to be used.
+    """
+
+    id: str
+    roots: tuple[str, ...]
+    format: str
+    indexes: tuple[IndexDefinition, ...] = ()
+    table: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str = "{}"
+    built_with: Mapping[str, str] = field(default_factory=dict)
+
+    def index(self, id: str) -> IndexDefinition:
+        """The index of that id; KeyError where there is none."""
+        for index in self.indexes:
+            if index.id == id:
+                return index
+        raise KeyError(id)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetEntry:
+    """A dataset as the store has it now.
+
+    Parameters
+    ----------
+    snapshot
+        Changes with every publication; two entries with equal ``(definition.id, snapshot)`` see the same metadata.
+    objects, bytes
+        How many objects have metadata, and the sum of their lengths.
+    failed
+        ``(path, reason)`` of objects the last build or refresh could not read.
+    refreshed
+        When the last change was published, milliseconds since the epoch.
+    metadata_bytes
+        By index id; as near as the store can tell.
+    """
+
+    definition: DatasetDefinition
+    snapshot: str
+    objects: int
+    bytes: int
+    refreshed: int
+    failed: tuple[tuple[str, str], ...] = ()
+    metadata_bytes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMetadata:
+    """All that is remembered of one object; an index id that is missing is *unknown*."""
+
+    id: ObjectId
+    rows: int | None
+    metadata: Mapping[str, Metadata]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Which objects may be skipped.
+
+    Parameters
+    ----------
+    skip
+        Keys (`ObjectId.key`) of the objects the clause is proved false of, concatenated, in no order. Only objects
+        whose identity the metadata was computed from; whatever is missing here is kept.
+    known
+        How many objects the store has metadata of.
+    by_index
+        How many objects each index alone would skip; only where asked for, else empty.
+    """
+
+    skip: bytes
+    known: int
+    by_index: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def skipped(self) -> int:
+        return len(self.skip) // KEY_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class StoreQuery:
+    """What a store would be asked: ``text`` can be pasted where people ask the store by hand."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+class Change(ABC):
+    """One writer's pending change of one dataset. Nothing of it is used by readers until `publish`."""
+
+    @abstractmethod
+    def put(self, objects: Iterable[ObjectMetadata]) -> None:
+        """Add objects, or for an identity already stored, add to its metadata (replacing index ids given again).
+
+        Another identity with the same path is replaced. The iterable is consumed with bounded memory. An object that is
+        too large for the store loses its largest metadata (it becomes unknown), never the whole build.
+        """
+
+    @abstractmethod
+    def remove(self, objects: Iterable[ObjectId]) -> None:
+        """Forget these objects; those that are not there are no error."""
+
+    @abstractmethod
+    def publish(self, failed: Iterable[tuple[str, str]] = ()) -> DatasetEntry:
+        """Put the change in use, definition included, whole.
+
+        Raises
+        ------
+        StoreConflict
+            Another writer published in between; nothing of this change is used.
+        """
+
+
+class MetadataStore(ABC):
+    """Keeps metadata, answers which objects may be skipped. Safe to use from several threads."""
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """Where it is, without secrets."""
+
+    @abstractmethod
+    def datasets(self) -> list[DatasetEntry]:
+        """Every dataset in the store; an empty list where nothing was ever written."""
+
+    @abstractmethod
+    def dataset(self, id: str) -> DatasetEntry | None:
+        """One dataset, read afresh."""
+
+    @abstractmethod
+    def change(self, definition: DatasetDefinition, *, fresh: bool = False) -> AbstractContextManager[Change]:
+        """Begin a change that will leave the dataset with this definition.
+
+        Leaving the context without `Change.publish` discards it. Metadata of index ids that the definition no longer
+        has is dropped.
+
+        Parameters
+        ----------
+        fresh
+            Start from nothing: a new generation, of which readers see nothing until it is published whole.
+        """
+
+    @abstractmethod
+    def drop(self, id: str) -> None:
+        """Forget a dataset with all its metadata; one that is not there is no error."""
+
+    @abstractmethod
+    def objects(self, id: str) -> Iterator[tuple[ObjectId, frozenset[str]]]:
+        """Every object of the published snapshot, with the ids of the indexes that know something of it."""
+
+    @abstractmethod
+    def metadata(self, id: str) -> Iterator[ObjectMetadata]:
+        """Everything, streamed, as it was put (up to roundings that the store documents, always outward)."""
+
+    @abstractmethod
+    def lookup(
+        self, entry: DatasetEntry, clause: Clause, *, timeout: float | None = None, detail: bool = False
+    ) -> Answer:
+        """Which objects the clause is proved false of.
+
+        Parameters
+        ----------
+        entry
+            As a reader has it cached: the store may have moved on. An answer is right whatever happened meanwhile.
+        timeout
+            Seconds this look-up may take; None waits as long as the store's own settings say.
+        detail
+            Also fill `Answer.by_index`.
+
+        Raises
+        ------
+        StoreError
+            The answer could not be had, or is not known to be whole.
+        """
+
+    @abstractmethod
+    def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
+        """What `lookup` would ask."""
+
+    def optimize(self, id: str) -> None:  # noqa: B027 - a store that leaves nothing behind has nothing to do
+        """Compact what refreshes left behind; readers are not disturbed."""
+
+    def close(self) -> None:  # noqa: B027 - nor one that holds nothing
+        """Give back connections and threads."""

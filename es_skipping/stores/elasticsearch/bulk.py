@@ -1,0 +1,173 @@
+"""Bulk writes: bounded in bytes, documents and requests under way; every item's outcome is kept."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+from elastic_transport import ConnectionError as Unreachable
+from elastic_transport import ConnectionTimeout
+from elasticsearch import ApiError, Elasticsearch
+
+from es_skipping.errors import StoreConflict, StoreError, StoreUnavailable
+from es_skipping.stores.elasticsearch.client import BUSY, translated
+
+__all__ = ["BulkWriter", "Write"]
+
+_MAX_BYTES: Final = 4_000_000
+_MAX_WRITES: Final = 1_000
+_MAX_DOCUMENT: Final = 20_000_000
+"""Bytes of one document. The server takes requests of 100 MB unless told otherwise; a proxy may take less (413)."""
+_UNDER_WAY: Final = 2
+_TRIES: Final = 8
+_FIRST_PAUSE: Final = 0.2
+_TOO_LARGE: Final = 413
+_GONE: Final = 404
+
+
+@dataclass(slots=True)
+class Write:
+    """One document to write, or with ``document`` None to delete.
+
+    Parameters
+    ----------
+    shrink
+        Makes the document smaller in place and says whether it could: what to do when it is too large or is refused.
+    """
+
+    id: str
+    document: dict[str, Any] | None = None
+    shrink: Callable[[], bool] | None = None
+
+    def lines(self) -> str:
+        """As the bulk API takes it."""
+        if self.document is None:
+            return json.dumps({"delete": {"_id": self.id}}) + "\n"
+        action = json.dumps({"index": {"_id": self.id}})
+        return f"{action}\n{json.dumps(self.document, ensure_ascii=False, separators=(',', ':'))}\n"
+
+
+class BulkWriter:
+    """Writes to one index. Leave it with `flush`, which raises what went wrong on the way."""
+
+    def __init__(self, client: Elasticsearch, index: str, url: str) -> None:
+        self._client = client
+        self._index = index
+        self._url = url
+        self._pool: ThreadPoolExecutor | None = None
+        self._under_way: list[Future[None]] = []
+        self._batch: list[tuple[Write, str]] = []
+        self._size = 0
+
+    def write(self, writes: Iterable[Write]) -> None:
+        """Write these; requests go out while more are made, at most a few at a time."""
+        for one in writes:
+            lines = one.lines()
+            while len(lines) > _MAX_DOCUMENT and one.shrink is not None and one.shrink():
+                lines = one.lines()
+            if self._batch and (self._size + len(lines) > _MAX_BYTES or len(self._batch) >= _MAX_WRITES):
+                self._send()
+            self._batch.append((one, lines))
+            self._size += len(lines)
+
+    def flush(self) -> None:
+        """Wait until everything is written.
+
+        Raises
+        ------
+        StoreError
+            A document could not be written, even without its metadata.
+        """
+        self._send()
+        try:
+            while self._under_way:
+                self._under_way.pop(0).result()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Send nothing more; wait for what is under way."""
+        self._batch, self._size, self._under_way = [], 0, []
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+    def _send(self) -> None:
+        if not self._batch:
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_UNDER_WAY, thread_name_prefix="es-skipping-bulk")
+        while len(self._under_way) >= _UNDER_WAY:
+            self._under_way.pop(0).result()
+        self._under_way.append(self._pool.submit(self._deliver, self._batch))
+        self._batch, self._size = [], 0
+
+    # --- one batch, until each of its items has an outcome
+
+    def _deliver(self, batch: list[tuple[Write, str]]) -> None:
+        for attempt in range(_TRIES):
+            batch = list(self._once(batch))
+            if not batch:
+                return
+            time.sleep(_FIRST_PAUSE * 2**attempt)
+        raise StoreUnavailable(f"Elasticsearch at {self._url} did not take {len(batch)} documents in {_TRIES} attempts")
+
+    def _once(self, batch: list[tuple[Write, str]]) -> Iterator[tuple[Write, str]]:
+        """Send a batch; yields what is to be sent again."""
+        try:
+            with translated("writing metadata", self._url):
+                try:
+                    # Lines go as they are; the client's types know only mappings.
+                    operations: list[Any] = [lines for _, lines in batch]
+                    reply = self._client.bulk(index=self._index, operations=operations).body
+                except (Unreachable, ConnectionTimeout):  # ids are fixed, so sending twice does no harm
+                    yield from batch
+                    return
+                except ApiError as error:
+                    if error.status_code in BUSY:
+                        yield from batch
+                        return
+                    if error.status_code == _TOO_LARGE:
+                        yield from self._split(batch)
+                        return
+                    raise
+                outcomes = [next(iter(item.values())) for item in reply["items"]]
+        except StoreError as error:
+            if isinstance(error.__cause__, ApiError) and error.__cause__.status_code == _GONE:
+                raise StoreConflict(f"the index {self._index} is gone: another writer dropped the dataset") from error
+            raise
+        if len(outcomes) != len(batch):
+            raise StoreError(
+                f"Elasticsearch at {self._url} answered {len(outcomes)} outcomes for {len(batch)} documents"
+            )
+        for (write, lines), outcome in zip(batch, outcomes, strict=True):
+            status = outcome["status"]
+            if status < 300 or (status == _GONE and write.document is None and "error" not in outcome):
+                continue
+            if status in BUSY:
+                yield write, lines
+            elif outcome.get("error", {}).get("type") == "index_not_found_exception":
+                raise StoreConflict(f"the index {self._index} is gone: another writer dropped the dataset")
+            elif write.shrink is not None and write.shrink():
+                yield write, write.lines()
+            else:
+                reason = outcome.get("error", {}).get("reason")
+                raise StoreError(f"Elasticsearch at {self._url} refused document {write.id} ({status}): {reason}")
+
+    def _split(self, batch: list[tuple[Write, str]]) -> Iterator[tuple[Write, str]]:
+        """What a server (or a proxy before it) calls too large, in halves; one document alone gets smaller."""
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            yield from self._once(batch[:middle])
+            yield from self._once(batch[middle:])
+            return
+        (write, lines) = batch[0]
+        if write.shrink is None or not write.shrink():
+            raise StoreError(
+                f"Elasticsearch at {self._url} refused document {write.id}: {len(lines)} characters are too many"
+            )
+        yield write, write.lines()

@@ -1,0 +1,366 @@
+"""What the store does to the cluster's documents and indices, one step each."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+from elasticsearch import ApiError, BadRequestError, ConflictError, Elasticsearch, NotFoundError
+
+from es_skipping.errors import EsSkippingError, StoreConflict, StoreError
+from es_skipping.stores.base import KEY_BYTES
+from es_skipping.stores.elasticsearch.answers import Answers, Deadline, whole
+from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
+from es_skipping.stores.elasticsearch.client import translated
+from es_skipping.stores.elasticsearch.names import Names
+from es_skipping.stores.elasticsearch.state import Segment, State
+from es_skipping.stores.elasticsearch.templates import install_templates, load
+
+__all__ = ["Cluster"]
+
+_log = logging.getLogger("es_skipping.elasticsearch")
+_PAGE: Final = 1_000
+_KEEP_ALIVE: Final = "2m"
+_NO_KEY: Final = bytes(KEY_BYTES)
+
+
+class Cluster:
+    """A cluster under one prefix of names.
+
+    Parameters
+    ----------
+    reader, builder
+        Clients with the deadline of a look-up, and with that of a build.
+    build_seconds
+        How long one request may take while building.
+    """
+
+    def __init__(
+        self, reader: Elasticsearch, builder: Elasticsearch, names: Names, url: str, build_seconds: float
+    ) -> None:
+        self.reader = reader
+        self.builder = builder
+        self.names = names
+        self.url = url
+        self.answers = Answers(reader, names)
+        self._build_seconds = build_seconds
+        self._prepared = False
+
+    def translated(self, doing: str) -> AbstractContextManager[None]:
+        """Errors of the client become this package's."""
+        return translated(doing, self.url)
+
+    def build_deadline(self) -> Deadline:
+        """The time of one step of a build."""
+        return Deadline(self._build_seconds)
+
+    # --- the registry of datasets
+
+    def state(self, dataset: str, seconds: float | None = None) -> State | None:
+        """What is published of a dataset now; real time, whatever was refreshed."""
+        found = self._get(dataset, seconds)
+        return None if found is None else State.from_document(found["_source"])
+
+    def _get(self, dataset: str, seconds: float | None = None) -> Mapping[str, Any] | None:
+        client = self.builder if seconds is None else self.reader.options(request_timeout=seconds)
+        try:
+            found: Any = client.get(index=self.names.datasets, id=dataset).body
+        except NotFoundError:
+            return None
+        if not isinstance(found, Mapping) or "_source" not in found:  # an empty reply is not "no such dataset"
+            raise StoreError(f"what answers at {self.url} is not Elasticsearch, or only in part")
+        return found
+
+    def states(self, seconds: float | None = None) -> list[State]:
+        """Every dataset; within so many seconds where given, for queries wait for it."""
+        try:
+            hits = self.scan(self.names.datasets, None, "dataset", seconds=seconds)
+            return [State.from_document(hit["_source"]) for hit in hits]
+        except NotFoundError:
+            return []
+
+    def prepare(self) -> None:
+        """Templates and the two indices that all datasets share, once."""
+        if self._prepared:
+            return
+        datasets = bool(self.builder.indices.exists_alias(name=self.names.datasets))
+        keys = bool(self.builder.indices.exists(index=self.names.keys))
+        # Once the shared indices are there, so were the templates: a writer need not be allowed to see them.
+        install_templates(self.builder, self.names.prefix, needed=not (datasets and keys))
+        if not datasets:
+            self._create(f"{self.names.datasets}-000001", aliases={self.names.datasets: {"is_write_index": True}})
+        if not keys:
+            self._create(self.names.keys)
+        self._prepared = True
+
+    def _create(self, index: str, **options: Any) -> None:
+        try:
+            self.builder.indices.create(index=index, **options)
+        except BadRequestError as error:
+            if error.error != "resource_already_exists_exception":
+                raise
+
+    def claim(self, base: State, count: int) -> int:
+        """The first of so many ordinals that nobody else gets, by compare-and-set on the dataset's document.
+
+        Raises
+        ------
+        StoreConflict
+            Another writer has published since ``base``.
+        """
+        dataset = base.definition.id
+        while True:
+            found = self._current(dataset, base)
+            document = dict(found["_source"])
+            first: int = document["next_ordinal"]
+            document["next_ordinal"] = first + count
+            if self._replace(dataset, document, found, refresh=False):
+                return first
+
+    def publish(self, state: State, before: State | None) -> None:
+        """Replace the dataset's document: the one step by which a change comes into use.
+
+        Raises
+        ------
+        StoreConflict
+            Another writer has published, created or dropped the dataset since ``before``.
+        """
+        dataset, document = state.definition.id, state.to_document()
+        if before is None:
+            try:
+                self.builder.index(
+                    index=self.names.datasets,
+                    id=dataset,
+                    document=document,
+                    op_type="create",
+                    require_alias=True,
+                    refresh=True,
+                )
+            except ConflictError:
+                raise StoreConflict(f"another writer created dataset {dataset!r} at the same time: try again") from None
+            return
+        while True:
+            found = self._current(dataset, before)
+            if state.generation == before.generation:  # a writer that came to nothing may have claimed some meanwhile
+                document["next_ordinal"] = max(state.next_ordinal, found["_source"]["next_ordinal"])
+            if self._replace(dataset, document, found, refresh=True):
+                return
+
+    def _current(self, dataset: str, before: State) -> Mapping[str, Any]:
+        found = self._get(dataset)
+        if found is None:
+            raise StoreConflict(f"another writer dropped dataset {dataset!r} meanwhile")
+        source = found["_source"]
+        if (source["generation"], source["version"]) != (before.generation, before.version):
+            raise StoreConflict(f"another writer published dataset {dataset!r} meanwhile: try again")
+        return found
+
+    def _replace(self, dataset: str, document: dict[str, Any], found: Mapping[str, Any], *, refresh: bool) -> bool:
+        try:
+            self.builder.index(
+                index=self.names.datasets,
+                id=dataset,
+                document=document,
+                if_seq_no=found["_seq_no"],
+                if_primary_term=found["_primary_term"],
+                require_alias=True,
+                refresh=refresh,
+            )
+        except ConflictError:
+            return False
+        return True
+
+    # --- generations
+
+    def create_generation(self, index: str, properties: dict[str, Any], fields_limit: int) -> None:
+        """An index for a new generation; nobody knows it before it is published."""
+        template = load("objects-mappings")["template"]
+        own = template["mappings"]  # said again, so that it holds even where somebody removed the template
+        self.builder.indices.create(
+            index=index,
+            mappings={**own, "properties": {**own["properties"], **properties}},
+            settings={**template["settings"]["index"], "mapping.total_fields.limit": fields_limit},
+        )
+
+    def refresh(self, index: str) -> None:
+        """Make what was written visible to searches, on every copy.
+
+        Raises
+        ------
+        StoreConflict
+            The index is gone.
+        """
+        try:
+            reply = self.builder.indices.refresh(index=index)
+        except NotFoundError:
+            raise StoreConflict(f"the index {index} is gone: another writer dropped the dataset") from None
+        if reply["_shards"]["failed"]:
+            raise StoreConflict(f"not every shard of {index} made the change visible: try again")
+
+    def swap(self, state: State, before: State | None) -> None:
+        """Let people's alias show the new generation, and remove the old one. Readers go by the dataset's document."""
+        alias = self.names.objects(state.definition.id)
+        actions: list[dict[str, Any]] = [{"add": {"index": state.generation, "alias": alias}}]
+        if before is not None:
+            actions.append({"remove": {"index": before.generation, "alias": alias, "must_exist": False}})
+        self._tidy("pointing the alias", lambda: self.builder.indices.update_aliases(actions=actions))
+        if before is not None:
+            self.drop_generation(before.generation)
+
+    def drop_generation(self, generation: str) -> None:
+        """Remove a generation that nobody uses, with its keys."""
+        self._tidy("removing an index", lambda: self._delete_index(generation))
+        self._tidy("removing keys", lambda: self._delete_keys(generation))
+        self.answers.forget(generation)
+
+    def _delete_index(self, index: str) -> None:
+        self.builder.indices.delete(index=index, ignore_unavailable=True)
+
+    def _delete_keys(self, generation: str) -> None:
+        self.builder.indices.refresh(index=self.names.keys)
+        hits = self.scan(self.names.keys, {"term": {"generation": generation}}, "first", fields=[])
+        self._delete(self.names.keys, [hit["_id"] for hit in hits])
+
+    def drop_change(self, generation: str, token: str) -> None:
+        """Remove the documents of a change that was given up. They were never in use."""
+
+        def remove() -> None:
+            self.builder.indices.refresh(index=generation)
+            hits = self.scan(generation, {"term": {"change": token}}, "ordinal", fields=[])
+            self._delete(generation, [hit["_id"] for hit in hits])
+
+        self._tidy("removing a change that was given up", remove)
+
+    def sweep(self, state: State, token: str, dead: Iterable[str]) -> None:
+        """Remove replaced and removed documents, and those of writers that began where this one did: they have lost."""
+
+        def remove() -> None:
+            lost = {
+                "bool": {"filter": [{"term": {"version": state.version}}], "must_not": [{"term": {"change": token}}]}
+            }
+            ids = [*dead, *(hit["_id"] for hit in self.scan(state.generation, lost, "ordinal", fields=[]))]
+            if ids:
+                self._delete(state.generation, ids)
+                self.builder.indices.refresh(index=state.generation)
+
+        self._tidy("removing replaced documents", remove)
+        self._tidy("pointing the alias", lambda: self._ensure_alias(state))
+
+    def _ensure_alias(self, state: State) -> None:
+        alias = self.names.objects(state.definition.id)
+        if not self.builder.indices.exists_alias(name=alias, index=state.generation):
+            self.swap(state, None)
+
+    def _delete(self, index: str, ids: list[str]) -> None:
+        writer = BulkWriter(self.builder, index, self.url)
+        writer.write(Write(id) for id in ids)
+        writer.flush()
+
+    def _tidy(self, doing: str, work: Callable[[], object]) -> None:
+        """Work after which nothing depends: what fails now is left to a later change."""
+        try:
+            work()
+        except NotFoundError:
+            pass
+        except (ApiError, EsSkippingError, OSError) as error:
+            _log.warning("%s failed at %s, a later change will do it: %s", doing, self.url, type(error).__name__)
+
+    def drop(self, dataset: str) -> None:
+        """Forget a dataset: first its document, so that no reader finds half of it."""
+        found = self._get(dataset)
+        if found is not None:
+            self.builder.options(ignore_status=404).delete(index=self.names.datasets, id=dataset, refresh=True)
+            self.drop_generation(found["_source"]["generation"])
+
+    # --- keys and documents
+
+    def write_segments(self, generation: str, segments: Iterable[tuple[Segment, bytes]]) -> None:
+        """Keys by ordinal. Until a dataset's document names them they mean nothing."""
+        writer = BulkWriter(self.builder, self.names.keys, self.url)
+        writer.write(
+            Write(
+                segment.id(generation),
+                {
+                    "generation": generation,
+                    "first": segment.first,
+                    "count": segment.count,
+                    "keys": base64.b64encode(run).decode("ascii"),
+                },
+            )
+            for segment, run in segments
+        )
+        writer.flush()
+
+    def published(
+        self, state: State, query: dict[str, Any] | None, fields: list[str] | None, sort: str = "ordinal"
+    ) -> Iterator[dict[str, Any]]:
+        """Documents of published objects, as search hits."""
+        keys = self.answers.keys(state, self.build_deadline())
+        wanted = None if fields is None else [*fields, "ordinal"]
+        for hit in self.scan(state.generation, query, sort, fields=wanted):
+            at = hit["_source"]["ordinal"] * KEY_BYTES
+            if keys[at : at + KEY_BYTES] not in (b"", _NO_KEY):
+                yield hit
+
+    def scan(
+        self,
+        index: str,
+        query: dict[str, Any] | None,
+        sort: str,
+        *,
+        fields: list[str] | None = None,
+        seconds: float | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """All documents of a query, of one point in time.
+
+        Parameters
+        ----------
+        sort
+            A field; documents that tie come with the highest ordinal first.
+        fields
+            Of the source; None is all of it.
+        seconds
+            For all of it; None is the time of a build for each request.
+        """
+        deadline = None if seconds is None else Deadline(seconds)
+
+        def client() -> Elasticsearch:
+            return self.builder if deadline is None else self.reader.options(request_timeout=deadline.left())
+
+        opened = client().open_point_in_time(index=index, keep_alive=_KEEP_ALIVE, allow_partial_search_results=False)
+        pit = opened["id"]
+        order: list[Any] = [{sort: "asc"}] if sort != "path" else [{"path": "asc"}, {"ordinal": "desc"}]
+        after: list[Any] | None = None
+        total = seen = 0
+        source: Any = True if fields is None else (fields or False)
+        try:
+            while True:
+                reply = (
+                    client()
+                    .search(
+                        size=_PAGE if fields is not None else _PAGE // 4,
+                        query=query or {"match_all": {}},
+                        pit={"id": pit, "keep_alive": _KEEP_ALIVE},
+                        sort=order,
+                        search_after=after,
+                        track_total_hits=after is None,
+                        source=source,
+                    )
+                    .body
+                )
+                hits = whole(reply)["hits"]["hits"]
+                pit = reply["pit_id"]
+                if after is None:
+                    total = reply["hits"]["total"]["value"]
+                seen += len(hits)
+                yield from hits
+                if not hits:
+                    break
+                after = hits[-1]["sort"]
+            if seen != total:
+                raise StoreConflict(f"{index} gave {seen} of {total} documents: try again")
+        finally:
+            self._tidy("closing a point in time", lambda: client().close_point_in_time(id=pit))

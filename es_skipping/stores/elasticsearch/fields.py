@@ -1,0 +1,316 @@
+"""The metadata translator: one index's metadata of one object as a group of fields, and back.
+
+==========  =====================================================================================================
+kind        fields of the group
+==========  =====================================================================================================
+intervals   ``min``, ``max`` (for people; for strings also to refine), ``range`` (what is asked), ``only`` and
+            ``only_count`` (the values, where every interval is a single one), ``bounds`` (strings: kept, not indexed),
+            ``nulls``, ``nans``
+values      ``values`` (for people), ``equal`` (what is asked for equality, where people's field is not exact),
+            ``order`` (what is asked for ranges), ``count``, ``nulls``, ``nans``
+boxes       ``box_0`` ... each with ``axis_0`` ..., ``count``, ``centre``
+==========  =====================================================================================================
+
+A field that is missing is unknown. That the values themselves are known is said by the document's field ``known``,
+which lists groups; only what it lists is ever asked for the absence of a value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from es_skipping.clauses.metadata import Box, Boxes, Intervals, Metadata, Values
+from es_skipping.predicates.text import successor
+from es_skipping.predicates.types import DataType, Value
+from es_skipping.stores.base import IndexDefinition
+from es_skipping.stores.elasticsearch.codecs import Codec, Unanswerable, codec_of, common_prefix
+
+__all__ = ["Group", "decode", "encode", "mapping", "needs_prefix", "with_prefix", "with_room_for"]
+
+_LONGEST_BOUND: Final = 8_000
+"""Bytes of a string bound that are kept; a longer one is cut outward."""
+_LONGEST_ONLY: Final = 8_000
+_MOST_ONLY: Final = 64
+_MOST_SHOWN: Final = 1_000
+"""Above so many values the people's copy of a value list is left out; the exact one is complete."""
+_MOST_BOXES: Final = 64
+_BYTES_TYPES: Final = ("string", "binary")
+_DOUBLE: Final = DataType("double")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One index's group of fields.
+
+    Parameters
+    ----------
+    name
+        Of the fields; never given to another definition within a generation, so whoever asks for it gets metadata of
+        the definition it knows, or none.
+    prefix
+        Of strings and binary, see `codec_of`; None until the first values are seen.
+    boxes, axes
+        How many boxes the mapping has room for, and of how many dimensions.
+    """
+
+    name: str
+    index: IndexDefinition
+    prefix: bytes | None = None
+    boxes: int = 0
+    axes: int = 0
+
+    @property
+    def codec(self) -> Codec:
+        return codec_of(self.index.value_type, self.prefix or b"")
+
+    @property
+    def equal(self) -> str:
+        """Field of a value list that equality is asked of."""
+        return f"{self.name}.{'values' if _shown_is_exact(self.index.value_type) else 'equal'}"
+
+    @property
+    def order(self) -> str:
+        """Field of a value list that ranges are asked of."""
+        name = self.index.value_type.name
+        if name in _BYTES_TYPES:
+            return f"{self.name}.order"
+        return self.equal
+
+
+def _shown_is_exact(type: DataType) -> bool:
+    return type.is_integer or type.name in _BYTES_TYPES
+
+
+# --- the mapping --------------------------------------------------------------------------------------------------
+
+
+def mapping(group: Group) -> dict[str, Any]:
+    """The mapping of a group: what the fields of its columns are."""
+    fields: dict[str, Any] = {}
+    count = {"type": "long"}
+    if group.index.kind == "boxes":
+        sides = {f"axis_{axis}": {"type": "double_range"} for axis in range(group.axes)}
+        fields = {f"box_{box}": {"properties": sides} for box in range(group.boxes)}
+        fields |= {"count": {"type": "integer"}, "centre": {"type": "geo_point"}}
+        return {"properties": fields}
+    type = group.index.value_type
+    if not type.supported:
+        return {"properties": {"nulls": count, "nans": count}}
+    codec = group.codec
+    shown = _field(codec.shown)
+    if group.index.kind == "intervals":
+        fields = {
+            "min": shown,
+            "max": shown,
+            "range": {"type": f"{codec.order}_range"},
+            "only": {"type": "keyword", "doc_values": False},
+            "only_count": {"type": "integer"},
+        }
+        if type.name in _BYTES_TYPES:
+            fields["bounds"] = {"type": "keyword", "index": False, "doc_values": False}
+    else:
+        fields = {"values": shown, "count": {"type": "integer"}}
+        if not _shown_is_exact(type):
+            fields["equal"] = {"type": "long" if codec.order == "double" else codec.order}
+        if type.name in _BYTES_TYPES:
+            fields["order"] = {"type": "ip", "doc_values": False}
+    return {"properties": fields | {"nulls": count, "nans": count}}
+
+
+def _field(type: str) -> dict[str, Any]:
+    # Dates carry no zone where Spark's type has none; people read them as UTC.
+    return {"type": type, "format": "strict_date_optional_time"} if type == "date" else {"type": type}
+
+
+# --- what a group learns from the metadata it gets ----------------------------------------------------------------
+
+
+def needs_prefix(group: Group) -> bool:
+    """Whether the common prefix is still to be chosen."""
+    return group.prefix is None and group.index.kind != "boxes" and group.index.value_type.name in _BYTES_TYPES
+
+
+def with_prefix(group: Group, some: Iterable[Metadata]) -> Group:
+    """The group with the prefix that the first metadata suggest. Whatever comes later, it stays sound."""
+    found: list[bytes] = []
+    for metadata in some:
+        values: Iterable[Value] = ()
+        if isinstance(metadata, Intervals):
+            values = [end for pair in metadata.ranges or () for end in pair]
+        elif isinstance(metadata, Values):
+            values = metadata.values
+        for value in values:
+            if isinstance(value, str):
+                found.append(value.encode("utf-8", "surrogatepass"))
+            elif isinstance(value, bytes):
+                found.append(value)
+    return replace(group, prefix=common_prefix(found)) if found else group
+
+
+def with_room_for(group: Group, metadata: Metadata) -> Group:
+    """The group, grown where its mapping has too few boxes or axes for this metadata."""
+    if not isinstance(metadata, Boxes) or not metadata.boxes:
+        return group
+    boxes, axes = min(len(metadata.boxes), _MOST_BOXES), max(len(box) for box in metadata.boxes)
+    if boxes <= group.boxes and axes <= group.axes:
+        return group
+    return replace(group, boxes=max(boxes, group.boxes), axes=max(axes, group.axes))
+
+
+# --- metadata to fields -------------------------------------------------------------------------------------------
+
+
+def encode(group: Group, metadata: Metadata) -> tuple[dict[str, Any], bool] | None:
+    """The fields of one object's metadata, and whether its values are known; None where nothing of it can be held."""
+    try:
+        match group.index.kind, metadata:
+            case "intervals", Intervals():
+                return _intervals(group, metadata)
+            case "values", Values():
+                return _values(group, metadata)
+            case "boxes", Boxes():
+                return _boxes(group, metadata), True
+    except Unanswerable:
+        return None
+    return None
+
+
+def _counts(metadata: Intervals | Values) -> dict[str, int]:
+    counts = {"nulls": metadata.nulls, "nans": metadata.nans}
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def _intervals(group: Group, metadata: Intervals) -> tuple[dict[str, Any], bool]:
+    ranges = metadata.ranges
+    if ranges is None or not group.index.value_type.supported:
+        return dict(_counts(metadata)), False
+    codec = group.codec
+    fields: dict[str, Any] = {}
+    if ranges:
+        low, high = ranges[0][0], ranges[-1][1]
+        if group.index.value_type.name in _BYTES_TYPES:
+            fields["min"], fields["max"] = _cut(codec, low, upwards=False), _cut(codec, high, upwards=True)
+            if len(ranges) > 1:
+                fields["bounds"] = [_cut(codec, end, upwards=at == 1) for pair in ranges for at, end in enumerate(pair)]
+                if None in fields["bounds"]:
+                    raise Unanswerable("a bound is too long to be kept")
+        else:
+            fields["min"], fields["max"] = codec.show(low), codec.show(high)
+        keyed = [codec.encode(codec.key(one), codec.key(other)) for one, other in ranges]
+        fields["range"] = keyed[0] if len(keyed) == 1 else keyed
+        only = _only(codec, ranges)
+        if only is not None:
+            fields["only"], fields["only_count"] = only, len(only)
+    fields = {name: value for name, value in fields.items() if value is not None}
+    return fields | _counts(metadata), True
+
+
+def _only(codec: Codec, ranges: tuple[tuple[Value, Value], ...]) -> list[str] | None:
+    """The values as terms, where each interval is a single value and they are few and short."""
+    if len(ranges) > _MOST_ONLY or any(low != high for low, high in ranges):
+        return None
+    terms = [str(codec.term(low)) for low, _ in ranges]
+    return terms if all(len(term.encode("utf-8")) <= _LONGEST_ONLY for term in terms) else None
+
+
+def _cut(codec: Codec, value: Value, *, upwards: bool) -> Any:
+    """A bound short enough to keep, cut outward; None where nothing short is greater."""
+    if isinstance(value, str):
+        raw = value.encode("utf-8") if value.isascii() or _is_utf8(value) else None
+        if raw is None:
+            raise Unanswerable("a string with half a surrogate pair is no UTF-8")
+        if len(raw) <= _LONGEST_BOUND:
+            return value
+        stem = raw[:_LONGEST_BOUND].decode("utf-8", "ignore")
+        return successor(stem) if upwards else stem
+    if isinstance(value, bytes):
+        if len(value) <= _LONGEST_BOUND:
+            return value.hex()
+        stem_bytes = value[:_LONGEST_BOUND]
+        if not upwards:
+            return stem_bytes.hex()
+        stem_bytes = stem_bytes.rstrip(b"\xff")
+        return (stem_bytes[:-1] + bytes([stem_bytes[-1] + 1])).hex() if stem_bytes else None
+    raise Unanswerable(f"{value!r} is neither string nor binary")
+
+
+def _is_utf8(value: str) -> bool:
+    return not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+def _values(group: Group, metadata: Values) -> tuple[dict[str, Any], bool]:
+    codec, type = group.codec, group.index.value_type
+    listed = sorted(metadata.values)
+    terms = [codec.term(value) for value in listed]
+    if None in terms:
+        raise Unanswerable("a value is too long to be a term")
+    fields: dict[str, Any] = {"count": len(terms)}
+    if _shown_is_exact(type):
+        fields["values"] = terms
+    else:
+        fields["equal"] = terms
+        if len(listed) <= _MOST_SHOWN:
+            fields["values"] = [shown for shown in map(codec.show, listed) if shown is not None]
+    if type.name in _BYTES_TYPES:
+        fields["order"] = [codec.encode_key(key) for key in sorted({codec.key(value) for value in listed})]
+    return fields | _counts(metadata), True
+
+
+def _boxes(group: Group, metadata: Boxes) -> dict[str, Any]:
+    codec = codec_of(_DOUBLE)
+    boxes = _few(metadata.boxes)
+    if any(len(box) != group.axes for box in boxes):
+        raise Unanswerable("boxes of different dimensions")
+    fields: dict[str, Any] = {"count": len(boxes)}
+    for at, box in enumerate(boxes):
+        sides = {f"axis_{axis}": codec.encode(codec.key(low), codec.key(high)) for axis, (low, high) in enumerate(box)}
+        fields[f"box_{at}"] = sides
+    if boxes and group.axes == 2 and group.index.type == "GeoBox":
+        centre = [(min(box[axis][0] for box in boxes) + max(box[axis][1] for box in boxes)) / 2 for axis in (0, 1)]
+        if math.isfinite(sum(centre)) and abs(centre[0]) <= 90 and abs(centre[1]) <= 180:
+            fields["centre"] = {"lat": centre[0], "lon": centre[1]}
+    return fields
+
+
+def _few(boxes: tuple[Box, ...]) -> tuple[Box, ...]:
+    """At most as many boxes as the mapping may have; what is over goes into one that holds it all."""
+    if len(boxes) <= _MOST_BOXES:
+        return boxes
+    kept, rest = boxes[: _MOST_BOXES - 1], boxes[_MOST_BOXES - 1 :]
+    return (
+        *kept,
+        tuple((min(side[0] for side in sides), max(side[1] for side in sides)) for sides in zip(*rest, strict=True)),
+    )
+
+
+# --- and back -----------------------------------------------------------------------------------------------------
+
+
+def decode(group: Group, fields: Mapping[str, Any], known: bool) -> Metadata:
+    """The metadata that `encode` was given, save bounds of strings that were cut outward."""
+    nulls, nans = fields.get("nulls"), fields.get("nans")
+    if group.index.kind == "intervals" and not known:
+        return Intervals(None, nulls, nans)
+    codec = group.codec if group.index.kind != "boxes" else codec_of(_DOUBLE)
+    if group.index.kind == "values":
+        terms = fields["values" if _shown_is_exact(group.index.value_type) else "equal"]
+        return Values(frozenset(codec.value(term) for term in terms), nulls, nans)
+    if group.index.kind == "boxes":
+        made = []
+        for at in range(fields["count"]):
+            sides = fields[f"box_{at}"]
+            made.append(tuple(codec.decode(sides[f"axis_{axis}"]) for axis in range(len(sides))))
+        return Boxes(tuple(made))  # type: ignore[arg-type]
+    if "range" not in fields:
+        return Intervals((), nulls, nans)
+    if group.index.value_type.name not in _BYTES_TYPES:
+        stored = fields["range"] if isinstance(fields["range"], list) else [fields["range"]]
+        return Intervals(tuple(codec.decode(one) for one in stored), nulls, nans)
+    ends = fields.get("bounds") or [fields.get("min"), fields.get("max")]
+    if None in ends:
+        return Intervals(None, nulls, nans)  # the greatest value was too long to be kept
+    values = [codec.value(end) for end in ends]
+    return Intervals(tuple(zip(values[::2], values[1::2], strict=True)), nulls, nans)

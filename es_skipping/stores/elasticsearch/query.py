@@ -1,0 +1,433 @@
+"""The clause translator: from a clause to the query of the objects it is *false* of.
+
+The query asks for positive proof. The other way round, a query for what to *keep*, a range over a missing field matches
+nothing, and every object that lacks the statistic is lost. A leaf demands that the document's ``known`` lists the
+index's group of fields, and then that no value answers the question. Conjunction becomes "any part proved false",
+disjunction "all parts proved false"; a part that cannot be proved at all is None. That is Kleene's logic, of which
+only *false* skips.
+
+No scoring, no scripts, no ``nested``; ``expensive`` says whether the server allows the queries that
+``search.allow_expensive_queries=false`` refuses. Without them less is skipped, never wrongly more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from es_skipping.clauses.clause import KEEP, Ask, Clause, Conjunction, Decided, Disjunction
+from es_skipping.clauses.questions import (
+    AnyOf,
+    HasNaN,
+    HasNotNull,
+    HasNull,
+    Meets,
+    OtherThan,
+    Overlaps,
+    Question,
+    Range,
+    TextMatch,
+)
+from es_skipping.predicates.text import text_test
+from es_skipping.predicates.types import DataType, Value
+from es_skipping.stores.elasticsearch.bools import EVERY, Query, all_of, any_of, depth, leaves, merged, none_of
+from es_skipping.stores.elasticsearch.codecs import WINDOW, Bytes, Codec, Keys, Unanswerable, codec_of
+from es_skipping.stores.elasticsearch.fields import Group
+
+__all__ = ["LEAF_BUDGET", "MAX_TERMS", "Vocabulary", "restricted", "skip_query"]
+
+Vocabulary: TypeAlias = Callable[[Group], Collection[Value] | None]
+"""All values of a value list in the dataset, or None where they are too many."""
+
+LEAF_BUDGET: Final = 6_000
+"""Leaf clauses of one query, until the server says what it allows: more with more memory, and never less than 1,024."""
+MAX_TERMS: Final = 60_000
+"""Terms of one ``terms`` query; servers allow 65,536."""
+_MAX_TERMS_OF_ALL: Final = 300_000
+_MAX_COUNTED_TERMS: Final = 500
+_MAX_DEPTH: Final = 26
+"""Levels of ``bool``; servers allow 30."""
+_BYTES_TYPES: Final = ("string", "binary")
+
+
+def skip_query(
+    clause: Clause,
+    groups: Mapping[str, Group],
+    vocabulary: Vocabulary,
+    *,
+    expensive: bool = True,
+    budget: int = LEAF_BUDGET,
+) -> Query | None:
+    """The query of the documents that a clause is proved false of; None where none can be.
+
+    Parameters
+    ----------
+    groups
+        Fields by index id; an index that is not there is unknown.
+    vocabulary
+        Asked where a question is decided value by value, such as a text pattern.
+    budget
+        How many leaf clauses the query may have. Above it ranges are merged, and then parts of the clause left out.
+    """
+    clause = _joined(clause)
+    asks = max(1, _count(clause))
+    ranges = max(1, (budget - 2 * asks) // asks)
+    height = _height(clause)
+    while True:
+        compiled = _Translator(groups, vocabulary, expensive, ranges).clause(_cut(clause, height), budget)
+        if compiled is None or depth(compiled) <= _MAX_DEPTH:
+            return compiled
+        height = min(height - 1, max(height // 2, _MAX_DEPTH))
+
+
+def restricted(clause: Clause, index: str) -> Clause:
+    """What a clause says by one index alone: every other question is answered "maybe"."""
+    if isinstance(clause, Ask):
+        return clause if clause.index == index else KEEP
+    if isinstance(clause, Decided):
+        return clause
+    return type(clause)(tuple(restricted(part, index) for part in clause.clauses))
+
+
+# --- shape --------------------------------------------------------------------------------------------------------
+
+
+def _count(clause: Clause) -> int:
+    if isinstance(clause, (Conjunction, Disjunction)):
+        return sum(map(_count, clause.clauses))
+    return int(isinstance(clause, Ask))
+
+
+def _height(clause: Clause) -> int:
+    if isinstance(clause, (Conjunction, Disjunction)):
+        return 1 + max(map(_height, clause.clauses), default=0)
+    return 0
+
+
+def _cut(clause: Clause, depth: int) -> Clause:
+    """The clause, with "maybe" for what lies deeper."""
+    if not isinstance(clause, (Conjunction, Disjunction)):
+        return clause
+    if depth <= 0:
+        return KEEP
+    return type(clause)(tuple(_cut(part, depth - 1) for part in clause.clauses))
+
+
+def _joined(clause: Clause) -> Clause:
+    """The clause with questions of a disjunction that can be asked as one asked as one."""
+    if not isinstance(clause, (Conjunction, Disjunction)):
+        return clause
+    parts = [_joined(part) for part in clause.clauses]
+    if isinstance(clause, Conjunction):
+        return Conjunction(tuple(parts))
+    kept: list[Clause] = []
+    values: dict[str, dict[Value, None]] = {}
+    ranges: dict[str, dict[Range, None]] = {}
+    for part in parts:
+        match part:
+            case Ask(index, AnyOf(listed)):
+                values.setdefault(index, {}).update(dict.fromkeys(listed))
+            case Ask(index, Overlaps(listed)):
+                ranges.setdefault(index, {}).update(dict.fromkeys(listed))
+            case _:
+                kept.append(part)
+    kept += [Ask(index, AnyOf(tuple(listed))) for index, listed in values.items()]
+    kept += [Ask(index, Overlaps(tuple(listed))) for index, listed in ranges.items()]
+    return Disjunction(tuple(kept))
+
+
+# --- clauses ------------------------------------------------------------------------------------------------------
+
+
+class _Translator:
+    def __init__(self, groups: Mapping[str, Group], vocabulary: Vocabulary, expensive: bool, ranges: int) -> None:
+        self._groups = groups
+        self._vocabulary = vocabulary
+        self._expensive = expensive
+        self._ranges = ranges
+
+    def clause(self, clause: Clause, budget: int) -> Query | None:
+        """What a clause is proved false of, with at most so many leaves."""
+        match clause:
+            case Decided(value):
+                return None if value else EVERY
+            case Ask(index, question):
+                group = self._groups.get(index)
+                query = None if group is None else self._ask(group, question)
+                return None if query is None or leaves(query) > budget else query
+            case Conjunction(parts):  # what does not fit the budget is left out: any part is proof enough
+                proofs: list[Query] = []
+                for part in parts:
+                    proof = self.clause(part, budget)
+                    if proof is not None:
+                        proofs.append(proof)
+                        budget -= leaves(proof)
+                return any_of(proofs) if proofs else None
+            case Disjunction(parts):
+                demanded: list[Query] = []
+                for part in parts:
+                    proof = self.clause(part, budget)
+                    if proof is None:
+                        return None
+                    demanded.append(proof)
+                    budget -= leaves(proof)
+                return all_of(demanded) if demanded else EVERY
+
+    def _ask(self, group: Group, question: Question) -> Query | None:
+        try:
+            match group.index.kind:
+                case "intervals":
+                    return self._of_intervals(group, question)
+                case "values":
+                    return self._of_values(group, question)
+                case "boxes":
+                    return _of_boxes(group, question)
+        except Unanswerable:
+            return None
+
+    # --- intervals
+
+    def _of_intervals(self, group: Group, question: Question) -> Query | None:
+        known = _known(group)
+        match question:
+            case HasNull():
+                return _none_counted(group, "nulls")
+            case HasNaN():
+                return _none_counted(group, "nans")
+            case HasNotNull():
+                return all_of([known, _none_counted(group, "nans"), none_of([_exists(f"{group.name}.range")])])
+            case AnyOf(values):
+                return self._of_intervals(group, Overlaps(tuple(Range(value, value) for value in values)))
+            case OtherThan(values):
+                nothing = none_of([_exists(f"{group.name}.range")])
+                return all_of([known, any_of([nothing, *self._nothing_but(group, values)])])
+            case Overlaps(ranges):
+                return all_of([known, none_of(self._reached(group, ranges))])
+        return None
+
+    def _nothing_but(self, group: Group, values: Iterable[Value]) -> list[Query]:
+        codec = group.codec
+        terms = [str(term) for term in map(codec.term, values) if term is not None]
+        if not terms or len(terms) > _MAX_COUNTED_TERMS:
+            return []
+        return [_counted_terms(f"{group.name}.only", terms, f"{group.name}.only_count")]
+
+    def _reached(self, group: Group, ranges: Iterable[Range]) -> list[Query]:
+        """One query per range that an object's intervals might reach into."""
+        codec, field = group.codec, f"{group.name}.range"
+        textual = group.index.value_type.name in _BYTES_TYPES
+        asked: list[Query] = []
+        keyed: list[Keys] = []
+        for one in ranges:
+            keys = codec.bounds(one)
+            if keys is None:
+                continue
+            low, high = keys
+            if low is not None and high is not None and low > high:
+                # Between two neighbours, both excluded, there is no value; an interval around them may reach across.
+                asked.append({"range": {field: {**codec.encode(high, low), "relation": "contains"}}})
+            else:
+                keyed.append(keys)
+                if textual:
+                    beyond = _beyond(group, one, expensive=self._expensive)
+                    inside = _intersects(field, codec, keys)
+                    asked.append(all_of([inside, none_of(beyond)]) if beyond else inside)
+        if textual and sum(map(leaves, asked)) <= self._ranges:
+            return asked
+        if textual:
+            asked = []
+        return asked + [_intersects(field, codec, keys) for keys in merged(keyed, max(1, self._ranges - len(asked)))]
+
+    # --- values
+
+    def _of_values(self, group: Group, question: Question) -> Query | None:
+        known = _known(group)
+        empty = {"term": {f"{group.name}.count": 0}}
+        match question:
+            case HasNull():
+                return _none_counted(group, "nulls")
+            case HasNaN():
+                return _none_counted(group, "nans")
+            case HasNotNull():
+                return all_of([known, empty, _none_counted(group, "nans")])
+            case AnyOf(values):
+                return self._holds_none(group, values)
+            case OtherThan(values):
+                terms = [term for term in map(group.codec.term, values) if term is not None]
+                if len(terms) > _MAX_COUNTED_TERMS:
+                    excluded = frozenset(values)
+                    others = self._of_vocabulary(group, lambda value: value not in excluded)
+                    return None if others is None else self._holds_none(group, others)
+                proof = [_counted_terms(group.equal, terms, f"{group.name}.count")] if terms else []
+                return all_of([known, any_of([empty, *proof])])
+            case Overlaps(ranges):
+                return self._values_in(group, ranges)
+            case TextMatch() if group.index.value_type.name == "string":
+                return self._matches(group, question)
+        return None
+
+    def _holds_none(self, group: Group, values: Iterable[Value]) -> Query | None:
+        """Proof that none of these values is listed."""
+        codec = group.codec
+        terms = [term for term in map(codec.term, values) if term is not None]
+        if len(terms) > _MAX_TERMS_OF_ALL:
+            return None
+        chunks = [terms[at : at + MAX_TERMS] for at in range(0, len(terms), MAX_TERMS)]
+        return all_of([_known(group), none_of({"terms": {group.equal: chunk}} for chunk in chunks)])
+
+    def _of_vocabulary(self, group: Group, wanted: Callable[[Value], bool]) -> list[Value] | None:
+        every = self._vocabulary(group)
+        return None if every is None else [value for value in every if wanted(value)]
+
+    def _values_in(self, group: Group, ranges: tuple[Range, ...]) -> Query | None:
+        codec, textual = group.codec, group.index.value_type.name in _BYTES_TYPES
+        bounded = [(one, codec.bounds(one)) for one in ranges]
+        asked = [(one, keys) for one, keys in bounded if keys is not None and not _inverted(keys)]
+        if textual:
+            inside = self._of_vocabulary(group, lambda value: any(_within(value, one) for one, _ in asked))
+            if inside is not None:
+                return self._holds_none(group, inside)
+            if self._expensive and len(asked) <= self._ranges:
+                queries = [{"range": {group.equal: _as_terms(codec, one)}} for one, _ in asked]
+                return all_of([_known(group), none_of(queries)])
+        keyed = merged([keys for _, keys in asked], self._ranges)
+        order = _order_codec(group)
+        queries = [{"range": {group.order: order(keys)}} for keys in keyed]
+        return all_of([_known(group), none_of(queries)])
+
+    def _matches(self, group: Group, question: TextMatch) -> Query | None:
+        def passes(value: Value) -> bool:
+            truth = text_test(question.test, str(value), question.pattern, question.escape)
+            return truth is None or truth != question.negated
+
+        matching = self._of_vocabulary(group, passes)
+        if matching is not None:
+            return self._holds_none(group, matching)
+        if question.negated or question.test not in ("starts", "ends", "contains"):
+            return None
+        codec = group.codec
+        codec.bounds(Range(question.pattern))  # refuses what is no UTF-8
+        field = group.equal
+        if question.test == "starts":
+            if self._expensive:
+                return all_of([_known(group), none_of([{"prefix": {field: {"value": question.pattern}}}])])
+            assert isinstance(codec, Bytes)
+            raw = codec.raw(question.pattern)
+            low, high = codec.window(raw), codec.window(raw.ljust(len(codec.prefix) + WINDOW, b"\xff"))
+            return all_of([_known(group), none_of([{"range": {group.order: codec.encode(low, high)}}])])
+        if not self._expensive:
+            return None
+        literal = "".join("\\" + c if c in "*?\\" else c for c in question.pattern)
+        pattern = f"*{literal}" if question.test == "ends" else f"*{literal}*"
+        return all_of([_known(group), none_of([{"wildcard": {field: {"value": pattern}}}])])
+
+
+# --- pieces -------------------------------------------------------------------------------------------------------
+
+
+def _known(group: Group) -> Query:
+    return {"term": {"known": group.name}}
+
+
+def _exists(field: str) -> Query:
+    return {"exists": {"field": field}}
+
+
+def _none_counted(group: Group, count: str) -> Query:
+    return {"term": {f"{group.name}.{count}": 0}}
+
+
+def _counted_terms(field: str, terms: list[Any], count: str) -> Query:
+    """Documents whose values are all among the terms: as many match as there are."""
+    return {"terms_set": {field: {"terms": terms, "minimum_should_match_field": count}}}
+
+
+def _intersects(field: str, codec: Codec, keys: Keys) -> Query:
+    return {"range": {field: {**codec.encode(*keys), "relation": "intersects"}}}
+
+
+def _inverted(keys: Keys) -> bool:
+    low, high = keys
+    return low is not None and high is not None and low > high
+
+
+def _within(value: Value, wanted: Range) -> bool:
+    low, high = wanted.low, wanted.high
+    above = low is None or value > low or (value == low and not wanted.low_open)  # type: ignore[operator]
+    below = high is None or value < high or (value == high and not wanted.high_open)  # type: ignore[operator]
+    return above and below
+
+
+def _order_codec(group: Group) -> Callable[[Keys], dict[str, Any]]:
+    """How the field ``order`` is asked for a range of keys; doubles lie there as longs."""
+    codec = group.codec
+    if codec.order != "double":
+        return lambda keys: codec.encode(*keys)
+
+    def as_longs(keys: Keys) -> dict[str, Any]:
+        named = zip(("gte", "lte"), keys, strict=True)
+        return {name: codec.term(float(key)) for name, key in named if key is not None}
+
+    return as_longs
+
+
+def _as_terms(codec: Codec, asked: Range) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    if asked.low is not None:
+        made["gt" if asked.low_open else "gte"] = _term_of(codec, asked.low)
+    if asked.high is not None:
+        made["lt" if asked.high_open else "lte"] = _term_of(codec, asked.high)
+    return made
+
+
+def _term_of(codec: Codec, value: Value) -> Any:
+    term = codec.term(value)
+    if term is None:
+        raise Unanswerable("a bound is too long to be a term")
+    return term
+
+
+def _beyond(group: Group, asked: Range, *, expensive: bool) -> list[Query]:
+    """Proofs by an object's least and greatest string that a range is out of reach, where the 16 bytes are not sharp.
+
+    The stored bounds may be cut, outward: the least is less than or equal to the real one, the greatest greater.
+    """
+    codec, proofs = group.codec, list[Query]()
+    assert isinstance(codec, Bytes)
+    least, greatest = f"{group.name}.min", f"{group.name}.max"
+    if asked.low is not None and codec.term(asked.low) is not None:
+        if asked.low_open:
+            proofs.append({"term": {greatest: codec.term(asked.low)}})
+        if expensive and not codec.sharp(asked.low):
+            proofs.append({"range": {greatest: {"lt": codec.term(asked.low)}}})
+    if asked.high is not None and codec.term(asked.high) is not None:
+        if asked.high_open:
+            proofs.append({"term": {least: codec.term(asked.high)}})
+        if expensive and not codec.sharp(asked.high):
+            proofs.append({"range": {least: {"gt": codec.term(asked.high)}}})
+    return proofs
+
+
+def _of_boxes(group: Group, question: Question) -> Query | None:
+    match question:
+        case HasNotNull():
+            return all_of([_known(group), {"term": {f"{group.name}.count": 0}}])
+        case Meets(box):
+            if group.boxes == 0:
+                return _known(group)
+            if len(box) != group.axes:
+                return None
+            codec = codec_of(DataType("double"))
+            sides = [codec.bounds(side) for side in box]
+            asked: list[Query] = []
+            if None not in sides:
+                for at in range(group.boxes):
+                    fields = [f"{group.name}.box_{at}.axis_{axis}" for axis in range(group.axes)]
+                    reached = [
+                        _intersects(field, codec, keys)
+                        for field, keys in zip(fields, sides, strict=True)
+                        if keys is not None
+                    ]
+                    asked.append(all_of(reached))
+            return all_of([_known(group), none_of(asked)])
+    return None

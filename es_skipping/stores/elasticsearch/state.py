@@ -1,0 +1,172 @@
+"""A dataset's document: what is published of it, for readers and for the next writer."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from es_skipping.clauses.clause import Ask, Clause, Decided
+from es_skipping.errors import StoreError
+from es_skipping.stores.base import DatasetDefinition, DatasetEntry, IndexDefinition
+from es_skipping.stores.codec import check_format, definition_from_data, definition_to_data
+from es_skipping.stores.elasticsearch.fields import Group
+
+__all__ = ["Segment", "State", "asked_indexes", "facts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The keys of ordinals ``first`` to ``first + count - 1``, in one document of a generation."""
+
+    first: int
+    count: int
+
+    def id(self, generation: str) -> str:
+        """Id of the document. What is under an id never changes, so it can be cached for ever."""
+        return f"{generation}@{self.first}+{self.count}"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is published of a dataset.
+
+    Parameters
+    ----------
+    entry
+        As callers see it.
+    generation
+        The index that holds the objects' documents.
+    version
+        Counts publications.
+    next_ordinal
+        The first ordinal that was never handed out in this generation.
+    groups
+        Fields by index id.
+    used
+        Names of groups that were ever given away in this generation.
+    segments
+        Which ordinals are published, and where their keys are. A document whose ordinal is in none belongs to a change
+        that was not published.
+    """
+
+    entry: DatasetEntry
+    generation: str
+    version: int
+    next_ordinal: int
+    groups: Mapping[str, Group] = field(default_factory=dict)
+    used: frozenset[str] = frozenset()
+    segments: tuple[Segment, ...] = ()
+
+    @property
+    def definition(self) -> DatasetDefinition:
+        return self.entry.definition
+
+    def to_document(self) -> dict[str, Any]:
+        """The document, most of it for people; ``state`` holds what they need not read."""
+        entry, definition = self.entry, self.entry.definition
+        definition_data = definition_to_data(definition)
+        state = {
+            "definition": definition_data,
+            "groups": [
+                {
+                    "index": id,
+                    "name": group.name,
+                    "prefix": None if group.prefix is None else base64.b64encode(group.prefix).decode("ascii"),
+                    "boxes": group.boxes,
+                    "axes": group.axes,
+                }
+                for id, group in self.groups.items()
+            ],
+            "used": sorted(self.used),
+            "segments": [[segment.first, segment.count] for segment in self.segments],
+            "failed": [list(pair) for pair in entry.failed],
+            "metadata_bytes": dict(entry.metadata_bytes),
+        }
+        return {
+            "format": definition_data["format"],
+            "dataset": definition.id,
+            "table": definition.table,
+            "reader": definition.format,
+            "roots": list(definition.roots),
+            "indexes": [index.id for index in definition.indexes],
+            "objects": entry.objects,
+            "bytes": entry.bytes,
+            "failed": len(entry.failed),
+            "refreshed": entry.refreshed,
+            "generation": self.generation,
+            "version": self.version,
+            "next_ordinal": self.next_ordinal,
+            "state": json.dumps(state),
+        }
+
+    @staticmethod
+    def from_document(document: Mapping[str, Any]) -> State:
+        """The state that `to_document` was called on.
+
+        Raises
+        ------
+        StoreFormatError
+            A newer version of this package wrote it.
+        StoreError
+            It is damaged.
+        """
+        check_format(document, f"dataset {document.get('dataset')!r} in Elasticsearch")
+        try:
+            state = json.loads(document["state"])
+            definition = definition_from_data(state["definition"])
+            indexes = {index.id: index for index in definition.indexes}
+            groups = {
+                one["index"]: Group(
+                    one["name"],
+                    indexes[one["index"]],
+                    None if one["prefix"] is None else base64.b64decode(one["prefix"]),
+                    one["boxes"],
+                    one["axes"],
+                )
+                for one in state["groups"]
+            }
+            generation, version = document["generation"], document["version"]
+            entry = DatasetEntry(
+                definition=definition,
+                snapshot=f"{generation}@{version}",
+                objects=document["objects"],
+                bytes=document["bytes"],
+                refreshed=document["refreshed"],
+                failed=tuple((path, reason) for path, reason in state["failed"]),
+                metadata_bytes=state["metadata_bytes"],
+            )
+            segments = tuple(Segment(first, count) for first, count in state["segments"])
+            used = frozenset(state["used"])
+            return State(entry, generation, version, document["next_ordinal"], groups, used, segments)
+        except (KeyError, TypeError, ValueError) as error:
+            name = document.get("dataset")
+            raise StoreError(f"the document of dataset {name!r} in Elasticsearch is damaged: {error!r}") from error
+
+    def understands(self, entry: DatasetEntry, clause: Clause) -> bool:
+        """Whether a clause made for an entry means the same here: the same reader's facts, the same indexes asked."""
+        if facts(entry.definition) != facts(self.definition):
+            return False
+        theirs, ours = _by_id(entry.definition), _by_id(self.definition)
+        return all(theirs.get(id) == ours.get(id) for id in asked_indexes(clause))
+
+
+def facts(definition: DatasetDefinition) -> tuple[object, ...]:
+    """What of a dataset, beside the index definitions, decides what its rows' values are."""
+    return (definition.format, dict(definition.options), dict(definition.built_with))
+
+
+def _by_id(definition: DatasetDefinition) -> dict[str, IndexDefinition]:
+    return {index.id: index for index in definition.indexes}
+
+
+def asked_indexes(clause: Clause) -> list[str]:
+    """Ids of the indexes a clause asks, each once, in its order."""
+    match clause:
+        case Decided():
+            return []
+        case Ask(index):
+            return [index]
+    return list(dict.fromkeys(id for part in clause.clauses for id in asked_indexes(part)))

@@ -1,0 +1,260 @@
+"""The metadata store in Elasticsearch."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from elasticsearch import BadRequestError, NotFoundError
+
+from es_skipping.clauses.clause import Clause
+from es_skipping.clauses.metadata import Metadata
+from es_skipping.errors import SettingError, StoreError
+from es_skipping.settings import Settings
+from es_skipping.stores.base import (
+    Answer,
+    Change,
+    DatasetDefinition,
+    DatasetEntry,
+    MetadataStore,
+    ObjectId,
+    ObjectMetadata,
+    StoreQuery,
+)
+from es_skipping.stores.elasticsearch.answers import Deadline, KeysMissing, request_body
+from es_skipping.stores.elasticsearch.bools import Query
+from es_skipping.stores.elasticsearch.change import ElasticsearchChange, object_id
+from es_skipping.stores.elasticsearch.client import connect
+from es_skipping.stores.elasticsearch.cluster import Cluster
+from es_skipping.stores.elasticsearch.fields import decode
+from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
+from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, restricted, skip_query
+from es_skipping.stores.elasticsearch.state import State, asked_indexes
+from es_skipping.stores.open import check_url
+
+__all__ = ["ElasticsearchStore"]
+
+_log = logging.getLogger("es_skipping.elasticsearch")
+_REFUSED: Final = "search.allow_expensive_queries"
+_TOO_MANY: Final = re.compile(r"maxClauseCount is set to (\d+)")
+_REFUSED_SECONDS: Final = 300.0
+"""How long a server that refused an expensive query is not asked one again."""
+
+
+class ElasticsearchStore(MetadataStore):
+    """Metadata in Elasticsearch 8.x or 9.x: a document per object, readable in Kibana.
+
+    Parameters
+    ----------
+    url
+        ``http(s)://host:port``, without user and password.
+    settings
+        Parsed settings by name (`es_skipping.settings.Settings`); None is all defaults.
+    prefix
+        What the names of all indices, aliases and templates begin with.
+
+    Raises
+    ------
+    SettingError
+        The URL, a credential or the prefix cannot be used. The server is not contacted yet.
+
+    Examples
+    --------
+    >>> ElasticsearchStore("https://es:9200/").url
+    'https://es:9200'
+    """
+
+    def __init__(self, url: str, settings: Mapping[str, Any] | None = None, *, prefix: str = DEFAULT_PREFIX) -> None:
+        if settings is None:
+            settings = Settings({})
+        if (
+            not prefix
+            or prefix != prefix.lower()
+            or any(c not in "abcdefghijklmnopqrstuvwxyz0123456789-_" for c in prefix)
+        ):
+            raise SettingError(f"the prefix is {prefix!r}, expected lower-case letters, digits, - and _")
+        self._url = check_url(url)
+        self._seconds: float = settings["store.timeout"]
+        reader = connect(url, settings)
+        build_seconds: float = settings["store.buildTimeout"]
+        builder = reader.options(request_timeout=build_seconds)
+        self._cluster = Cluster(reader, builder, Names(prefix), self._url, build_seconds)
+        self._lock = threading.Lock()
+        self._states: dict[str, State] = {}
+        self._no_expensive_before = 0.0
+        self._budget = LEAF_BUDGET
+
+    def __repr__(self) -> str:
+        return f"ElasticsearchStore({self._url!r})"
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    # --- datasets
+
+    def datasets(self) -> list[DatasetEntry]:
+        with self._cluster.translated("listing datasets"):
+            states = self._cluster.states(self._seconds)  # a query may wait for it
+        for state in states:
+            self._remember(state.definition.id, state)
+        return [state.entry for state in states]
+
+    def dataset(self, id: str) -> DatasetEntry | None:
+        with self._cluster.translated(f"reading dataset {id!r}"):
+            state = self._remember(id, self._cluster.state(id, self._seconds))
+        return None if state is None else state.entry
+
+    def _remember(self, id: str, state: State | None) -> State | None:
+        with self._lock:
+            if state is None:
+                self._states.pop(id, None)
+            else:
+                self._states[id] = state
+        return state
+
+    # --- changes
+
+    @contextmanager
+    def change(self, definition: DatasetDefinition, *, fresh: bool = False) -> Iterator[Change]:
+        with self._cluster.translated(f"changing dataset {definition.id!r}"):
+            base = self._cluster.state(definition.id)
+            self._cluster.prepare()
+        change = ElasticsearchChange(self._cluster, definition, base, fresh=fresh)
+        try:
+            change.begin()
+            yield change
+        finally:
+            if change.published is None:
+                change.discard()
+            else:
+                self._remember(definition.id, change.published)
+
+    def drop(self, id: str) -> None:
+        with self._cluster.translated(f"dropping dataset {id!r}"):
+            self._cluster.drop(id)
+        self._remember(id, None)
+
+    def optimize(self, id: str) -> None:
+        with self._cluster.translated(f"optimizing dataset {id!r}"):
+            state = self._cluster.state(id)
+            if state is not None:
+                self._cluster.builder.indices.forcemerge(index=state.generation, only_expunge_deletes=True)
+
+    def close(self) -> None:
+        self._cluster.reader.close()
+
+    # --- reading all of it
+
+    def objects(self, id: str) -> Iterator[tuple[ObjectId, frozenset[str]]]:
+        for state, source in self._sources(id, ["path", "size", "modified", "indexed"]):
+            indexed = source["indexed"]
+            yield (
+                object_id(source),
+                frozenset(index for index, group in state.groups.items() if group.name in indexed),
+            )
+
+    def metadata(self, id: str) -> Iterator[ObjectMetadata]:
+        for state, source in self._sources(id, None):
+            found: dict[str, Metadata] = {}
+            for index, group in state.groups.items():
+                if group.name in source["indexed"]:
+                    found[index] = decode(group, source[group.name], group.name in source["known"])
+            yield ObjectMetadata(object_id(source), source.get("rows"), found)
+
+    def _sources(self, id: str, fields: list[str] | None) -> Iterator[tuple[State, dict[str, Any]]]:
+        with self._cluster.translated(f"reading the objects of dataset {id!r}"):
+            state = self._cluster.state(id)
+            if state is None:
+                return
+            before: str | None = None
+            for hit in self._cluster.published(state, None, fields, sort="path"):
+                source = hit["_source"]
+                if source["path"] != before:  # of two, the first is the newer; the other is about to be removed
+                    before = source["path"]
+                    yield state, source
+
+    # --- look-ups
+
+    def lookup(
+        self, entry: DatasetEntry, clause: Clause, *, timeout: float | None = None, detail: bool = False
+    ) -> Answer:
+        deadline = Deadline(self._seconds if timeout is None else timeout)
+        id = entry.definition.id
+        with self._cluster.translated(f"looking up dataset {id!r}"):
+            state = self._states.get(id)
+            if state is None or (state.entry.snapshot != entry.snapshot and not state.understands(entry, clause)):
+                state = self._remember(id, self._cluster.state(id, deadline.left()))
+            for again in (False, True):
+                if state is None or not state.understands(entry, clause):
+                    return Answer(b"", 0)  # what the entry tells of is gone: nothing is known, so nothing is skipped
+                try:
+                    return self._answer(state, clause, deadline, detail)
+                except (NotFoundError, KeysMissing):  # a new generation was published, or the dataset dropped
+                    if again:
+                        raise
+                    state = self._remember(id, self._cluster.state(id, deadline.left()))
+        raise StoreError(f"dataset {id!r} changes faster than it can be read")
+
+    def _answer(self, state: State, clause: Clause, deadline: Deadline, detail: bool) -> Answer:
+        skip = self._skipped(state, clause, deadline)
+        by_index: dict[str, int] = {}
+        if detail:
+            for index in asked_indexes(clause):
+                by_index[index] = len(self._skipped(state, restricted(clause, index), deadline)) // 16
+        return Answer(skip, state.entry.objects, by_index)
+
+    def _skipped(self, state: State, clause: Clause, deadline: Deadline) -> bytes:
+        expensive = time.monotonic() >= self._no_expensive_before
+        try:
+            query = self._query(state, clause, deadline, expensive)
+            return b"" if query is None else self._cluster.answers.skipped(state, query, deadline)
+        except BadRequestError as error:
+            if not self._learned(str(error.body), expensive):
+                raise
+            return self._skipped(state, clause, deadline)
+
+    def _learned(self, refusal: str, expensive: bool) -> bool:
+        """Whether a refusal tells how to ask so that this server answers."""
+        if expensive and _REFUSED in refusal:
+            self._no_expensive_before = time.monotonic() + _REFUSED_SECONDS
+            _log.info("%s has %s=false: long strings are told apart by 16 bytes only", self._url, _REFUSED)
+            return True
+        most = _TOO_MANY.search(refusal)
+        if most is not None and int(most[1]) <= self._budget:
+            self._budget = max(1, int(int(most[1]) * 0.9))
+            return True
+        return False
+
+    def _query(self, state: State, clause: Clause, deadline: Deadline, expensive: bool) -> Query | None:
+        return skip_query(
+            clause,
+            state.groups,
+            lambda group: self._cluster.answers.vocabulary(state, group, deadline),
+            expensive=expensive,
+            budget=self._budget,
+        )
+
+    def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
+        deadline, id = Deadline(self._seconds), entry.definition.id
+        alias = self._cluster.names.objects(id)
+        with self._cluster.translated(f"explaining a look-up of dataset {id!r}"):
+            state = self._remember(id, self._cluster.state(id, deadline.left()))
+            if state is None or not state.understands(entry, clause):
+                return StoreQuery(f"# nothing is asked: dataset {id!r} is not there any more, or indexed differently")
+            expensive = time.monotonic() >= self._no_expensive_before
+            query = self._query(state, clause, deadline, expensive)
+        if query is None:
+            return StoreQuery(f"# nothing is asked of {alias}: no metadata could prove that this is false of an object")
+        body = request_body(query, 0, max(1, state.next_ordinal))
+        notes = [f"the answer is the ordinals of the objects to skip; paths: GET {alias}/_search with the same query"]
+        if not expensive:
+            notes.append(f"the server has {_REFUSED}=false, so strings are told apart by 16 bytes only")
+        text = json.dumps(body, indent=2, ensure_ascii=False)
+        return StoreQuery(f"GET {alias}/_search?allow_partial_search_results=false\n{text}", tuple(notes))

@@ -1,0 +1,109 @@
+"""The templates in ``mappings/``: the very files are read here and put into the cluster."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from elasticsearch import AuthorizationException, Elasticsearch
+
+from es_skipping.errors import StoreError, StoreFormatError
+from es_skipping.stores.base import FORMAT_VERSION
+from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX
+
+__all__ = ["COMPONENTS", "TEMPLATES", "install_templates", "load"]
+
+COMPONENTS: Final = ("settings", "objects-mappings")
+TEMPLATES: Final = ("objects", "datasets", "keys")
+
+
+def load(name: str, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
+    """One of the shipped files, for a prefix of names.
+
+    Examples
+    --------
+    >>> load("objects")["index_patterns"]
+    ['es-skipping-objects-*']
+    """
+    text = _text(name)
+    if prefix != DEFAULT_PREFIX:
+        text = text.replace(f'"{DEFAULT_PREFIX}-', f'"{prefix}-').replace(f'"{DEFAULT_PREFIX}@', f'"{prefix}@')
+    data: dict[str, Any] = json.loads(text)
+    return data
+
+
+@cache
+def _text(name: str) -> str:
+    """From the installed package, or from the folder beside it in a source tree."""
+    file = f"{DEFAULT_PREFIX}-{name}.json"
+    packaged = files("es_skipping") / "_mappings" / file
+    if packaged.is_file():
+        return packaged.read_text(encoding="utf-8")
+    beside = Path(__file__).parents[3] / "mappings" / file
+    if beside.is_file():
+        return beside.read_text(encoding="utf-8")
+    raise StoreError(f"the template {file} is missing from this installation of es_skipping: install it again")
+
+
+def install_templates(client: Elasticsearch, prefix: str = DEFAULT_PREFIX, *, needed: bool = True) -> None:
+    """Put the templates into the cluster, unless they are there already in this format.
+
+    Parameters
+    ----------
+    needed
+        Whether it is an error that this user may not do so.
+
+    Raises
+    ------
+    StoreFormatError
+        Those of a newer version are there.
+    StoreError
+        They are missing and this user may not put them there.
+    """
+    installed = _installed_format(client, f"{prefix}-objects")
+    if installed is not None and installed > FORMAT_VERSION:
+        raise StoreFormatError(
+            f"the cluster's templates {prefix}-* are in format {installed}, this version of es_skipping writes "
+            f"{FORMAT_VERSION}: upgrade it here"
+        )
+    if installed == FORMAT_VERSION:
+        return
+    try:
+        for name in COMPONENTS:
+            body = load(name, prefix)
+            client.cluster.put_component_template(
+                name=f"{prefix}-{name}", template=body["template"], meta=body["_meta"]
+            )
+        for name in TEMPLATES[::-1]:  # the one looked for comes last, so half an installation is no installation
+            body = load(name, prefix)
+            client.indices.put_index_template(
+                name=f"{prefix}-{name}",
+                index_patterns=body["index_patterns"],
+                priority=body["priority"],
+                allow_auto_create=body["allow_auto_create"],
+                composed_of=body["composed_of"],
+                ignore_missing_component_templates=body["ignore_missing_component_templates"],
+                template=body.get("template"),
+                meta=body["_meta"],
+            )
+    except AuthorizationException:
+        if not needed:
+            return
+        raise StoreError(
+            f"the index templates {prefix}-* are not in the cluster and this user may not put them there (privilege "
+            "manage_index_templates): let an administrator build one dataset first, or put the files of mappings/ there"
+        ) from None
+
+
+def _installed_format(client: Elasticsearch, name: str) -> int | None:
+    try:
+        reply = client.options(ignore_status=404).indices.get_index_template(name=name)
+    except AuthorizationException:
+        return None
+    for found in reply.body.get("index_templates", []):
+        version = found["index_template"].get("_meta", {}).get("format")
+        return version if isinstance(version, int) else None
+    return None

@@ -1,0 +1,357 @@
+"""Loaded columns of a segment: each answers a question for all rows at once.
+
+An answer is a boolean per row: *refuted*, the question is proved to be false of the object. Where metadata is missing,
+or a question cannot be decided, nothing is refuted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from es_skipping.clauses.questions import (
+    AnyOf,
+    HasNaN,
+    HasNotNull,
+    HasNull,
+    Meets,
+    OtherThan,
+    Overlaps,
+    Question,
+    Range,
+    TextMatch,
+)
+from es_skipping.predicates.text import text_test
+from es_skipping.predicates.types import DataType, Value, parse_type
+from es_skipping.stores.base import IndexDefinition
+from es_skipping.stores.parquet.types import Comparable, Incomparable, Physical, bound, comparable, exact
+
+__all__ = ["BoxesColumn", "IntervalsColumn", "LoadedColumn", "ValuesColumn", "is_empty", "load"]
+
+Truths: TypeAlias = npt.NDArray[np.bool_]
+_FEW: Final = 8
+
+
+class _Rows:
+    """Which elements of a flat array belong to which row."""
+
+    def __init__(self, offsets: npt.NDArray[np.int32]) -> None:
+        self.offsets = offsets
+        self.one_each = bool(np.array_equal(offsets, np.arange(len(offsets), dtype=offsets.dtype)))
+
+    @property
+    def empty(self) -> Truths:
+        return np.equal(self.offsets[1:], self.offsets[:-1])
+
+    def any(self, truths: Truths) -> Truths:
+        """Per row: is it true of any of its elements?"""
+        if self.one_each:
+            return truths
+        sums = np.zeros(len(truths) + 1, np.int32)
+        np.cumsum(truths, out=sums[1:], dtype=np.int32)
+        found: Truths = sums[self.offsets[1:]] > sums[self.offsets[:-1]]
+        return found
+
+
+# --- comparisons, exact for every type ----------------------------------------------------------------------------
+
+
+def _compared(column: Comparable, value: Physical, with_numpy: np.ufunc, with_arrow: Callable[..., pa.Array]) -> Truths:
+    if isinstance(column, np.ndarray):
+        truths: Truths = with_numpy(column, value)
+        return truths
+    found: Truths = with_arrow(column, pa.scalar(value, column.type)).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _reaches(low: Comparable, high: Comparable, wanted: Range, type: DataType) -> Truths | None:
+    """Which of these closed intervals reach into the range; None where that is none of them."""
+    smallest, low_equal = (None, False) if wanted.low is None else bound(wanted.low, type, "low")
+    largest, high_equal = (None, False) if wanted.high is None else bound(wanted.high, type, "high")
+    if is_empty(wanted) or (smallest is None) != (wanted.low is None) or (largest is None) != (wanted.high is None):
+        return None
+    truths = np.ones(len(low), np.bool_)
+    if smallest is not None:
+        if wanted.low_open and low_equal:
+            truths &= _compared(high, smallest, np.greater, pc.greater)
+        else:
+            truths &= _compared(high, smallest, np.greater_equal, pc.greater_equal)
+    if largest is not None:
+        if wanted.high_open and high_equal:
+            truths &= _compared(low, largest, np.less, pc.less)
+        else:
+            truths &= _compared(low, largest, np.less_equal, pc.less_equal)
+    return truths
+
+
+def is_empty(wanted: Range) -> bool:
+    """Whether no value at all lies in a range whose ends are of one type."""
+    if wanted.low is None or wanted.high is None:
+        return False
+    if wanted.low_open or wanted.high_open:
+        return not wanted.low < wanted.high  # type: ignore[operator]
+    return not wanted.low <= wanted.high  # type: ignore[operator]
+
+
+def _literals(values: Sequence[Value], type: DataType, like: Comparable) -> Comparable:
+    """The literals that a value of the type can be equal to, in ascending order."""
+    found = {physical for physical in (exact(value, type) for value in values) if physical is not None}
+    ordered = sorted(found)
+    return np.array(ordered, like.dtype) if isinstance(like, np.ndarray) else pa.array(ordered, like.type)
+
+
+def _is_in(column: Comparable, literals: Comparable) -> Truths:
+    if isinstance(column, np.ndarray):
+        return np.isin(column, literals)
+    found: Truths = pc.is_in(column, value_set=literals).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _covers(low: Comparable, high: Comparable, literals: Comparable) -> Truths:
+    """Which of these closed intervals cover any of the ascending literals."""
+    count = len(literals)
+    if not count:
+        return np.zeros(len(low), np.bool_)
+    if count <= _FEW:
+        truths = np.zeros(len(low), np.bool_)
+        for literal in literals:
+            value = literal.as_py() if isinstance(literal, pa.Scalar) else literal
+            above = _compared(low, value, np.less_equal, pc.less_equal)
+            truths |= above & _compared(high, value, np.greater_equal, pc.greater_equal)
+        return truths
+    at = _first_at_least(literals, low)
+    nearest = np.minimum(at, count - 1)
+    if isinstance(low, np.ndarray):
+        covered: Truths = (at < count) & (literals[nearest] <= high)
+        return covered
+    reached: Truths = pc.less_equal(literals.take(pa.array(nearest)), high).to_numpy(zero_copy_only=False)
+    return (at < count) & reached
+
+
+def _first_at_least(literals: Comparable, column: Comparable) -> np.ndarray:
+    """Of each element the position of the first literal that is not less; a binary search on all at once."""
+    if isinstance(column, np.ndarray):
+        return np.searchsorted(literals, column, side="left")
+    count = len(literals)
+    low, high = np.zeros(len(column), np.int64), np.full(len(column), count, np.int64)
+    for _ in range(count.bit_length()):
+        searching = low < high
+        middle = (low + high) // 2
+        probe = literals.take(pa.array(np.minimum(middle, count - 1)))
+        less = pc.less(probe, column).to_numpy(zero_copy_only=False)
+        low = np.where(searching & less, middle + 1, low)
+        high = np.where(searching & ~less, middle, high)
+    return low
+
+
+# --- columns ------------------------------------------------------------------------------------------------------
+
+
+class LoadedColumn:
+    """One index's metadata of one segment, ready to answer."""
+
+    def __init__(self, column: pa.StructArray) -> None:
+        self.rows = len(column)
+        self.known: Truths = _truths(column.is_valid())
+        self.fields = dict(zip([field.name for field in column.type], column.flatten(), strict=True))
+
+    nbytes = 0
+
+    def refuted(self, question: Question) -> Truths:
+        """Per row whether the question is proved false."""
+        try:
+            truths = self._refuted(question)
+        except Incomparable:
+            truths = None
+        return np.zeros(self.rows, np.bool_) if truths is None else truths
+
+    def _refuted(self, question: Question) -> Truths | None:
+        raise NotImplementedError
+
+    def _is_zero(self, count: pa.Array) -> Truths:
+        """Rows whose count is known to be zero."""
+        return self.known & _truths(pc.fill_null(pc.equal(count, 0), False))
+
+
+def _truths(array: pa.Array) -> Truths:
+    truths: Truths = array.to_numpy(zero_copy_only=False)
+    return truths.astype(np.bool_, copy=False)
+
+
+def _offsets(lists: pa.ListArray) -> npt.NDArray[np.int32]:
+    offsets: npt.NDArray[np.int32] = lists.offsets.to_numpy()
+    return offsets
+
+
+def _size(*parts: Comparable) -> int:
+    return sum(part.nbytes for part in parts)
+
+
+class IntervalsColumn(LoadedColumn):
+    """Intervals: flat arrays of low and high ends."""
+
+    def __init__(self, column: pa.StructArray, type: DataType) -> None:
+        super().__init__(column)
+        low, high = self.fields["low"], self.fields["high"]
+        self._type = type
+        self._no_null, self._no_nan = self._is_zero(self.fields["nulls"]), self._is_zero(self.fields["nans"])
+        self._decided = self.known & _truths(low.is_valid()) & _truths(high.is_valid())
+        self._of = _Rows(_offsets(low))
+        if not np.array_equal(self._of.offsets, _offsets(high)):
+            self._decided = np.zeros(self.rows, np.bool_)  # not written by us: nothing can be concluded
+        self._low, self._high = comparable(low.values, type), comparable(high.values, type)
+        self.fields.clear()
+        self.nbytes = _size(
+            self.known, self._no_null, self._no_nan, self._decided, self._of.offsets, self._low, self._high
+        )
+
+    def _refuted(self, question: Question) -> Truths | None:
+        match question:
+            case HasNull():
+                return self._no_null
+            case HasNaN():
+                return self._no_nan
+            case HasNotNull():
+                return self._decided & self._of.empty & self._no_nan
+            case AnyOf(values):
+                held = _covers(self._low, self._high, _literals(values, self._type, self._low))
+            case OtherThan(values):
+                literals = _literals(values, self._type, self._low)
+                if isinstance(self._low, np.ndarray):
+                    single = self._low == self._high
+                else:
+                    single = _truths(pc.equal(self._low, self._high))
+                held = ~(single & _is_in(self._low, literals))
+            case Overlaps(ranges):
+                held = np.zeros(len(self._low), np.bool_)
+                for wanted in ranges:
+                    reached = _reaches(self._low, self._high, wanted, self._type)
+                    if reached is not None:
+                        held |= reached
+            case _:
+                return None
+        refuted: Truths = self._decided & ~self._of.any(held)
+        return refuted
+
+
+class ValuesColumn(LoadedColumn):
+    """Sets of values: a question is decided once for each distinct value, then looked up by its code."""
+
+    def __init__(self, column: pa.StructArray, type: DataType) -> None:
+        super().__init__(column)
+        self._type = type
+        lists = self.fields["values"]
+        self._no_null, self._no_nan = self._is_zero(self.fields["nulls"]), self._is_zero(self.fields["nans"])
+        self._decided = self.known & _truths(lists.is_valid())
+        self._of = _Rows(_offsets(lists))
+        encoded = lists.values.dictionary_encode()
+        self._codes: np.ndarray = encoded.indices.to_numpy(zero_copy_only=False)
+        self._texts = encoded.dictionary if type.name == "string" else None
+        self._distinct = comparable(encoded.dictionary, type)
+        self.fields.clear()
+        self.nbytes = _size(
+            self.known, self._no_null, self._no_nan, self._decided, self._of.offsets, self._codes, self._distinct
+        )
+
+    def _refuted(self, question: Question) -> Truths | None:
+        match question:
+            case HasNull():
+                return self._no_null
+            case HasNaN():
+                return self._no_nan
+            case HasNotNull():
+                return self._decided & self._of.empty & self._no_nan
+            case AnyOf(values):
+                passing = _is_in(self._distinct, _literals(values, self._type, self._distinct))
+            case OtherThan(values):
+                passing = ~_is_in(self._distinct, _literals(values, self._type, self._distinct))
+            case Overlaps(ranges):
+                passing = np.zeros(len(self._distinct), np.bool_)
+                for wanted in ranges:
+                    reached = _reaches(self._distinct, self._distinct, wanted, self._type)
+                    if reached is not None:
+                        passing |= reached
+            case TextMatch():
+                if self._texts is None:
+                    return None
+                passing = _may_match(self._texts, question)
+            case _:
+                return None
+        if not passing.any():
+            return self._decided
+        refuted: Truths = self._decided & ~self._of.any(passing[self._codes])
+        return refuted
+
+
+def _may_match(texts: pa.StringArray, question: TextMatch) -> Truths:
+    """Of each string whether the test, or its contrary, holds or may hold."""
+    with_arrow = {"starts": pc.starts_with, "ends": pc.ends_with, "contains": pc.match_substring}.get(question.test)
+    if with_arrow is not None and "\x00" not in question.pattern:
+        try:
+            truths = _truths(with_arrow(texts, pattern=question.pattern))
+        except UnicodeEncodeError:
+            raise Incomparable from None
+        return ~truths if question.negated else truths
+    decided = (text_test(question.test, text, question.pattern, question.escape) for text in texts.to_pylist())
+    # None, not known, may match either way
+    return np.fromiter(
+        (truth is not question.negated if truth is not None else True for truth in decided), np.bool_, len(texts)
+    )
+
+
+class BoxesColumn(LoadedColumn):
+    """Boxes: a matrix with a row per box, the low and high end of each axis side by side."""
+
+    _double = parse_type("double")
+
+    def __init__(self, column: pa.StructArray) -> None:
+        super().__init__(column)
+        axes = self.fields["axes"].fill_null(0).to_numpy(zero_copy_only=False)
+        lists = self.fields["bounds"]
+        used = axes[axes > 0]
+        self._axes = int(used[0]) if len(used) else 0
+        # Boxes of one index have as many axes each; any others are not understood.
+        self._decided: Truths = self.known & _truths(lists.is_valid()) & ((axes == self._axes) | (axes == 0))
+        bounds: np.ndarray = lists.values.to_numpy(zero_copy_only=False)
+        offsets = _offsets(lists)
+        width = 2 * self._axes or 1
+        if len(used) and not (used == self._axes).all():
+            keep = np.repeat(axes == self._axes, np.diff(offsets))
+            lengths = np.where(axes == self._axes, np.diff(offsets), 0)
+            bounds, offsets = bounds[keep], np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        self._bounds = bounds.reshape(-1, width)
+        self._of = _Rows(offsets // width)
+        self.fields.clear()
+        self.nbytes = _size(self.known, self._decided, self._bounds, self._of.offsets)
+
+    def _refuted(self, question: Question) -> Truths | None:
+        if isinstance(question, HasNotNull):
+            return self._decided & self._of.empty
+        if not isinstance(question, Meets):
+            return None
+        if self._axes and len(question.box) != self._axes:
+            return self._decided & self._of.empty
+        met = np.ones(len(self._bounds), np.bool_)
+        for axis, wanted in enumerate(question.box):
+            if not self._axes:
+                break
+            reached = _reaches(self._bounds[:, 2 * axis], self._bounds[:, 2 * axis + 1], wanted, self._double)
+            if reached is None:
+                return self._decided
+            met &= reached
+        refuted: Truths = self._decided & ~self._of.any(met)
+        return refuted
+
+
+def load(index: IndexDefinition, column: pa.StructArray) -> LoadedColumn:
+    """The column of an index, ready to answer."""
+    if index.kind == "intervals":
+        return IntervalsColumn(column, index.value_type)
+    if index.kind == "values":
+        return ValuesColumn(column, index.value_type)
+    return BoxesColumn(column)

@@ -1,0 +1,163 @@
+"""Segments: immutable Parquet files, read column by column, every byte checked against the manifest's digests.
+
+Beside one struct column per index (`es_skipping.stores.parquet.columns`) a segment holds each object's identity::
+
+    key        fixed_size_binary(16)   ObjectId.key
+    path_hash  uint64                  of the path: finds an object's older rows
+    path       string
+    length     int64
+    mtime      int64                   milliseconds since the epoch
+    rows       int64                   null where unknown
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from es_skipping.errors import StoreError
+from es_skipping.stores.base import KEY_BYTES, ObjectId
+from es_skipping.stores.parquet.files import Files
+from es_skipping.stores.parquet.manifest import Segment, Stretch, digest, segment_path
+
+__all__ = ["IDENTITY", "identity_columns", "path_hash", "read_columns", "segment_age", "write_segment"]
+
+IDENTITY: Final = pa.schema(
+    [
+        ("key", pa.binary(KEY_BYTES)),
+        ("path_hash", pa.uint64()),
+        ("path", pa.string()),
+        ("length", pa.int64()),
+        ("mtime", pa.int64()),
+        ("rows", pa.int64()),
+    ]
+)
+_TAIL: Final = 8
+
+
+def path_hash(path: str) -> int:
+    """64 bits of the path; equal hashes of different paths cost a row of metadata, never a wrong answer."""
+    data = path.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.md5(data, usedforsecurity=False).digest()[:8], "big")
+
+
+def identity_columns(ids: Sequence[ObjectId], rows: Sequence[int | None]) -> dict[str, pa.Array]:
+    """The identity columns of these objects."""
+    return {
+        "key": pa.array([id.key for id in ids], IDENTITY.field("key").type),
+        "path_hash": pa.array([path_hash(id.path) for id in ids], pa.uint64()),
+        "path": pa.array([id.path for id in ids], pa.string()),
+        "length": pa.array([id.length for id in ids], pa.int64()),
+        "mtime": pa.array([id.mtime for id in ids], pa.int64()),
+        "rows": pa.array(rows, pa.int64()),
+    }
+
+
+def segment_age(file: str) -> int | None:
+    """When a segment was made, milliseconds since the epoch, as its name says; None for another file."""
+    stamp, _, rest = file.partition("-")
+    return int(stamp) if stamp.isdigit() and rest.endswith(".parquet") else None
+
+
+def write_segment(files: Files, dataset: str, table: pa.Table, made: int, labels: Mapping[str, str]) -> Segment:
+    """Write a table as a new segment.
+
+    Parameters
+    ----------
+    made
+        Milliseconds since the epoch, for the name.
+    labels
+        For people who look into the file: index id by column name.
+    """
+    schema = table.schema.with_metadata({f"es_skipping.{name}": id for name, id in labels.items()})
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, schema, compression="zstd", version="2.6", write_statistics=False) as writer:
+        writer.write_table(
+            table.cast(schema) if table.schema != schema else table, row_group_size=max(1, table.num_rows)
+        )
+    data = sink.getvalue().to_pybytes()
+    file = f"{made:014}-{uuid.uuid4().hex}.parquet"
+    lengths = table["length"].to_numpy()
+    segment = Segment(
+        file=file,
+        size=len(data),
+        rows=table.num_rows,
+        live=table.num_rows,
+        bytes=sum(lengths.tolist()),
+        footer=_stretch(data, _footer_offset(data), len(data)),
+        columns={name: _stretch(data, *ends) for name, ends in _column_ends(data).items()},
+    )
+    files.write(segment_path(dataset, file), data)
+    return segment
+
+
+def _stretch(data: bytes, start: int, end: int) -> Stretch:
+    return Stretch(start, end - start, digest(data[start:end]))
+
+
+def _footer_offset(data: bytes) -> int:
+    return len(data) - _TAIL - int.from_bytes(data[-_TAIL : -_TAIL + 4], "little")
+
+
+def _column_ends(data: bytes) -> dict[str, tuple[int, int]]:
+    """Where each top-level column's chunks begin and end; they lie side by side in the one row group."""
+    ends: dict[str, tuple[int, int]] = {}
+    footer = pq.read_metadata(pa.BufferReader(data))
+    for group in range(footer.num_row_groups):
+        for leaf in range(footer.num_columns):
+            chunk = footer.row_group(group).column(leaf)
+            starts = [chunk.data_page_offset]
+            if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+                starts.append(chunk.dictionary_page_offset)
+            start = min(starts)
+            name = chunk.path_in_schema.partition(".")[0]
+            low, high = ends.get(name, (start, start))
+            ends[name] = (min(low, start), max(high, start + chunk.total_compressed_size))
+    return ends
+
+
+def read_columns(files: Files, dataset: str, segment: Segment, columns: Iterable[str]) -> pa.Table:
+    """Read some columns of a segment, and not a byte of the others.
+
+    Raises
+    ------
+    StoreError
+        The file is missing, torn or altered.
+    """
+    names = list(dict.fromkeys(columns))
+    path = segment_path(dataset, segment.file)
+    image = bytearray(segment.size)  # zeros, save what is read: an offset means the same as in the file
+    for stretch in _joined([segment.footer, *(segment.columns[name] for name in names)]):
+        data = files.read(path, stretch[0].offset, stretch[-1].offset + stretch[-1].length - stretch[0].offset)
+        for one in stretch:
+            start = one.offset - stretch[0].offset
+            part = data[start : start + one.length]
+            if len(part) != one.length or digest(part) != one.digest:
+                raise StoreError(
+                    f"{path} is damaged: bytes {one.offset} to {one.offset + one.length} are not those that were "
+                    "written. Create the dataset's indexes again"
+                )
+            image[one.offset : one.offset + one.length] = part
+    try:
+        table = pq.ParquetFile(pa.BufferReader(pa.py_buffer(image))).read(columns=names, use_threads=False)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise StoreError(f"{path} cannot be read: {error}") from error
+    if table.num_rows != segment.rows or set(table.column_names) != set(names):
+        raise StoreError(f"{path} is damaged: it has not the rows and columns that were written")
+    return table
+
+
+def _joined(stretches: list[Stretch]) -> list[list[Stretch]]:
+    """Stretches in the file's order; those that touch are read at once."""
+    groups: list[list[Stretch]] = []
+    for stretch in sorted(stretches, key=lambda one: one.offset):
+        if groups and groups[-1][-1].offset + groups[-1][-1].length == stretch.offset:
+            groups[-1].append(stretch)
+        else:
+            groups.append([stretch])
+    return groups

@@ -1,0 +1,342 @@
+"""The embedded metadata store: Parquet files below a directory, no server.
+
+::
+
+    <url>/<dataset id>/manifests/000000000007.json     one per snapshot; the highest number is in use
+    <url>/<dataset id>/segments/<time>-<random>.parquet
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from es_skipping.clauses.clause import KEEP, Ask, Clause
+from es_skipping.errors import StoreConflict, StoreError, StoreUnavailable
+from es_skipping.stores.base import (
+    Answer,
+    DatasetDefinition,
+    DatasetEntry,
+    IndexDefinition,
+    MetadataStore,
+    ObjectId,
+    ObjectMetadata,
+    StoreQuery,
+)
+from es_skipping.stores.parquet.answers import LoadedColumn, load
+from es_skipping.stores.parquet.cache import ByteCache
+from es_skipping.stores.parquet.change import ParquetChange, now_ms
+from es_skipping.stores.parquet.compact import compacted, to_compact
+from es_skipping.stores.parquet.evaluate import indexes_asked, only, refuted
+from es_skipping.stores.parquet.explain import sql
+from es_skipping.stores.parquet.files import Files, arrow_files
+from es_skipping.stores.parquet.manifest import Manifest, Segment, segment_path
+from es_skipping.stores.parquet.segment import IDENTITY, read_columns, write_segment
+from es_skipping.stores.parquet.snapshots import Snapshots, store_errors
+from es_skipping.stores.parquet.tables import Layout, objects_of
+
+__all__ = ["ParquetStore"]
+
+_log = logging.getLogger(__name__)
+_MANIFEST_CACHE: Final = 64 << 20
+_OPTIMIZE_TRIES: Final = 3
+
+
+class ParquetStore(MetadataStore):
+    """A metadata store in a directory.
+
+    Parameters
+    ----------
+    url
+        Where it is, as shown to people.
+    files
+        How to read and write there; None is `pyarrow.fs`.
+    cache_bytes
+        How much of the segments is kept in memory between look-ups.
+    grace
+        Seconds that files of an earlier snapshot stay for readers still on it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> ParquetStore(tempfile.mkdtemp()).datasets()
+    []
+    """
+
+    def __init__(
+        self, url: str, files: Files | None = None, *, cache_bytes: int = 512 << 20, grace: float = 3600.0
+    ) -> None:
+        self._url = url
+        self._files = arrow_files(url) if files is None else files
+        self._snapshots = Snapshots(self._files, url, grace)
+        self._manifests: ByteCache[Manifest] = ByteCache(_MANIFEST_CACHE)
+        self._loaded: ByteCache[Any] = ByteCache(cache_bytes)
+
+    def __repr__(self) -> str:
+        return f"ParquetStore({self._url!r})"
+
+    @property
+    def url(self) -> str:
+        return self._url
+
+    # --- datasets and changes --------------------------------------------------------------------------------------
+
+    def datasets(self) -> list[DatasetEntry]:
+        entries = (self.dataset(id) for id in self._snapshots.datasets())
+        return [entry for entry in entries if entry is not None]
+
+    def dataset(self, id: str) -> DatasetEntry | None:
+        manifest = self._latest(id)
+        return None if manifest is None else manifest.entry()
+
+    @contextmanager
+    def change(self, definition: DatasetDefinition, *, fresh: bool = False) -> Iterator[ParquetChange]:
+        base = self._base(definition.id, despite_damage=fresh)
+        change = ParquetChange(self._snapshots, definition, base, fresh)
+        try:
+            yield change
+        finally:
+            change.discard()
+
+    def drop(self, id: str) -> None:
+        for _ in range(_OPTIMIZE_TRIES):
+            base = self._base(id, despite_damage=True)
+            if base is None or (base.definition is None and base.token):
+                return
+            gone = Manifest(base.number + 1, uuid.uuid4().hex[:12], max(now_ms(), base.published + 1), None)
+            try:
+                gone = self._snapshots.publish(id, gone, base)
+            except StoreConflict:
+                continue
+            self._snapshots.clean(id, gone, gone.published)
+            return
+        raise StoreConflict(f"other writers keep changing dataset {id!r} in {self._url}: it was not dropped")
+
+    def _base(self, id: str, despite_damage: bool) -> Manifest | None:
+        """What a change begins from; if the latest manifest is damaged, only its number counts, where that will do."""
+        try:
+            return self._latest(id)
+        except StoreConflict:
+            raise
+        except StoreError as error:
+            numbers = self._snapshots.numbers(id) if despite_damage and type(error) is StoreError else []
+            if not numbers:
+                raise
+            return Manifest(numbers[-1], "", 0, None)
+
+    def optimize(self, id: str) -> None:
+        for _ in range(_OPTIMIZE_TRIES):
+            base = self._latest(id)
+            if base is None or base.definition is None:
+                return
+            try:
+                self._optimize(base, base.definition)
+            except StoreConflict:
+                continue
+            return
+        raise StoreConflict(f"other writers keep changing dataset {id!r} in {self._url}: it was not compacted")
+
+    def _optimize(self, base: Manifest, definition: DatasetDefinition) -> None:
+        id = definition.id
+        layout = Layout(definition, base.columns)
+        chosen = to_compact(base.segments, thoroughly=True)
+        if not chosen:
+            self._snapshots.clean(id, base, now_ms())
+            return
+        made = max(now_ms(), base.published + 1)
+        with store_errors(f"compacting dataset {id!r} in {self._url}"):
+            written = compacted(
+                chosen,
+                layout,
+                lambda segment, columns: self._read(id, segment, columns),
+                lambda table: write_segment(self._files, id, table, made, layout.labels),
+            )
+        kept = tuple(segment for segment in base.segments if segment not in chosen)
+        manifest = replace(
+            base,
+            number=base.number + 1,
+            token=uuid.uuid4().hex[:12],
+            published=max(now_ms(), made),
+            segments=(*kept, *written),
+        )
+        manifest = self._snapshots.publish(id, manifest, base)
+        self._snapshots.clean(id, manifest, manifest.published)
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def objects(self, id: str) -> Iterator[tuple[ObjectId, frozenset[str]]]:
+        for segment, layout in self._segments(id):
+            table = self._live(id, segment, ["path", "length", "mtime", *layout.readable(segment)])
+            known = {layout.indexes[name].id: table[name].is_valid().to_pylist() for name in layout.readable(segment)}
+            rows = zip(*(table[name].to_pylist() for name in ("path", "length", "mtime")), strict=True)
+            for n, (path, length, mtime) in enumerate(rows):
+                yield ObjectId(path, length, mtime), frozenset(index for index, truths in known.items() if truths[n])
+
+    def metadata(self, id: str) -> Iterator[ObjectMetadata]:
+        for segment, layout in self._segments(id):
+            names = layout.readable(segment)
+            table = self._live(id, segment, ["path", "length", "mtime", "rows", *names])
+            yield from objects_of(table, {name: layout.indexes[name] for name in names})
+
+    def _segments(self, id: str) -> Iterator[tuple[Segment, Layout]]:
+        manifest = self._latest(id)
+        if manifest is not None and manifest.definition is not None:
+            layout = Layout(manifest.definition, manifest.columns)
+            for segment in manifest.segments:
+                yield segment, layout
+
+    def _live(self, id: str, segment: Segment, columns: list[str]) -> Any:
+        table = self._read(id, segment, columns)
+        return table.take(np.flatnonzero(~segment.dead_rows())) if segment.dead else table
+
+    def _read(self, id: str, segment: Segment, columns: list[str]) -> Any:
+        with store_errors(f"reading {self._snapshots.where(segment_path(id, segment.file))}"):
+            return read_columns(self._files, id, segment, columns)
+
+    def _latest(self, id: str) -> Manifest | None:
+        manifest = self._snapshots.latest(id)
+        if manifest is not None:
+            self._remember(id, manifest)
+        return manifest
+
+    def _remember(self, id: str, manifest: Manifest) -> None:
+        self._manifests.get((id, manifest.snapshot), lambda: (manifest, 2048 + 2048 * len(manifest.segments)))
+
+    # --- look-ups --------------------------------------------------------------------------------------------------
+
+    def lookup(
+        self, entry: DatasetEntry, clause: Clause, *, timeout: float | None = None, detail: bool = False
+    ) -> Answer:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        manifest = self._pinned(entry)
+        if manifest is None:
+            return Answer(b"", 0)
+        try:
+            return self._answer(manifest, entry, clause, deadline, detail)
+        except StoreUnavailable:
+            raise
+        except StoreError:
+            latest = self._latest(entry.definition.id)
+            if latest is None or latest.snapshot == manifest.snapshot:
+                raise
+            # The entry's files are no longer kept: what replaced them answers as well.
+            return self._answer(latest, entry, clause, deadline, detail)
+
+    def _answer(
+        self, manifest: Manifest, entry: DatasetEntry, clause: Clause, deadline: float | None, detail: bool
+    ) -> Answer:
+        usable = _usable(manifest, entry.definition)
+        asked = only(clause, usable) if manifest.definition is not None else KEEP
+        single = {id: only(asked, {id}) for id in indexes_asked(clause)} if detail else {}
+        by_index = dict.fromkeys(single, 0)
+        found: list[bytes] = []
+        for segment in manifest.segments if asked != KEEP else ():
+            if deadline is not None and time.monotonic() > deadline:
+                raise StoreUnavailable(
+                    f"the look-up in {self._url} took longer than it may (spark.es_skipping.store.timeout)"
+                )
+            reader = _SegmentReader(self, entry.definition.id, segment, usable)
+            skip = reader.refuted(asked)
+            if skip.any():
+                keys = reader.keys()
+                found.append(keys.tobytes() if skip.all() else keys[skip].tobytes())
+            for id, alone in single.items():
+                if alone != KEEP:
+                    by_index[id] += int(reader.refuted(alone).sum())
+        return Answer(b"".join(found), manifest.objects, by_index)
+
+    def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
+        manifest = self._pinned(entry)
+        if manifest is None:
+            return StoreQuery("-- the dataset is no longer in the store", ("nothing is skipped",))
+        usable = _usable(manifest, entry.definition)
+        paths = [self._snapshots.where(segment_path(entry.definition.id, one.file)) for one in manifest.segments]
+        return sql(clause, usable, paths, manifest)
+
+    def _pinned(self, entry: DatasetEntry) -> Manifest | None:
+        """The entry's snapshot, or where that is gone the latest; None where there is none."""
+        id = entry.definition.id
+        key = (id, entry.snapshot)
+        try:
+            return self._manifests.get(key, lambda: self._exactly(entry))
+        except _Gone:
+            return self._latest(id)
+
+    def _exactly(self, entry: DatasetEntry) -> tuple[Manifest, int]:
+        number = entry.snapshot.partition("-")[0]
+        manifest = self._snapshots.read(entry.definition.id, int(number)) if number.isdigit() else None
+        if manifest is None or manifest.snapshot != entry.snapshot:
+            raise _Gone
+        return manifest, 2048 + 2048 * len(manifest.segments)
+
+    def _column(self, id: str, segment: Segment, index: IndexDefinition, name: str) -> LoadedColumn:
+        def read() -> tuple[LoadedColumn, int]:
+            column = load(index, self._read(id, segment, [name])[name].combine_chunks())
+            return column, column.nbytes
+
+        loaded: LoadedColumn = self._loaded.get((id, segment.file, name), read)
+        return loaded
+
+    def _keys(self, id: str, segment: Segment) -> np.ndarray:
+        def read() -> tuple[np.ndarray, int]:
+            column = self._read(id, segment, ["key"])["key"].combine_chunks()
+            width = IDENTITY.field("key").type.byte_width
+            keys = np.frombuffer(column.buffers()[1], np.dtype((np.void, width)), len(column), column.offset * width)
+            return keys, keys.nbytes
+
+        keys: np.ndarray = self._loaded.get((id, segment.file, "key"), read)
+        return keys
+
+    def close(self) -> None:
+        self._loaded.clear()
+        self._manifests.clear()
+
+
+class _Gone(Exception):
+    """A snapshot that was cleaned away."""
+
+
+def _usable(manifest: Manifest, asked: DatasetDefinition) -> Mapping[str, tuple[IndexDefinition, str]]:
+    """The indexes that are now what the reader took them for, with their columns.
+
+    Indexes are compared one by one; the rest of the definition says how the values were read, for all of them.
+    """
+    if manifest.definition is None or replace(manifest.definition, indexes=()) != replace(asked, indexes=()):
+        return {}
+    believed = {index.id: index for index in asked.indexes}
+    return {
+        index.id: (index, manifest.columns[index.id])
+        for index in manifest.definition.indexes
+        if believed.get(index.id) == index
+    }
+
+
+class _SegmentReader:
+    """One segment during one look-up."""
+
+    def __init__(
+        self, store: ParquetStore, id: str, segment: Segment, usable: Mapping[str, tuple[IndexDefinition, str]]
+    ) -> None:
+        self._store, self._id, self._segment, self._usable = store, id, segment, usable
+        self._live = ~segment.dead_rows() if segment.dead else None
+
+    def refuted(self, clause: Clause) -> np.ndarray:
+        """Live rows of which the clause is proved false."""
+        proved = refuted(clause, self._answer, self._segment.rows)
+        return proved if self._live is None else proved & self._live
+
+    def keys(self) -> np.ndarray:
+        return self._store._keys(self._id, self._segment)
+
+    def _answer(self, ask: Ask) -> np.ndarray:
+        index, name = self._usable[ask.index]
+        if name not in self._segment.columns:
+            return np.zeros(self._segment.rows, np.bool_)
+        return self._store._column(self._id, self._segment, index, name).refuted(ask.question)

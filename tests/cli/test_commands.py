@@ -1,0 +1,102 @@
+"""The life of a dataset's indexes, from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.cli.running import run_commands
+
+
+def write(folder: Path, name: str, numbers: range) -> None:
+    """One object of a dataset, made long ago: a very young one is left for the next refresh."""
+    import os
+
+    folder.mkdir(exist_ok=True)
+    pq.write_table(pa.table({"id": list(numbers), "name": [f"n{number % 7}" for number in numbers]}), folder / name)
+    os.utime(folder / name, (1_700_000_000, 1_700_000_000))
+
+
+def test_create_list_describe_explain_refresh_drop(tmp_path: Path) -> None:
+    data = tmp_path / "events"
+    for part in range(4):
+        write(data, f"part-{part}.parquet", range(part * 100, part * 100 + 100))
+    json = ["--output", "json"]
+    sql = f"SELECT * FROM parquet.`{data}` WHERE id = 123"
+    created, again, ensured, listed, described, explained, dropped, rest, wiped, empty = run_commands(
+        tmp_path,
+        ["index", "create", str(data), "MinMax(id)", "ValueList(name)", *json],
+        ["index", "create", str(data), "MinMax(id)", *json],
+        ["index", "create", str(data), "MinMax(id)", "Prefix(name, length=1)", "--ensure", *json],
+        ["index", "list", *json],
+        ["index", "describe", str(data), *json],
+        ["explain", sql],
+        ["index", "drop", str(data), "ValueList(name)"],
+        ["index", "list", *json],
+        ["index", "drop", str(data), "--all"],
+        ["index", "list", *json],
+    )
+    assert created.code == 0, created.err
+    assert created.json["added"] == 4
+    assert created.json["failed"] == []
+    assert "indexing" in created.err
+    assert again.code == 1
+    assert "MinMax" in again.err or "minmax" in again.err
+    assert again.out == ""
+    assert ensured.code == 0, ensured.err
+    assert [row["index"] for row in listed.json] == ["MinMax(id)", "ValueList(name)", "Prefix(name, length=1)"]
+    assert {row["objects"] for row in listed.json} == {4}
+    assert described.code == 0, described.err
+    assert len(described.json["indexes"]) == 3
+    assert explained.code == 0, explained.err
+    assert "id" in explained.out
+    assert dropped.code == 0, dropped.err
+    assert [row["index"] for row in rest.json] == ["MinMax(id)", "Prefix(name, length=1)"]
+    assert wiped.code == 0, wiped.err
+    assert empty.json == []
+
+
+def test_refresh_reports_what_it_could_not_read_and_exits_with_3(tmp_path: Path) -> None:
+    data = tmp_path / "events"
+    for part in range(3):
+        write(data, f"part-{part}.parquet", range(part * 10, part * 10 + 10))
+    (first,) = run_commands(tmp_path, ["index", "create", str(data), "ValueList(id)", "--output", "json"])
+    assert first.code == 0, first.err
+    write(data, "part-3.parquet", range(30, 40))
+    (data / "part-4.parquet").write_bytes(b"this is no Parquet file")
+    (second,) = run_commands(tmp_path, ["index", "refresh", str(data), "--output", "json"])
+    assert second.code == 3, second.err
+    assert second.json["unchanged"] == 3
+    assert [Path(failure["path"]).name for failure in second.json["failed"]] == ["part-4.parquet"]
+    assert "not indexed: " in second.err
+
+
+def test_a_doctor_with_spark_skips_three_of_four_objects_and_leaves_nothing(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    doctor, listed = run_commands(
+        tmp_path,
+        ["doctor", "--output", "json", "--store", str(store)],
+        ["index", "list", "--output", "json", "--store", str(store)],
+    )
+    assert doctor.code == 0, doctor.out
+    (trip,) = [finding for finding in doctor.json if finding["check"] == "round trip"]
+    assert trip["state"] == "good"
+    assert trip["found"].startswith("a query read 1 of 4 objects")
+    assert listed.json == []
+
+
+def test_a_dataset_or_query_that_cannot_be_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
+    nowhere, unread, unknown = run_commands(
+        tmp_path,
+        ["index", "create", str(tmp_path / "nowhere"), "MinMax(id)"],
+        ["explain", "SELEKT 1"],
+        ["explain", "SELECT nothing FROM here"],
+    )
+    for done, expected in ((nowhere, "nowhere"), (unread, "SELEKT"), (unknown, "here")):
+        assert done.code == 1
+        assert done.out == ""
+        assert expected in done.err
+        assert done.err.splitlines()[-1].startswith("es-skipping: ")
+        assert "Traceback" not in done.err

@@ -1,0 +1,45 @@
+"""One Spark for the whole run, a session of its own for each test, and a real Elasticsearch node on demand."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.elasticsearch_node import elasticsearch_url
+
+__all__ = ["elasticsearch_url"]
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    """The process's Spark. Without the extension and without the jar: `esk.enable` brings both to a session."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.driver.memory", "2g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", tmp_path_factory.mktemp("warehouse").as_uri())
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+@pytest.fixture
+def spark(base: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
+    """A session with a Parquet store of its own; switching skipping on is the test's business."""
+    session = base.newSession()
+    session.conf.set("spark.es_skipping.store.url", (tmp_path / "store").as_uri())
+    session.conf.set("spark.es_skipping.store.timeout", "30s")
+    session.conf.set("spark.es_skipping.query.budget", "60s")
+    yield session
+    if session.conf.get("spark.es_skipping.enabled", "false") == "true":
+        session.conf.set("spark.es_skipping.enabled", "false")

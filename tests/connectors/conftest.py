@@ -1,0 +1,68 @@
+"""Sessions with a table format's own jar, fetched by Spark itself, each on the newest Spark the format supports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import es_skipping as esk
+
+IVY = """<ivysettings>
+  <settings defaultResolver="central"/>
+  <resolvers><ibiblio name="central" m2compatible="true"/></resolvers>
+</ivysettings>
+"""
+"""Maven Central alone: a local Maven repository may hold descriptions without their jars, on which Ivy gives up."""
+
+
+def _session(warehouse: Path, package: str, conf: dict[str, str]) -> SparkSession:
+    builder = SparkSession.builder.master("local[2]").config("spark.jars.packages", package)
+    ivy = warehouse / "ivysettings.xml"
+    ivy.write_text(IVY, encoding="utf-8")
+    conf = {
+        "spark.jars.ivySettings": str(ivy),
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": warehouse.as_uri(),
+        "spark.es_skipping.strict": "true",
+        **conf,
+    }
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return esk.configure(builder).getOrCreate()
+
+
+@pytest.fixture(scope="module")
+def delta(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    spark = _session(
+        tmp_path_factory.mktemp("delta"),
+        "io.delta:delta-spark_4.2_2.13:4.4.0",
+        {
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        },
+    )
+    esk.enable(spark)
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture(scope="module")
+def iceberg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    warehouse = tmp_path_factory.mktemp("iceberg")
+    spark = _session(
+        warehouse,
+        "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+        {
+            "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.lake.type": "hadoop",
+            "spark.sql.catalog.lake.warehouse": (warehouse / "lake").as_uri(),
+        },
+    )
+    esk.enable(spark)
+    yield spark
+    spark.stop()

@@ -1,0 +1,306 @@
+"""A real Elasticsearch for the tests: from the environment, Docker, or the official minimal server of Maven Central.
+
+Tests use the fixture `elasticsearch_url` (import it into a ``conftest.py``); whichever asks first starts the one node
+that the whole test run shares. Where no node can be had, tests that need one *fail* and say what to install.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import pwd
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+VERSION: Final = "8.19.21"
+URL_VARIABLE: Final = "ES_SKIPPING_TEST_URL"
+_COORDINATES: Final = f"org.elasticsearch.distribution.integ-test-zip:elasticsearch:{VERSION}:zip"
+_ZIP: Final = Path(
+    f".m2/repository/org/elasticsearch/distribution/integ-test-zip/elasticsearch/{VERSION}/elasticsearch-{VERSION}.zip"
+)
+_START_SECONDS: Final = 120
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_url() -> str:
+    """URL of the one shared node, without security."""
+    return shared_url()
+
+
+@functools.cache
+def shared_url() -> str:
+    """URL of the shared node; starts it on the first call, stops it when the process ends."""
+    given = os.environ.get(URL_VARIABLE)
+    if given:
+        return given.rstrip("/")
+    if _docker_answers():
+        return _start_container()
+    return start_node().url
+
+
+# --- Docker ---------------------------------------------------------------------------------------------------------
+
+
+def _docker_answers() -> bool:
+    if shutil.which("docker") is None:
+        return False
+    try:
+        found = subprocess.run(["docker", "info"], capture_output=True, timeout=20, check=False)
+    except subprocess.TimeoutExpired:
+        return False
+    return found.returncode == 0
+
+
+def _start_container() -> str:
+    from testcontainers.community.elasticsearch import ElasticSearchContainer
+
+    container = ElasticSearchContainer(f"docker.elastic.co/elasticsearch/elasticsearch:{VERSION}", mem_limit="2G")
+    container.start()
+    atexit.register(container.stop)
+    return f"http://{container.get_container_host_ip()}:{container.get_exposed_port(9200)}"
+
+
+# --- the minimal server ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Node:
+    """A running node that this process started.
+
+    Parameters
+    ----------
+    url
+        Where it listens.
+    process
+        Its process; `stop` ends this one and no other.
+    folder
+        Configuration, data and logs; removed by `stop`.
+    """
+
+    url: str
+    process: subprocess.Popen[bytes]
+    folder: Path
+    stopped: bool = field(default=False)
+
+    def stop(self) -> None:
+        """End the node by its process id and remove its folder. A second call does nothing."""
+        if self.stopped:
+            return
+        self.stopped = True
+        self.process.terminate()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(30)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Security:
+    """What a node with security needs: certificate and key (PEM), the CA to trust, users as (name, password, roles)."""
+
+    certificate: bytes
+    key: bytes
+    authority: Path
+    password: str
+    roles: str = ""
+    users: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+
+
+def start_node(settings: Mapping[str, str] | None = None, security: Security | None = None) -> Node:
+    """Start a node of its own, and wait until it answers.
+
+    Parameters
+    ----------
+    settings
+        More lines of ``elasticsearch.yml``.
+    security
+        Given: TLS on HTTP and authentication, with the password for the user ``elastic``.
+    """
+    home = _home()
+    folder = Path(tempfile.mkdtemp(prefix="es-skipping-node-", dir=_fast_folder()))
+    shutil.copytree(home / "config", folder / "config")
+    for name in ("data", "logs", "tmp"):
+        (folder / name).mkdir()
+    http, transport = _free_ports(2)
+    lines = {
+        "discovery.type": "single-node",
+        "network.host": "127.0.0.1",
+        "http.port": str(http),
+        "transport.port": str(transport),
+        "path.data": str(folder / "data"),
+        "path.logs": str(folder / "logs"),
+        "cluster.routing.allocation.disk.threshold_enabled": "false",
+        "xpack.security.enabled": "false",
+        **_security_lines(folder, security),
+        **(settings or {}),
+    }
+    yml = "".join(f"{name}: {value}\n" for name, value in lines.items())
+    (folder / "config" / "elasticsearch.yml").write_text(yml, encoding="utf-8")
+    user = _unprivileged(folder)
+    environment = {
+        "PATH": os.environ.get("PATH", ""),
+        "ES_PATH_CONF": str(folder / "config"),
+        "ES_JAVA_HOME": _java_home(),
+        "ES_JAVA_OPTS": "-Xms768m -Xmx768m",
+        "ES_TMPDIR": str(folder / "tmp"),
+        "HOME": str(folder),
+    }
+    if security is not None:
+        _set_up_security(home, folder, security, environment, user)
+    with (folder / "console.log").open("wb") as console:
+        process = subprocess.Popen(
+            [str(home / "bin" / "elasticsearch")],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            user=user,
+        )
+    scheme = "http" if security is None else "https"
+    node = Node(f"{scheme}://127.0.0.1:{http}", process, folder)
+    atexit.register(node.stop)
+    _wait(node, security)
+    return node
+
+
+def _wait(node: Node, security: Security | None) -> None:
+    context = None if security is None else ssl.create_default_context(cafile=str(security.authority))
+    deadline = time.monotonic() + _START_SECONDS
+    last = "no answer"
+    while time.monotonic() < deadline:
+        if node.process.poll() is not None:
+            last = f"it ended with code {node.process.returncode}"
+            break
+        try:
+            request = f"{node.url}/_cluster/health?wait_for_status=yellow&timeout=1s"
+            with urllib.request.urlopen(request, timeout=5, context=context) as reply:
+                if json.load(reply)["status"] in ("green", "yellow"):
+                    return
+        except urllib.error.HTTPError as error:
+            if security is not None and error.code == 401:  # it listens, and asks who we are
+                return
+            last = str(error)
+        except OSError as error:
+            last = str(error)
+        time.sleep(0.3)
+    console = (node.folder / "console.log").read_text(encoding="utf-8", errors="replace")[-3000:]
+    node.stop()
+    pytest.fail(f"the Elasticsearch node did not start ({last}):\n{console}", pytrace=False)
+
+
+def _fast_folder() -> Path | None:
+    """In memory where there is room (None: the usual place): making an index waits for the disk several times."""
+    memory = Path("/dev/shm")
+    try:
+        return memory if shutil.disk_usage(memory).free > 2 * 2**30 and os.access(memory, os.W_OK) else None
+    except OSError:
+        return None
+
+
+@functools.cache
+def _home() -> Path:
+    """The unpacked server, which several nodes of one test run share."""
+    archive = Path.home() / _ZIP
+    if not archive.exists():
+        _download()
+    home = Path(tempfile.mkdtemp(prefix="es-skipping-server-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    shutil.unpack_archive(archive, home)
+    home.chmod(0o755)
+    server = home / f"elasticsearch-{VERSION}"
+    for path in server.rglob("*"):  # the zip module of Python drops permissions
+        path.chmod(0o755 if path.is_dir() or path.parent.name in ("bin", "cli") else 0o644)
+    return server
+
+
+def _download() -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        pytest.fail(
+            f"these tests need a real Elasticsearch. Do one of: set {URL_VARIABLE} to the URL of one that may be "
+            "written to; start Docker; install Maven, by which the official minimal server is downloaded.",
+            pytrace=False,
+        )
+    plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:get"
+    command = [maven, "-q", "-B", plugin, f"-Dartifact={_COORDINATES}", "-Dtransitive=false"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode != 0:
+        pytest.fail(f"Maven could not download {_COORDINATES}:\n{done.stdout}{done.stderr}", pytrace=False)
+
+
+def _java_home() -> str:
+    for name in ("ES_JAVA_HOME", "JAVA_HOME"):
+        if os.environ.get(name):
+            return os.environ[name]
+    java = shutil.which("java")
+    if java is None:
+        pytest.fail("the minimal Elasticsearch needs Java 17 or later: install a JDK or set JAVA_HOME", pytrace=False)
+    return str(Path(java).resolve().parent.parent)
+
+
+def _unprivileged(folder: Path) -> str | None:
+    """The user to run as (None: this one). The server refuses to run as root; there ``nobody`` gets the folder."""
+    if os.geteuid() != 0:
+        return None
+    nobody = pwd.getpwnam("nobody")
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, nobody.pw_uid, nobody.pw_gid)
+    return "nobody"
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+# --- security -------------------------------------------------------------------------------------------------------
+
+
+def _security_lines(folder: Path, security: Security | None) -> dict[str, str]:
+    if security is None:
+        return {}
+    (folder / "config" / "node.crt").write_bytes(security.certificate)
+    (folder / "config" / "node.key").write_bytes(security.key)
+    (folder / "config" / "roles.yml").write_text(security.roles, encoding="utf-8")
+    return {
+        "xpack.security.enabled": "true",
+        "xpack.security.http.ssl.enabled": "true",
+        "xpack.security.http.ssl.certificate": "node.crt",
+        "xpack.security.http.ssl.key": "node.key",
+    }
+
+
+def _set_up_security(
+    home: Path, folder: Path, security: Security, environment: Mapping[str, str], user: str | None
+) -> None:
+    keystore = [str(home / "bin" / "elasticsearch-keystore")]
+    subprocess.run([*keystore, "create", "-s"], env=environment, user=user, check=True, stdin=subprocess.DEVNULL)
+    command = [*keystore, "add", "-f", "-x", "bootstrap.password"]
+    subprocess.run(command, input=security.password.encode(), env=environment, user=user, check=True)
+    for name, password, roles in security.users:
+        tool = str(home / "bin" / "elasticsearch-users")
+        command = [tool, "useradd", name, "-p", password, "-r", ",".join(roles)]
+        subprocess.run(command, env=environment, user=user, check=True, stdin=subprocess.DEVNULL)

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from es_skipping.errors import IndexDefinitionError
+from es_skipping.indexes import registry
+from es_skipping.indexes.geobox import GeoBox
+from es_skipping.indexes.minmax import MinMax
+from es_skipping.indexes.prefix import Prefix
+from es_skipping.indexes.valuelist import ValueList
+from es_skipping.predicates.types import parse_type
+from es_skipping.stores.base import IndexDefinition
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_type_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+
+
+@pytest.mark.parametrize(
+    ("index", "columns", "id"),
+    [
+        (MinMax("ts"), ["ts"], "minmax(ts)"),
+        (Prefix("db_name", length=15), ["db_name"], "prefix(db_name,length=15)"),
+        (Prefix("p", 3, limit=5), ["p"], "prefix(p,length=3,limit=5)"),
+        (ValueList("city"), ["city"], "valuelist(city)"),
+        (GeoBox("lat", "lon"), ["lat", "lon"], "geobox(lat,lon)"),
+        (GeoBox("lat", "lon", boxes=4), ["lat", "lon"], "geobox(lat,lon,boxes=4)"),
+    ],
+)
+def test_ids_are_readable(index: Any, columns: list[str], id: str) -> None:
+    assert registry.index_id(index, columns) == id
+
+
+def test_all_of_ours_are_found() -> None:
+    assert registry.index_types() == [
+        "GeoBox",
+        "MinMax",
+        "Prefix",
+        "Suffix",
+        "ValueList",
+    ]
+    for name in registry.index_types():
+        assert registry.index_class(name).__name__ == name
+
+
+def test_an_unknown_type_is_named_with_what_there_is() -> None:
+    with pytest.raises(IndexDefinitionError, match=r"'HyperLog'.*MinMax"):
+        registry.index_class("HyperLog")
+
+
+def test_a_type_of_ones_own() -> None:
+    @registry.register
+    @dataclass(frozen=True)
+    class Largest(MinMax):
+        pass
+
+    assert registry.index_class("Largest") is Largest
+    assert registry.register(Largest) is Largest
+    definition = IndexDefinition("largest(x)", "Largest", ("x",), "intervals", parse_type("int"))
+    assert registry.from_definition(definition) == Largest("x")
+
+
+def test_a_name_is_given_once() -> None:
+    other = type("MinMax", (MinMax,), {})
+    with pytest.raises(IndexDefinitionError, match="exists already"):
+        registry.register(other)
+    with pytest.raises(IndexDefinitionError, match="no index type"):
+        registry.register(int)  # type: ignore[type-var]
+
+
+def test_an_installed_package_brings_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Point:
+        name = "Theirs"
+
+        def __init__(self, found: Any) -> None:
+            self.load = lambda: found
+
+    theirs = type("Theirs", (MinMax,), {})
+    monkeypatch.setattr(
+        registry,
+        "entry_points",
+        lambda group, name="Theirs": [Point(theirs)] if name == "Theirs" else [],
+    )
+    assert "Theirs" in registry.index_types()
+    assert registry.index_class("Theirs") is theirs
+    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry, "entry_points", lambda group, name="Theirs": [Point(print)])
+    with pytest.raises(IndexDefinitionError, match="Theirs"):
+        registry.index_class("Theirs")
+
+
+def test_a_definition_of_another_version_is_told() -> None:
+    definition = IndexDefinition(
+        "minmax(x)",
+        "MinMax",
+        ("x",),
+        "intervals",
+        parse_type("int"),
+        parameters={"sharpness": 3},
+    )
+    with pytest.raises(IndexDefinitionError, match="another version"):
+        registry.from_definition(definition)

@@ -1,0 +1,144 @@
+"""Runs the suite on the newest Spark, its Spark-facing part on the oldest, and the connectors', with one closing line.
+
+    make test
+
+The legs run in two lanes, one for each core, and share nothing but the checkout. What each printed is shown at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+REPORTS = ROOT / "build" / "tests"
+SPARK_FACING = ("spark", "soundness", "reports", "traps", "predicates/test_catalyst.py")
+"""What runs on the oldest Spark too: everything else does not know which Spark there is."""
+
+COMMAND_LINE = "tests/cli"
+"""Each of these starts a JVM of its own, so they are a leg of their own: it evens out the two lanes."""
+
+EVERYTHING_ELSE = [
+    *("tests", f"--ignore={COMMAND_LINE}"),
+    *("es_skipping", "--doctest-modules", "-o", "doctest_optionflags=ELLIPSIS NORMALIZE_WHITESPACE"),
+]
+"""The other tests, and the examples in the docstrings."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One leg's counts, from pytest's own report."""
+
+    name: str
+    passed: int
+    failed: int
+    errors: int
+    skipped: int
+    seconds: float
+    code: int
+
+
+def command(python: str, name: str, paths: list[str]) -> list[str]:
+    report = REPORTS / f"{name}.xml"
+    report.unlink(missing_ok=True)
+    return [python, "-m", "pytest", "-q", "--durations=15", f"--junitxml={report}", *paths]
+
+
+def outcome(name: str, code: int, seconds: float) -> Outcome:
+    report = REPORTS / f"{name}.xml"
+    if not report.is_file():  # pytest did not get as far as to write one
+        return Outcome(name, 0, 0, 1, 0, seconds, code or 1)
+    counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+    for suite in ElementTree.parse(report).getroot().iter("testsuite"):
+        for key in counts:
+            counts[key] += int(suite.get(key, "0"))
+    passed = counts["tests"] - counts["failures"] - counts["errors"] - counts["skipped"]
+    return Outcome(name, passed, counts["failures"], counts["errors"], counts["skipped"], seconds, code)
+
+
+def summary(outcomes: list[Outcome], seconds: float) -> str:
+    """The closing line of all legs together, in pytest's form."""
+    named = (("failed", "failed"), ("passed", "passed"), ("skipped", "skipped"), ("errors", "errors"))
+    totals = [(sum(getattr(each, key) for each in outcomes), word) for key, word in named]
+    text = ", ".join(f"{count} {word}" for count, word in totals if count) or "no tests ran"
+    return f" {text} in {seconds:.2f}s ({int(seconds // 60)}:{int(seconds % 60):02d}) ".center(100, "=")
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One run of pytest: under which Python, over what."""
+
+    name: str
+    python: str
+    paths: list[str]
+
+    def run(self) -> Outcome:
+        """Run it; what it prints is kept in a file beside its report."""
+        begun = time.monotonic()
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        with (REPORTS / f"{self.name}.log").open("w", encoding="utf-8") as sink:
+            code = subprocess.call(
+                command(self.python, self.name, self.paths),
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=sink,
+            )
+        ended = outcome(self.name, code, time.monotonic() - begun)
+        failed = ended.failed + ended.errors
+        print(f"{self.name}: {ended.passed} passed, {failed} failed, {ended.seconds / 60:.1f} min", flush=True)
+        return ended
+
+    @property
+    def log(self) -> str:
+        return (REPORTS / f"{self.name}.log").read_text(encoding="utf-8", errors="replace")
+
+
+def run_lane(legs: list[Leg]) -> list[Outcome]:
+    """One leg after the other."""
+    return [leg.run() for leg in legs]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--newest", required=True, help="Python with the newest supported Spark")
+    parser.add_argument("--oldest", required=True, help="Python with the oldest supported Spark")
+    parser.add_argument("--iceberg", required=True, help="Python with the newest Spark that Iceberg supports")
+    parser.add_argument("--delta", required=True, help="Python with the newest Spark that Delta supports")
+    given = parser.parse_args()
+
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    facing = [f"tests/{name}" for name in SPARK_FACING]
+    lanes = [
+        [Leg("newest", given.newest, EVERYTHING_ELSE)],
+        [
+            Leg("oldest", given.oldest, facing),
+            Leg("commands", given.newest, [COMMAND_LINE]),
+            Leg("iceberg", given.iceberg, ["tests/connectors/test_iceberg.py"]),
+            Leg("delta", given.delta, ["tests/connectors/test_delta.py"]),
+        ],
+    ]
+    begun = time.monotonic()
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        outcomes = [ended for lane in pool.map(run_lane, lanes) for ended in lane]
+    for leg in (leg for lane in lanes for leg in lane):
+        print(f"\n== {leg.name}\n{leg.log}")
+    for each in outcomes:
+        failed = each.failed + each.errors
+        print(f"{each.name}: {each.passed} passed, {failed} failed, {each.seconds / 60:.1f} min")
+    closing = summary(outcomes, time.monotonic() - begun)
+    (REPORTS / "closing.txt").write_text(closing + "\n", encoding="utf-8")
+    print(closing, flush=True)
+    return 1 if any(each.code for each in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

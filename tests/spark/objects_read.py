@@ -1,0 +1,56 @@
+"""Which objects a query opened, as Spark tells: the ``numFiles`` metric, and ``_metadata.file_path`` of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame
+
+__all__ = ["file_indexes", "files_of_rows", "num_files", "scans"]
+
+
+def num_files(df: DataFrame) -> list[int]:
+    """``numFiles`` of each file scan in a DataFrame's executed plan, subqueries included; run its action first.
+
+    A scan that adaptive execution replaced by an empty relation is not in the plan, and not in the list.
+    """
+    return [int(scan.metrics().apply("numFiles").value()) for scan in scans(df)]
+
+
+def file_indexes(df: DataFrame) -> list[str]:
+    """The class of the file index of each file scan in the executed plan."""
+    return [str(scan.relation().location().getClass().getSimpleName()) for scan in scans(df)]
+
+
+def scans(df: DataFrame) -> list[Any]:
+    """The file scans of the executed plan, each once; those of the final plan where it is adaptive."""
+    found: dict[int, Any] = {}
+    for node in _nodes(df._jdf.queryExecution().executedPlan()):
+        if node.getClass().getSimpleName() == "FileSourceScanExec":
+            found[int(node.id())] = node
+    return list(found.values())
+
+
+def _nodes(node: Any) -> Iterator[Any]:
+    name = node.getClass().getSimpleName()
+    if name == "AdaptiveSparkPlanExec":
+        yield from _nodes(node.executedPlan())
+        return
+    if name.endswith("QueryStageExec"):
+        yield from _nodes(node.plan())
+        return
+    if name == "InMemoryTableScanExec":
+        yield from _nodes(node.relation().cacheBuilder().cachedPlan())
+        return
+    yield node
+    for children in (node.children(), node.subqueries()):
+        for i in range(children.size()):
+            yield from _nodes(children.apply(i))
+
+
+def files_of_rows(df: DataFrame) -> set[str]:
+    """Names of the files that a DataFrame's rows come from; it must still be a plain read (filters are fine)."""
+    rows = df.select("_metadata.file_path").distinct().collect()
+    return {unquote(row.file_path).rpartition("/")[2] for row in rows}

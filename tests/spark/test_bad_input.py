@@ -1,0 +1,143 @@
+"""Bad input is told at once and changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import es_skipping as esk
+from es_skipping.errors import ColumnError, DatasetError, IndexDefinitionError, SettingError, StoreError
+from tests.spark.building import ROOT_SETTING, spark, write_each
+
+__all__ = ["spark"]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    table = pa.table(
+        {
+            "x": [1, 2],
+            "s": ["a", "b"],
+            "list": pa.array([[1], [2]]),
+            "struct": pa.array([{"a": 1}, {"a": 2}]),
+            "map": pa.array([[("k", 1)], []], pa.map_(pa.string(), pa.int32())),
+        }
+    )
+    return write_each(tmp_path / "data" / "p=1", {"a": table}).parent
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (lambda: esk.MinMax("nothing"), "'nothing' is not there"),
+        (lambda: esk.MinMax("struct.b"), "'struct.b' is not there"),
+        (lambda: esk.MinMax("x +"), "'x \\+' is not there"),
+        (lambda: esk.MinMax("p"), "partition column"),
+        (lambda: esk.MinMax("p + x"), "partition column 'p'"),
+        (lambda: esk.MinMax("list"), "list.*array<bigint>"),
+        (lambda: esk.MinMax("struct"), "struct.*struct<a:bigint>"),
+        (lambda: esk.ValueList("map"), "map.*map<string,int>"),
+        (lambda: esk.MinMax("s COLLATE UTF8_LCASE"), "s COLLATE UTF8_LCASE"),
+        (lambda: esk.MinMax("rand()"), "not deterministic"),
+        (lambda: esk.MinMax("current_date()"), "when or by whom"),
+        (lambda: esk.MinMax("datediff(current_date(), date'2020-01-01') + x"), "when or by whom"),
+        (lambda: esk.MinMax("concat(current_user(), s)"), "when or by whom"),
+        (lambda: esk.MinMax("1 + 1"), "'1 \\+ 1' cannot be indexed"),
+        (lambda: esk.MinMax("_metadata.file_size"), "_metadata.file_size"),
+        (lambda: esk.MinMax("max(x)"), "max\\(x\\)"),
+        (lambda: esk.MinMax("explode(list)"), "explode"),
+        (lambda: esk.MinMax(F.udf(lambda x: x, "int")("x")), "user function"),
+        (lambda: esk.Prefix("x", length=3), "type bigint.*needs a string"),
+    ],
+    ids=lambda value: None if callable(value) else value,
+)
+def test_columns_that_cannot_be_indexed(spark: SparkSession, data: Path, index: Any, message: str) -> None:
+    dataset = esk.Dataset(spark, str(data))
+    with pytest.raises(ColumnError, match=message):
+        dataset.create_indexes(esk.MinMax("x"), index())
+    assert not dataset.is_indexed()
+
+
+def test_names_that_differ_by_case_alone(spark: SparkSession, tmp_path: Path) -> None:
+    write_each(tmp_path / "data", {"a": pa.table([[1], [2]], names=["a", "A"])})
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    dataset = esk.Dataset(spark, f"{tmp_path}/data")
+    dataset.create_indexes(esk.MinMax("a"), esk.MinMax("A"))
+    assert {row.id for row in dataset.describe().collect()} == {"minmax(a)", "minmax(A)"}
+
+
+@pytest.mark.parametrize("length", [0, -1, 1.5, True, "3"])
+def test_lengths(length: Any) -> None:
+    with pytest.raises(IndexDefinitionError, match="length"):
+        esk.Prefix("s", length=length)
+
+
+def test_what_is_no_index(spark: SparkSession, data: Path) -> None:
+    dataset = esk.Dataset(spark, str(data))
+    with pytest.raises(IndexDefinitionError, match="'x' is no index"):
+        dataset.create_indexes("x")  # type: ignore[arg-type]
+    with pytest.raises(IndexDefinitionError, match="at least one"):
+        dataset.create_indexes()
+    with pytest.raises(IndexDefinitionError, match="not both"):
+        dataset.drop_indexes()
+    with pytest.raises(IndexDefinitionError, match="not both"):
+        dataset.drop_indexes(esk.MinMax("x"), all=True)
+
+
+def test_places(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="nowhere is not there"):
+        esk.Dataset(spark, f"{tmp_path}/nowhere").create_indexes(esk.MinMax("x"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DatasetError, match="holds no parquet files"):
+        esk.Dataset(spark, f"{tmp_path}/empty").create_indexes(esk.MinMax("x"))
+    with pytest.raises(DatasetError, match="table no_such_table is not there"):
+        esk.Dataset(spark, table="no_such_table").create_indexes(esk.MinMax("x"))
+    with pytest.raises(DatasetError, match="either a path or a table"):
+        esk.Dataset(spark)
+    with pytest.raises(DatasetError, match="either a path or a table"):
+        esk.Dataset(spark, " ")
+    with pytest.raises(DatasetError, match="either a path or a table"):
+        esk.Dataset(spark, "/x", table="t")
+    with pytest.raises(DatasetError, match="in the catalog"):
+        esk.Dataset(spark, table="t", format="csv")
+
+
+def test_formats(spark: SparkSession, data: Path) -> None:
+    with pytest.raises(DatasetError, match="cannot be read as nonsense"):
+        esk.Dataset(spark, str(data), format="nonsense").create_indexes(esk.MinMax("x"))
+    with pytest.raises(DatasetError, match="binaryFile"):
+        esk.Dataset(spark, str(data), format="binaryFile").create_indexes(esk.MinMax("length"))
+
+
+def test_refresh_without_an_index(spark: SparkSession, data: Path) -> None:
+    with pytest.raises(DatasetError, match="no index to refresh"):
+        esk.Dataset(spark, str(data)).refresh()
+
+
+@pytest.mark.parametrize("url", ["http://", "https://user:pw@host:9200", "noscheme://x/y", "http://host:port"])
+def test_stores_that_cannot_be(spark: SparkSession, data: Path, url: str) -> None:
+    spark.conf.set(ROOT_SETTING, url)
+    with pytest.raises(SettingError, match=r"spark\.es_skipping\.store\.url"):
+        esk.Dataset(spark, str(data)).create_indexes(esk.MinMax("x"))
+
+
+def test_a_store_that_cannot_be_reached(spark: SparkSession, data: Path) -> None:
+    spark.conf.set(ROOT_SETTING, "http://127.0.0.1:9")
+    with pytest.raises(StoreError):
+        esk.Dataset(spark, str(data)).create_indexes(esk.MinMax("x"))
+
+
+def test_corrupt_records_and_expressions_of_text_formats(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"x": 1, "s": "a"}\n{"x": broken}\n')
+    schema = "x INT, s STRING, _corrupt_record STRING"
+    dataset = esk.Dataset(spark, f"{tmp_path}/a.json", format="json", schema=schema)
+    with pytest.raises(ColumnError, match="corrupt records"):
+        dataset.create_indexes(esk.ValueList("_corrupt_record"))
+    with pytest.raises(ColumnError, match="not null where its columns are"):
+        dataset.create_indexes(esk.ValueList("coalesce(s, 'none')"))
+    assert dataset.create_indexes(esk.ValueList("upper(s)"), esk.MinMax("x")).added == 1

@@ -1,0 +1,101 @@
+"""Through Spark with a real Elasticsearch: exactly which objects are read, before and after a refresh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import es_skipping as esk
+from tests.spark.real import age, objects_by_predicate
+
+FILES = 6
+
+EXPECTED = {
+    "id = 45": 1,
+    "id <> 45": 6,
+    "id NOT BETWEEN 20 AND 99": 2,
+    "id IN (3, 45, 119)": 3,
+    "x = double('NaN')": 1,
+    "x > 100": 1,
+    "x <= 1.9": 1,
+    "x IS NULL": 1,
+    "word = 'größe4'": 1,
+    "word <> 'größe4'": 5,
+    "word LIKE 'gr%5'": 1,
+    "name LIKE 'b%'": 1,
+    "name LIKE '%-2'": 1,
+    "name LIKE 'b%' OR id >= 100": 2,
+    "day < DATE'2024-01-05'": 1,
+    "amount = 57.50": 1,
+    "lat BETWEEN 20 AND 21 AND lon BETWEEN 20 AND 21": 1,
+    "lat BETWEEN 20 AND 21 AND lon BETWEEN 40 AND 41": 0,
+    "NOT (id >= 20 AND word <> 'größe5')": 2,
+    "length(name) > 0": 6,
+}
+
+
+@pytest.fixture
+def on(spark: SparkSession, elasticsearch_url: str) -> SparkSession:
+    spark.conf.set("spark.es_skipping.store.url", elasticsearch_url)
+    return spark
+
+
+@pytest.fixture
+def path(on: SparkSession, tmp_path: Path) -> Iterator[str]:
+    """``id`` ascends over six files of twenty rows, and the other columns with it."""
+    path = tmp_path / "data"
+    on.range(0, 120, 1, FILES).selectExpr(
+        "id",
+        "CASE WHEN id = 119 THEN double('NaN') WHEN id = 65 THEN NULL ELSE cast(id as double) END AS x",
+        "concat('größe', id div 20) AS word",
+        "concat(chr(97 + cast(id div 20 as int)), 'n-', id div 20) AS name",
+        "date_add(DATE'2024-01-01', cast(id as int)) AS day",
+        "cast(id + 0.5 AS DECIMAL(12, 2)) AS amount",
+        "cast(id AS double) AS lat",
+        "cast(id AS double) AS lon",
+    ).write.parquet(str(path))
+    age(path)
+    dataset = esk.Dataset(on, str(path))
+    result = dataset.create_indexes(
+        esk.MinMax("id"),
+        esk.MinMax("x"),
+        esk.MinMax("day"),
+        esk.MinMax("amount"),
+        esk.ValueList("word"),
+        esk.Prefix("name", length=2),
+        esk.Suffix("name", length=2),
+        esk.GeoBox("lat", "lon", boxes=2),
+    )
+    assert (result.added, result.failed) == (FILES, ())
+    yield str(path)
+    dataset.drop_indexes(all=True)
+
+
+def test_predicates(on: SparkSession, path: str) -> None:
+    on.conf.set("spark.es_skipping.strict", "true")  # a look-up that fails would show as all objects read
+    assert objects_by_predicate(on, lambda s: s.read.parquet(path), EXPECTED) == EXPECTED
+
+
+def test_fresh_and_stale(on: SparkSession, path: str) -> None:
+    on.conf.set("spark.es_skipping.strict", "true")
+    question = ("id < 20", "id >= 5000")
+    dataset = esk.Dataset(on, path)
+    esk.disable(on)
+    later = on.read.parquet(path).where("id < 10").withColumn("id", F.col("id") + 5000).coalesce(1)
+    later.write.mode("append").parquet(path)
+    age(path, days=2)  # and everything is another object
+    read = lambda s: s.read.parquet(path)  # noqa: E731
+    assert objects_by_predicate(on, read, question) == {"id < 20": 7, "id >= 5000": 7}
+    result = dataset.refresh()
+    assert (result.added, result.updated, result.removed, result.unchanged) == (1, FILES, 0, 0)
+    assert objects_by_predicate(on, read, question) == {"id < 20": 1, "id >= 5000": 1}
+    victim = sorted(Path(path).glob("*.parquet"))[0]
+    victim.unlink()
+    left = objects_by_predicate(on, read, question)
+    assert sum(left.values()) == 1
+    assert dataset.refresh().removed == 1
+    assert objects_by_predicate(on, read, question) == left

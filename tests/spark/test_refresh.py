@@ -1,0 +1,189 @@
+"""`Dataset.refresh`: new, changed, deleted and overwritten objects, and what it was built with."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import es_skipping as esk
+from es_skipping.clauses.metadata import Intervals
+from es_skipping.errors import ColumnError, DatasetError, StoreConflict
+from es_skipping.spark.build import RefreshResult
+from es_skipping.spark.dataset import _conf
+from es_skipping.spark.session_store import session_store
+from tests.spark.building import metadata, names, spark, write, write_each
+
+__all__ = ["spark"]
+
+
+def at(*bounds: int) -> dict[str, Intervals]:
+    return {"minmax(x)": Intervals((bounds,), 0)}  # type: ignore[arg-type]
+
+
+def test_only_what_changed_is_done_again(spark: SparkSession, tmp_path: Path) -> None:
+    data = write_each(tmp_path / "data", {name: {"x": [value]} for name, value in zip("abcd", range(4), strict=True)})
+    dataset = esk.Dataset(spark, str(data))
+    dataset.create_indexes(esk.MinMax("x"))
+    assert dataset.refresh() == RefreshResult(unchanged=4)
+    write(data / "e.parquet", {"x": [50, 60]})  # new
+    write(data / "b.parquet", {"x": [10, 11, 12]})  # overwritten in place
+    (data / "c.parquet").unlink()  # deleted
+    assert dataset.refresh() == RefreshResult(added=1, updated=1, removed=1, unchanged=2)
+    assert metadata(dataset) == {"a": at(0, 0), "b": at(10, 12), "d": at(3, 3), "e": at(50, 60)}
+    assert dataset.refresh() == RefreshResult(unchanged=4)
+
+
+def test_an_overwrite_of_the_same_length_is_seen(spark: SparkSession, tmp_path: Path) -> None:
+    data = write_each(tmp_path / "data", {"a": {"x": [1]}, "b": {"x": [2]}})
+    dataset = esk.Dataset(spark, str(data))
+    dataset.create_indexes(esk.MinMax("x"))
+    length = (data / "a.parquet").stat().st_size
+    write(data / "a.parquet", {"x": [9]})
+    assert (data / "a.parquet").stat().st_size == length
+    assert dataset.refresh() == RefreshResult(updated=1, unchanged=1)
+    assert metadata(dataset)["a"] == at(9, 9)
+
+
+def test_a_whole_overwrite(spark: SparkSession, tmp_path: Path) -> None:
+    path = f"{tmp_path}/data"
+    spark.range(10).selectExpr("id AS x").repartition(2).write.parquet(path)
+    dataset = esk.Dataset(spark, path)
+    dataset.create_indexes(esk.MinMax("x"))
+    spark.range(100, 103).selectExpr("id AS x").coalesce(1).write.mode("overwrite").parquet(path)
+    result = dataset.refresh()
+    assert (result.added, result.removed, result.unchanged) == (1, 2, 0)
+    assert list(metadata(dataset).values()) == [at(100, 102)]
+
+
+def test_refresh_of_some_paths(spark: SparkSession, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    write_each(data / "p=1", {"a": {"x": [1]}})
+    write_each(data / "p=2", {"b": {"x": [2]}})
+    dataset = esk.Dataset(spark, str(data))
+    dataset.create_indexes(esk.MinMax("x"))
+    write(data / "p=1" / "c.parquet", {"x": [3]})
+    write(data / "p=2" / "d.parquet", {"x": [4]})
+    (data / "p=2" / "b.parquet").unlink()
+    assert dataset.refresh(paths=f"{data}/p=1") == RefreshResult(added=1, unchanged=1)
+    assert set(metadata(dataset)) == {"a", "b", "c"}
+    assert dataset.refresh(partitions={"p": 2}) == RefreshResult(added=1, removed=1)
+    assert set(metadata(dataset)) == {"a", "c", "d"}
+    with pytest.raises(DatasetError, match="'q' is no partition column of this dataset; it has p"):
+        dataset.refresh(partitions="q=2")
+
+
+def test_young_objects_are_waited_for(spark: SparkSession, tmp_path: Path) -> None:
+    data = write_each(tmp_path / "data", {"a": {"x": [1]}})
+    now = time.time() + 0.005
+    os.utime(data / "a.parquet", (now, now))
+    assert esk.Dataset(spark, str(data)).create_indexes(esk.MinMax("x")) == RefreshResult(added=1)
+
+
+def test_an_object_of_the_future_is_left_out(spark: SparkSession, tmp_path: Path) -> None:
+    data = write_each(tmp_path / "data", {"a": {"x": [1]}, "b": {"x": [2]}})
+    later = time.time() + 3600
+    os.utime(data / "b.parquet", (later, later))
+    dataset = esk.Dataset(spark, str(data))
+    result = dataset.create_indexes(esk.MinMax("x"))
+    assert (result.added, names(result.failed)) == (1, ["b"])
+    assert "future" in result.failed[0][1]
+    assert set(metadata(dataset)) == {"a"}
+    os.utime(data / "b.parquet", (1e9, 1e9))
+    assert dataset.refresh() == RefreshResult(added=1, unchanged=1)
+    assert dataset.health().failed == ()
+
+
+def test_an_object_that_changes_during_the_build_is_left_out(spark: SparkSession, tmp_path: Path) -> None:
+    data = write_each(tmp_path / "data", {"a": {"x": [1.5]}, "b": {"x": [2.5]}})
+    dataset = esk.Dataset(spark, str(data))
+
+    def meddle(done: int, total: int, phase: str) -> None:
+        if phase == "check":
+            write(data / "b.parquet", {"x": [7.5, 8.5, 9.5]})
+
+    result = dataset.create_indexes(esk.MinMax("x"), progress=meddle)
+    assert (result.added, names(result.failed)) == (1, ["b"])
+    assert set(metadata(dataset)) == {"a"}
+    assert dataset.refresh() == RefreshResult(added=1, unchanged=1)
+    assert metadata(dataset)["b"] == {"minmax(x)": Intervals(((7.5, 9.5),), 0)}
+
+
+def test_a_changed_type_is_a_new_generation(spark: SparkSession, tmp_path: Path) -> None:
+    data = write_each(tmp_path / "data", {"a": {"x": [1], "y": [1]}})
+    dataset = esk.Dataset(spark, str(data))
+    dataset.create_indexes(esk.MinMax("x"), esk.MinMax("y"))
+    (data / "a.parquet").unlink()
+    write(data / "b.parquet", {"x": ["u"], "y": [2]})
+    assert dataset.refresh().added == 1
+    assert metadata(dataset) == {"b": {"minmax(x)": Intervals((("u", "u"),), 0), "minmax(y)": Intervals(((2, 2),), 0)}}
+
+
+def test_a_lost_column_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    data = write_each(tmp_path / "data", {"a": {"x": [1], "y": [1]}})
+    dataset = esk.Dataset(spark, str(data))
+    dataset.create_indexes(esk.MinMax("x"), esk.MinMax("y"))
+    (data / "a.parquet").unlink()
+    write(data / "b.parquet", {"x": [1]})
+    with pytest.raises(ColumnError, match=r"'y' is not there.*drop the index"):
+        dataset.refresh()
+    assert set(metadata(dataset)) == {"a"}
+    dataset.drop_indexes(esk.MinMax("y"))
+    assert dataset.refresh() == RefreshResult(added=1, removed=1)
+
+
+def test_csv_is_read_as_it_was_indexed(spark: SparkSession, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "a.csv").write_text("x;s\n1;p\nNA;q\n")
+    options = {"header": True, "sep": ";", "nullValue": "NA"}
+    schema = "x INT, s STRING"
+    dataset = esk.Dataset(spark, str(data), format="csv", options=options, schema=schema)
+    assert dataset.create_indexes(esk.MinMax("x"), esk.ValueList("s")).added == 1
+    found = metadata(dataset)["a"]
+    assert found["minmax(x)"] == Intervals(((1, 1),), None)  # what is null depends on the other columns read
+    (data / "b.csv").write_text("x;s\n7;r\n")
+    assert esk.Dataset(spark, str(data)).refresh() == RefreshResult(added=1, unchanged=1)
+    assert metadata(dataset)["b"]["minmax(x)"] == Intervals(((7, 7),), None)
+    other = esk.Dataset(spark, str(data), format="csv", options={**options, "nullValue": "7"}, schema=schema)
+    assert other.refresh() == RefreshResult(added=2)  # other options: a new generation
+    assert metadata(dataset)["b"]["minmax(x)"] == Intervals((), None)
+
+
+def test_another_writer_in_between_is_tried_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_each(tmp_path / "data", {"a": {"x": [1]}})
+    dataset = esk.Dataset(spark, str(data))
+    store = session_store(_conf(spark))
+    change = store.change
+    failures = [StoreConflict("another writer"), StoreConflict("and another")]
+
+    def conflicting(*given: object, **options: object) -> object:
+        if failures:
+            raise failures.pop()
+        return change(*given, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store, "change", conflicting)
+    assert dataset.create_indexes(esk.MinMax("x")) == RefreshResult(added=1)
+
+
+def test_a_failure_of_the_store_publishes_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_each(tmp_path / "data", {"a": {"x": [1]}})
+    dataset = esk.Dataset(spark, str(data))
+    dataset.create_indexes(esk.MinMax("x"))
+    write(data / "b.parquet", {"x": [2]})
+    with pytest.raises(RuntimeError, match="crash"):
+        dataset.refresh(progress=_crash)
+    assert set(metadata(dataset)) == {"a"}
+    assert dataset.refresh() == RefreshResult(added=1, unchanged=1)
+
+
+def _crash(done: int, total: int, phase: str) -> None:
+    if phase == "publish":
+        raise RuntimeError("crash")

@@ -1,0 +1,35 @@
+"""The contract of every store, on a real Elasticsearch."""
+
+from __future__ import annotations
+
+import pytest
+
+from es_skipping.clauses.questions import AnyOf, OtherThan, Overlaps, Question
+from es_skipping.stores.base import IndexDefinition, MetadataStore
+from es_skipping.stores.elasticsearch.store import ElasticsearchStore
+from tests.stores.contract import StoreContract
+from tests.stores.elasticsearch.conftest import make_store
+
+
+class TestElasticsearchStore(StoreContract):
+    """One node for all, emptied after each test."""
+
+    examples = 40
+
+    @pytest.fixture
+    def store(self, elasticsearch_store: ElasticsearchStore) -> ElasticsearchStore:
+        return elasticsearch_store
+
+    def reopen(self, store: MetadataStore) -> MetadataStore:
+        assert isinstance(store, ElasticsearchStore)
+        return make_store(store.url, store._cluster.names.prefix)
+
+    def tamper_version(self, store: MetadataStore, dataset: str, version: int) -> None:
+        assert isinstance(store, ElasticsearchStore)
+        cluster = store._cluster
+        cluster.builder.update(index=cluster.names.datasets, id=dataset, doc={"format": version}, refresh=True)
+
+    def exact(self, index: IndexDefinition, question: Question) -> bool:
+        """Intervals of strings are told apart by 16 bytes, then by the least and the greatest of all of them."""
+        textual = index.value_type.name in ("string", "binary")
+        return not (index.kind == "intervals" and textual and isinstance(question, (AnyOf, OtherThan, Overlaps)))

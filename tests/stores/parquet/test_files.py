@@ -1,0 +1,127 @@
+"""The file protocol: what `create_if_absent` promises, on a disk and on a `pyarrow.fs` file system."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.fs as pafs
+import pytest
+
+from es_skipping.errors import SettingError
+from es_skipping.stores.parquet.files import ArrowFiles, Files, LocalFiles, arrow_files
+from es_skipping.stores.parquet.store import ParquetStore
+from tests.stores.contract import MINMAX, between, dataset_definition, entry_of, minmax, object_metadata, write
+
+MAKERS: list[Callable[[Path], Files]] = [
+    lambda path: LocalFiles(path / "a b"),
+    lambda path: ArrowFiles(pafs.LocalFileSystem(), f"{path}/a b"),
+    lambda path: ArrowFiles(pafs.SubTreeFileSystem(str(path), pafs.LocalFileSystem()), "x"),
+]
+
+
+@pytest.fixture(params=MAKERS, ids=["disk", "arrow", "arrow-subtree"])
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> Files:
+    made: Files = request.param(tmp_path)
+    return made
+
+
+def test_what_is_written_is_read(files: Files) -> None:
+    assert isinstance(files, Files)
+    assert files.list("") == []
+    assert files.list("d/e") == []
+    files.write("d/e/f", b"0123456789")
+    assert files.read("d/e/f") == b"0123456789"
+    assert files.read("d/e/f", 3) == b"3456789"
+    assert files.read("d/e/f", 3, 4) == b"3456"
+    assert files.read("d/e/f", 8, 10) == b"89"
+    assert files.read("d/e/f", 20, 10) == b""
+    assert files.list("") == ["d"]
+    assert files.list("d") == ["e"]
+    assert files.list("d/e") == ["f"]
+    files.delete("d/e/f")
+    files.delete("d/e/f")
+    assert files.list("d/e") == []
+    with pytest.raises(FileNotFoundError):
+        files.read("d/e/f")
+
+
+def test_create_if_absent(files: Files) -> None:
+    assert files.create_if_absent("d/1", b"first")
+    assert not files.create_if_absent("d/1", b"second")
+    assert files.read("d/1") == b"first"
+    assert files.list("d") == ["1"], "nothing is left beside it"
+    assert files.create_if_absent("d/2", b"")
+
+
+def test_of_many_writers_at_most_one_creates(files: Files) -> None:
+    for round in range(15):
+        won: list[int] = []
+        start = threading.Barrier(6)
+
+        def create(
+            writer: int, name: str = f"d/{round}", won: list[int] = won, start: threading.Barrier = start
+        ) -> None:
+            start.wait()
+            if files.create_if_absent(name, str(writer).encode()):
+                won.append(writer)
+
+        threads = [threading.Thread(target=create, args=(writer,)) for writer in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(won) <= 1
+        if isinstance(files, LocalFiles):
+            assert len(won) == 1
+        if won:
+            assert files.read(f"d/{round}") == str(won[0]).encode()
+
+
+def test_a_claim_left_by_a_crash_blocks_for_a_while_only(tmp_path: Path) -> None:
+    files = ArrowFiles(pafs.LocalFileSystem(), str(tmp_path))
+    files.write("d/1.5.abc.claim", b"")
+    assert files.create_if_absent("d/1", b"x"), "claimed long ago"
+    import time
+
+    files.write(f"d/2.{int(time.time() * 1000)}.abc.claim", b"")
+    assert not files.create_if_absent("d/2", b"x"), "claimed just now"
+
+
+def test_without_hard_links_creation_is_still_exclusive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(source: object, target: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    files = LocalFiles(tmp_path)
+    assert files.create_if_absent("d/1", b"first")
+    assert not files.create_if_absent("d/1", b"second")
+    assert files.read("d/1") == b"first"
+    assert files.list("d") == ["1"]
+
+
+def test_a_store_on_an_arrow_file_system(tmp_path: Path) -> None:
+    store = ParquetStore("mock://store", ArrowFiles(pafs.LocalFileSystem(), str(tmp_path)))
+    write(store, dataset_definition(MINMAX), [object_metadata(n, minmax=minmax(n, n)) for n in range(5)])
+    assert store.lookup(entry_of(store), between(2, 2)).skipped == 4
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("/lake/a b", "LocalFiles('/lake/a b')"),
+        ("lake/metadata", "LocalFiles('lake/metadata')"),
+        ("file:/lake/a b", "LocalFiles('/lake/a b')"),
+        ("file:///lake/a%20b", "LocalFiles('/lake/a%20b')"),
+    ],
+)
+def test_urls(url: str, expected: str) -> None:
+    assert repr(arrow_files(url)) == expected
+
+
+def test_an_unknown_scheme_is_a_setting_error() -> None:
+    with pytest.raises(SettingError, match="nosuch://bucket/x"):
+        arrow_files("nosuch://bucket/x")

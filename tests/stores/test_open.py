@@ -1,0 +1,86 @@
+"""From a URL to a store, and the URLs that are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from es_skipping.errors import SettingError
+from es_skipping.settings import Settings
+from es_skipping.stores.open import check_url, open_store
+from es_skipping.stores.parquet.files import LocalFiles
+from es_skipping.stores.parquet.store import ParquetStore
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "   ",
+        "http://",
+        "http:/es:9200",
+        "http:es:9200",
+        "http://es:port",
+        "http://es:99999",
+        "http://es:0",
+        "https://[::1",
+        "https://e s:9200",
+        "https://es:9200?x=1",
+        "https://es:9200#x",
+        "://es:9200",
+        "1http://es",
+        "file:",
+        "file:///",
+        "s3a://",
+        "a\nb",
+    ],
+)
+def test_malformed_urls_are_refused(url: str) -> None:
+    with pytest.raises(SettingError, match=r"spark\.es_skipping\.store\.url is"):
+        check_url(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://u:hunter2@es:9200", "http://hunter2@es", "s3a://key:hunter2@bucket/x", "https://u:p@hunter2@es"]
+)
+def test_a_url_with_a_secret_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(SettingError, match="user or password in the URL") as caught:
+        open_store(url)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "checked"),
+    [
+        ("https://es:9200/", "https://es:9200"),
+        ("http://[::1]:9200", "http://[::1]:9200"),
+        ("https://es/prefix", "https://es/prefix"),
+        ("file:/a b/c/", "file:/a b/c"),
+        ("/a/b:c", "/a/b:c"),
+        ("s3a://bucket/x", "s3a://bucket/x"),
+        ("abfss://container@account.dfs.core.windows.net/x", "abfss://container@account.dfs.core.windows.net/x"),
+        ("hdfs:///x", "hdfs:///x"),
+    ],
+)
+def test_urls_that_are_used(url: str, checked: str) -> None:
+    assert check_url(url) == checked
+
+
+def test_one_instance_per_url_and_files(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    assert isinstance(store, ParquetStore)
+    assert open_store(f"{tmp_path}/", Settings({})) is store
+    assert open_store(f"{tmp_path}/other") is not store
+    files = LocalFiles(tmp_path)
+    assert open_store(str(tmp_path), None, files) is open_store(str(tmp_path), None, files) is not store
+
+
+def test_an_unknown_scheme(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="nosuch://x/y"):
+        open_store("nosuch://x/y")
+
+
+def test_a_bad_setting_names_its_key() -> None:
+    with pytest.raises(SettingError, match=r"spark\.es_skipping\.store\.timeout is 'soon'"):
+        open_store("http://es:9200", Settings({"spark.es_skipping.store.timeout": "soon"}))

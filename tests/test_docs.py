@@ -1,0 +1,83 @@
+"""The docs: current, linked, and speaking of names that exist. (That their examples run is tested in tests/cli.)"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import es_skipping
+from es_skipping.cli.arguments import parser
+from es_skipping.settings import PREFIX, SETTINGS
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+
+
+def generator() -> object:
+    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_pages_made_from_code_are_current() -> None:
+    assert generator().stale() == [], "run `make docs`"  # type: ignore[attr-defined]
+
+
+def test_every_setting_and_every_public_name_has_its_place_in_the_reference() -> None:
+    settings = (DOCS / "reference" / "settings.md").read_text(encoding="utf-8")
+    api = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    assert [name for name in SETTINGS if f"`{PREFIX}{name}`" not in settings] == []
+    assert [name for name in es_skipping.__all__ if f"`{name}" not in api] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    local = [target.partition("#")[0] for target in targets if not re.match(r"[a-z]+:", target) and target[0] != "#"]
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_names_and_settings_in_the_text_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    names = set(re.findall(r"\besk\.(\w+)", text))
+    assert names <= set(es_skipping.__all__)
+    keys = set(re.findall(r"\bspark\.es_skipping\.([A-Za-z]+(?:\.[A-Za-z]+)*)", text))
+    assert keys <= set(SETTINGS)
+
+
+def commands(top: argparse.ArgumentParser, name: str = "es-skipping") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    groups = [action for action in top._actions if isinstance(action, argparse._SubParsersAction)]
+    if not groups:
+        yield name, top
+    for group in groups:
+        for word, command in group.choices.items():
+            yield from commands(command, f"{name} {word}")
+
+
+def test_the_command_line_page_names_every_command_and_option() -> None:
+    text = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
+    of_the_demo = {"--folder", "--scale", "--repeat"}  # its help will do
+    for name, command in commands(parser()):
+        assert f"`{name}" in text
+        options = {option for action in command._actions for option in action.option_strings if option.startswith("--")}
+        assert [option for option in sorted(options - of_the_demo - {"--help"}) if option not in text] == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 80
+
+
+def test_nothing_in_the_docs_is_of_one_machine() -> None:
+    found = [page for page in PAGES if re.search(r"/(?:work|root|tmp/[a-z])\b", page.read_text(encoding="utf-8"))]
+    assert found == []
