@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import distributions as distributions_here
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
@@ -43,9 +45,35 @@ def run_python(code: str, folder: Path) -> str:
 def test_the_readme(tmp_path: Path) -> None:
     first = python_blocks(ROOT / "README.md")[0]
     assert len(first.splitlines()) <= 10
-    out = run_python(first, tmp_path)
+    out = run_python(
+        f"{first}\nimport sys\nprint('loaded', *{{name.partition('.')[0] for name in sys.modules}})", tmp_path
+    )
     assert "999999" in out, "the query's own result"
     assert re.search(r"\b100\b", out), "the report names all objects"
+    loaded = re.findall(r"^loaded (.*)$", out, flags=re.MULTILINE)[0].split()
+    distributions = {canonical(name) for module in loaded for name in packages_distributions().get(module, [])}
+    assert distributions <= needed("es-skipping"), "a user who installs the package alone lacks something"
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def needed(distribution: str) -> set[str]:
+    """What is installed with a distribution when no extras are asked for, itself included."""
+    found: set[str] = set()
+    waiting = [canonical(distribution)]
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        for line in requires(name) or ():
+            if "extra ==" not in line:
+                required = canonical(re.split(r"[^\w.-]", line, maxsplit=1)[0])
+                if any(canonical(each.name) == required for each in distributions_here()):
+                    waiting.append(required)
+    return found
 
 
 def test_the_tutorial(tmp_path: Path) -> None:
