@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "stores": ("errors", "settings", "predicates", "clauses", "stores"),
     "reports": ("errors", "settings", "predicates", "clauses", "indexes", "stores", "spark", "reports"),
     "spark": ("errors", "settings", "predicates", "clauses", "indexes", "stores", "spark", "reports"),
+    "testing": ("errors", "predicates", "clauses", "indexes", "stores", "testing"),
 }
 """For each room the rooms whose modules it may import, lazily or not. Types of a checker's eyes only are free."""
 
@@ -51,6 +52,7 @@ NEVER: dict[str, tuple[str, ...]] = {
     "clauses": HEAVY,
     "indexes": ("elasticsearch",),
     "stores": ("pyspark", "py4j"),
+    "testing": ("pyspark", "py4j", "elasticsearch"),
 }
 
 

@@ -27,8 +27,8 @@ from es_skipping.predicates.tree import (
     Predicate,
 )
 from es_skipping.predicates.types import parse_type
-from tests.indexes.contract import IndexContract, Setup
-from tests.indexes.rows import arrow_array
+from es_skipping.testing import IndexContract, Setup
+from es_skipping.testing.rows import arrow_array
 
 DOUBLE = parse_type("double")
 LAT, LON = Column(("c0",), DOUBLE), Column(("c1",), DOUBLE)

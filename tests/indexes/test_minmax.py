@@ -27,8 +27,8 @@ from es_skipping.predicates.tree import (
     Predicate,
 )
 from es_skipping.predicates.types import parse_type
-from tests.indexes.contract import IndexContract, Setup
-from tests.stores.strategies import TYPES
+from es_skipping.testing import IndexContract, Setup
+from es_skipping.testing.values import TYPES
 
 NAN, INF = math.nan, math.inf
 DOUBLE, STRING, INT, BINARY = map(parse_type, ("double", "string", "int", "binary"))

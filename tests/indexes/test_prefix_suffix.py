@@ -23,8 +23,8 @@ from es_skipping.predicates.tree import (
     Predicate,
 )
 from es_skipping.predicates.types import DataType, parse_type
-from tests.indexes.contract import IndexContract, Setup
-from tests.indexes.rows import arrow_array
+from es_skipping.testing import IndexContract, Setup
+from es_skipping.testing.rows import arrow_array
 from tests.indexes.test_minmax import not_utf8
 
 STRING = parse_type("string")

@@ -19,9 +19,9 @@ from es_skipping.predicates.tree import (
     Predicate,
 )
 from es_skipping.predicates.types import parse_type
-from tests.indexes.contract import IndexContract, Setup
+from es_skipping.testing import IndexContract, Setup
+from es_skipping.testing.values import TYPES
 from tests.indexes.test_minmax import not_utf8
-from tests.stores.strategies import TYPES
 
 STRING, INT, DOUBLE = map(parse_type, ("string", "int", "double"))
 CITY, N, D = Column(("c0",), STRING), Column(("c0",), INT), Column(("c0",), DOUBLE)
