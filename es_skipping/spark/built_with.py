@@ -8,7 +8,6 @@ read*, which costs skipping and never rows.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import re
@@ -30,7 +29,6 @@ __all__ = [
 ]
 
 TEXT_FORMATS: Final = frozenset({"csv", "json", "text"})
-_TEMPORAL: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
 _ZONE: Final = "spark.sql.session.timeZone"
 
 # Each group: which settings can change a value, with Spark 4's default (a session that does not set a key sends none).
@@ -326,18 +324,23 @@ def _setting_facts(
 ) -> dict[str, str]:
     keys: dict[str, str | None] = dict(_ALWAYS)
     extra: list[str] = []
-    temporal = bool(types & _TEMPORAL)
+    # by the text, since a column of an expression may be an array or a struct of them
+    stamped = any("timestamp" in name for name in types)
+    temporal = stamped or any("date" in name for name in types)
     if any("CHAR_VARCHAR" in field for field in fields):
         keys.update(_CHAR)
     if format == "parquet":
         keys.update(_PARQUET)
         if temporal:
             keys.update(_PARQUET_TEMPORAL)
+            if stamped:
+                # whatever the modes say, a file of Spark 2.4 is rebased, and from a zone that it does not name
+                extra.append(_JVM_ZONE)
             if _setting(_CONVERSION, settings) == "true":
                 keys[_ZONE] = None
     elif format == "orc":
         keys.update(_ORC)
-        if types & {"timestamp", "timestamp_ntz"}:
+        if stamped:
             extra.append(_JVM_ZONE)  # a file holds wall-clock times, which the reader takes to be of its own zone
     elif format in TEXT_FORMATS:
         keys.update(_TEXT)
@@ -382,19 +385,12 @@ def _spark_version() -> str:
     return ".".join(pyspark.__version__.split(".")[:2])
 
 
-@functools.lru_cache(maxsize=1)
-def _known_zone() -> str:
+def _jvm_zone() -> str | None:
+    """The JVM's default zone at this moment: it may be set while it runs."""
     from pyspark import SparkContext
 
-    context = SparkContext._active_spark_context
-    if context is None or context._jvm is None:
-        raise LookupError("no JVM")
-    return str(context._jvm.java.util.TimeZone.getDefault().getID())
-
-
-def _jvm_zone() -> str | None:
     try:
-        return _known_zone()
+        return str(SparkContext._active_spark_context._jvm.java.util.TimeZone.getDefault().getID())  # type: ignore[union-attr]
     except Exception:  # no JVM to ask: unknown, and an index that depends on it is not used
         return None
 

@@ -118,6 +118,27 @@ def test_time_zones() -> None:
     assert compatible(*built("orc", X), request("orc", settings=moved)) is None
 
 
+def test_the_jvm_zone_of_parquet_timestamps() -> None:
+    """Files of Spark 2.4 hold local times of a zone they do not name, whatever the rebase modes say."""
+    moved = {**SETTINGS, "user.timezone": "Asia/Tokyo"}
+    assert "user.timezone" in str(compatible(*built("parquet", T), request("parquet", settings=moved)))
+    assert compatible(*built("parquet", X), request("parquet", settings=moved)) is None
+    day = Column(("d",), parse_type("date"))
+    schema = struct(field("d", "date"))
+    assert (
+        compatible(*built("parquet", day, schema=schema), request("parquet", settings=moved, dataSchema=schema)) is None
+    )
+
+
+@pytest.mark.parametrize("type", ["array<timestamp>", "struct<a:int,b:map<string,timestamp>>"])
+def test_times_within_other_types(type: str) -> None:
+    schema = struct(field("a", type))
+    operand = Call("f", (Column(("a",), parse_type(type)),), INT)
+    for format, key in (("parquet", "spark.sql.parquet.int96RebaseModeInRead"), ("parquet", "user.timezone")):
+        moved = request(format, dataSchema=schema, settings={**SETTINGS, key: "LEGACY"})
+        assert key in str(compatible(*built(format, operand, schema=schema), moved))
+
+
 @pytest.mark.parametrize(
     "key", ["spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.legacy.timeParserPolicy"]
 )

@@ -2,6 +2,7 @@ package io.esskipping;
 
 import java.util.Locale;
 import java.util.Map;
+import java.util.TimeZone;
 import java.util.TreeMap;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
@@ -60,7 +61,10 @@ final class SessionSettings {
     return milliseconds > 0 && milliseconds < 86_400_000 ? Math.max(1, Math.round(milliseconds)) : DEFAULT_MS;
   }
 
-  /** This package's keys of the asking session, and the wanted keys as the reading session has them. */
+  /**
+   * This package's keys of the asking session, the wanted keys as the reading session has them, and the zone of this
+   * JVM, on which a reader may fall back.
+   */
   static Map<String, String> forRequest(SparkSession asking, SparkSession reading, String[] wanted) {
     Map<String, String> found = new TreeMap<>();
     SQLConf readers = reading.sessionState().conf();
@@ -68,6 +72,7 @@ final class SessionSettings {
       String value = readers.contains(key) ? readers.getConfString(key) : defaultOf(readers, key);
       if (value != null) found.put(key, value);
     }
+    found.put("user.timezone", TimeZone.getDefault().getID());
     found.putAll(own(asking.sessionState().conf()));
     return found;
   }
