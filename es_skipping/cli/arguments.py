@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import es_skipping
-from es_skipping.cli import demo_command, doctor_command, explain_command, index_commands
+from es_skipping.cli import demo_command, doctor_command, explain_command, index_commands, reindex_command
 from es_skipping.cli.output import Console
 
 __all__ = ["parser"]
@@ -27,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _demo(commands)
     _index(commands)
+    _reindex(commands)
     _explain(commands)
     _doctor(commands)
     return top
@@ -90,6 +91,28 @@ def _dataset(command: argparse.ArgumentParser) -> None:
         "--option", metavar="KEY=VALUE", action="append", default=[], help="a reader option; repeatable"
     )
     command.add_argument("--schema", help="the reader's schema as DDL: 'ts TIMESTAMP, city STRING'")
+
+
+def _reindex(commands: Commands) -> None:
+    command = _command(
+        commands,
+        "reindex",
+        "copy metadata from --store to another store, or to a new index of the same; no data is read",
+        reindex_command.run_reindex,
+    )
+    command.add_argument("datasets", nargs="*", metavar="DATASET", help="id, root or table, as in the source")
+    command.add_argument("--all", action="store_true", help="every dataset of the source")
+    command.add_argument("--to", metavar="URL", help="the store to copy to; the same as --store where left out")
+    command.add_argument(
+        "--to-conf", metavar="KEY=VALUE", action="append", default=[], help="a setting of the target only; repeatable"
+    )
+    command.add_argument("--into", metavar="ID", help="the dataset's id in the target")
+    command.add_argument("--shards", type=_positive, help="primary shards of the new Elasticsearch index")
+    command.add_argument("--replicas", type=int, help="replicas of the new Elasticsearch index")
+    command.add_argument("--throttle", type=_positive, metavar="N", help="objects per second, at most")
+    command.add_argument("--sample", type=_positive, default=1000, help="objects to compare (default 1000)")
+    command.add_argument("--dry-run", action="store_true", help="look and tell; change nothing")
+    command.add_argument("--drop-old", action="store_true", help="remove what is kept of the target and used by nobody")
 
 
 def _explain(commands: Commands) -> None:

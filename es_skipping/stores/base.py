@@ -10,6 +10,7 @@ Stores know no Spark and no index types: only kinds of metadata and questions (`
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,6 +34,7 @@ __all__ = [
     "ObjectId",
     "ObjectMetadata",
     "StoreQuery",
+    "check_change",
 ]
 
 FORMAT_VERSION: Final = 1
@@ -226,6 +228,27 @@ class Change(ABC):
             Another writer published in between; nothing of this change is used.
         """
 
+    @abstractmethod
+    def written(self) -> Iterator[ObjectId]:
+        """The objects that were put so far, read back from the store; where `change` was given a name also those that
+        earlier changes of that name put."""
+
+    @abstractmethod
+    def read(self, objects: Iterable[ObjectId]) -> Iterator[ObjectMetadata]:
+        """The metadata of those of these objects that `written` has, read back from the store, in any order."""
+
+
+def check_change(fresh: bool, name: str | None) -> None:
+    """Refuse what no store's `change` understands.
+
+    Raises
+    ------
+    ValueError
+        The name is no name, or a change with a name would add to what is there.
+    """
+    if name is not None and not (fresh and re.fullmatch("[a-z0-9]{1,32}", name)):
+        raise ValueError(f"a change by the name {name!r} must be fresh, and the name 1 to 32 of [a-z0-9]")
+
 
 class MetadataStore(ABC):
     """Keeps metadata, answers which objects may be skipped. Safe to use from several threads."""
@@ -244,7 +267,9 @@ class MetadataStore(ABC):
         """One dataset, read afresh."""
 
     @abstractmethod
-    def change(self, definition: DatasetDefinition, *, fresh: bool = False) -> AbstractContextManager[Change]:
+    def change(
+        self, definition: DatasetDefinition, *, fresh: bool = False, name: str | None = None
+    ) -> AbstractContextManager[Change]:
         """Begin a change that will leave the dataset with this definition.
 
         Leaving the context without `Change.publish` discards it. Metadata of index ids that the definition no longer
@@ -254,6 +279,9 @@ class MetadataStore(ABC):
         ----------
         fresh
             Start from nothing: a new generation, of which readers see nothing until it is published whole.
+        name
+            Of a fresh change that takes long: left without `Change.publish`, or killed, it is kept, and the next change
+            of that name and definition goes on from there. What it replaces is kept too, until `drop_superseded`.
         """
 
     @abstractmethod
@@ -292,6 +320,15 @@ class MetadataStore(ABC):
     @abstractmethod
     def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
         """What `lookup` would ask."""
+
+    def superseded(self, id: str) -> list[str]:
+        """What there is of a dataset that no reader uses: replaced generations that were kept, and what changes left
+        unfinished, those under way included."""
+        return []
+
+    def drop_superseded(self, id: str) -> list[str]:
+        """Remove what `superseded` lists, and return it. Do so while no change of the dataset is under way."""
+        return []
 
     def optimize(self, id: str) -> None:  # noqa: B027 - a store that leaves nothing behind has nothing to do
         """Compact what refreshes left behind; readers are not disturbed."""

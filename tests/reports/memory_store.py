@@ -42,7 +42,9 @@ class MemoryStore(MetadataStore):
         return self.entries.get(id)
 
     @contextmanager
-    def change(self, definition: DatasetDefinition, *, fresh: bool = False) -> Iterator[Change]:
+    def change(
+        self, definition: DatasetDefinition, *, fresh: bool = False, name: str | None = None
+    ) -> Iterator[Change]:
         yield _MemoryChange(self, definition, {} if fresh else dict(self.kept.get(definition.id, {})))
 
     def drop(self, id: str) -> None:
@@ -88,6 +90,12 @@ class _MemoryChange(Change):
     def remove(self, objects: Iterable[ObjectId]) -> None:
         for id in objects:
             self._kept.pop(id, None)
+
+    def written(self) -> Iterator[ObjectId]:
+        yield from self._kept
+
+    def read(self, objects: Iterable[ObjectId]) -> Iterator[ObjectMetadata]:
+        yield from (self._kept[id] for id in objects if id in self._kept)
 
     def publish(self, failed: Iterable[tuple[str, str]] = ()) -> DatasetEntry:
         size = sum(id.length for id in self._kept)

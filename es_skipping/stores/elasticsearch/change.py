@@ -8,61 +8,72 @@ what was published before, and what a crashed writer left behind belongs to nobo
 
 from __future__ import annotations
 
+import contextlib
+import heapq
 import json
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.clauses.metadata import Metadata
+from es_skipping.errors import StoreError
 from es_skipping.stores.base import KEY_BYTES, Change, DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
+from es_skipping.stores.elasticsearch.documents import object_id, object_metadata, shrinker
 from es_skipping.stores.elasticsearch.fields import Group, encode, mapping, needs_prefix, with_prefix, with_room_for
 from es_skipping.stores.elasticsearch.names import group_name
-from es_skipping.stores.elasticsearch.state import Segment, State, facts
+from es_skipping.stores.elasticsearch.state import Segment, State, facts, unfinished_groups, unfinished_meta
+from es_skipping.stores.elasticsearch.written import RUN, Written, noted, runs
 
 if TYPE_CHECKING:
     from es_skipping.stores.elasticsearch.cluster import Cluster
 
-__all__ = ["ElasticsearchChange", "object_id"]
+__all__ = ["ElasticsearchChange"]
 
 _BATCH: Final = 500
-_SEGMENT: Final = 65_536
 _MANY_SEGMENTS: Final = 48
 _FIELDS_PER_INDEX: Final = 12
 _OWN_FIELDS: Final = 9
 
 
-@dataclass(slots=True)
-class _Mine:
-    """A document that this change has written."""
-
-    id: ObjectId
-    ordinal: int
-    weights: dict[str, int] = field(default_factory=dict)
-
-
 class ElasticsearchChange(Change):
     """See the module. Made by `ElasticsearchStore.change`."""
 
-    def __init__(self, cluster: Cluster, definition: DatasetDefinition, base: State | None, *, fresh: bool) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        definition: DatasetDefinition,
+        base: State | None,
+        *,
+        fresh: bool,
+        name: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
         self._cluster = cluster
         self._definition = definition
         self._before = base
         """What was published when this change began; None where nothing was."""
         self._base = None if fresh else base
         """What this change adds to; None where it starts from nothing."""
-        self._token = secrets.token_hex(6)
+        self._named = name is not None
+        self._settings = dict(settings or {})
+        self._token = name or secrets.token_hex(6)
         self._groups, self._used = _groups(definition, self._base)
         self._next = 0
-        if self._base is None:
-            self._generation = cluster.names.new_generation(definition.id)
-        else:
+        if self._base is not None:
             self._generation = self._base.generation
-        self._mine: dict[str, _Mine] = {}
-        self._keys: dict[int, bytes] = {}
+        elif name is not None:
+            self._generation = cluster.names.named_generation(definition.id, name)
+        else:
+            self._generation = cluster.names.new_generation(definition.id)
+        self._mine = Written()
+        self._end = 0
+        self._is_continued = False
+        self._weights: dict[str, int] = {}
+        self._weighed = 0
         self._dead: dict[str, int] = {}
         self._bytes_gone = 0
         self._paths_gone: set[str] = set()
@@ -71,15 +82,38 @@ class ElasticsearchChange(Change):
 
     def begin(self) -> None:
         """Make room: the index of a new generation, or the new groups' mapping in the one there is."""
-        properties = {group.name: mapping(group) for group in self._groups.values()}
         with self._cluster.translated(f"preparing dataset {self._definition.id!r}"):
+            properties = {group.name: mapping(group) for group in self._groups.values()}
             if self._base is None:
-                self._cluster.create_generation(self._generation, properties, self._limit())
+                if self._named and self._continued():
+                    return
+                meta = unfinished_meta(self._definition, self._groups) if self._named else None
+                self._cluster.create_generation(self._generation, properties, self._limit(), self._settings, meta)
             elif properties:
                 self._cluster.builder.indices.put_settings(
                     index=self._generation, settings={"index.mapping.total_fields.limit": self._limit()}
                 )
                 self._cluster.builder.indices.put_mapping(index=self._generation, properties=properties)
+
+    def _continued(self) -> bool:
+        """Whether a change of this name was left unfinished; then this one has what that one wrote."""
+        if self._before is not None and self._before.generation == self._generation:
+            raise StoreError(f"the change {self._token!r} of dataset {self._definition.id!r} is published already")
+        meta = self._cluster.generation_meta(self._generation)
+        if meta is None:
+            return False
+        self._groups = unfinished_groups(meta, self._definition)
+        self._cluster.refresh(self._generation)
+        fields = ["path", "size", "modified"]
+        scan = self._cluster.scan(self._generation, None, "ordinal", fields=[*fields, "ordinal"])
+        while batch := [hit["_source"] for hit in islice(scan, RUN)]:
+            for place in self._mine.find([source["path"] for source in batch]):
+                if place is not None:
+                    self._mine.forget(place)
+            last = {source["path"]: source for source in batch}
+            self._mine.add([(source["ordinal"], object_id(source)) for source in last.values()])
+        self._is_continued = True
+        return True
 
     def _limit(self) -> int:
         boxes = sum(group.boxes * (group.axes + 1) for group in self._groups.values())
@@ -99,13 +133,13 @@ class ElasticsearchChange(Change):
     def _put(self, batch: list[ObjectMetadata]) -> None:
         self._learn(batch)
         stored = self._stored([one.id.path for one in batch])
-        again = {path: mine for path in (one.id.path for one in batch) if (mine := self._mine.get(path)) is not None}
-        if again:
+        again = self._mine.find([one.id.path for one in batch])
+        if any(place is not None for place in again):
             self._writer.flush()
             stored |= self._own(again)
         first = self._claim(len(batch))
         writes = []
-        for ordinal, one in enumerate(batch, first):
+        for ordinal, (one, mine) in enumerate(zip(batch, again, strict=True), first):
             before = stored.get(one.id.path, [])
             same = max(
                 (document for document in before if object_id(document) == one.id),
@@ -114,16 +148,17 @@ class ElasticsearchChange(Change):
             )
             document = self._document(one, ordinal, same)
             id = f"{one.id.key.hex()}.{self._token}"
-            mine = self._mine.get(one.id.path)
             if mine is not None:
-                self._keys.pop(mine.ordinal, None)
-                if mine.id != one.id:
-                    self._dead[f"{mine.id.key.hex()}.{self._token}"] = 0
+                if self._mine.key(mine) != one.id.key:
+                    self._dead[f"{self._mine.key(mine).hex()}.{self._token}"] = 0
+                self._mine.forget(mine)
             self._dead.pop(id, None)
             weights = {name: len(json.dumps(document[name])) for name in document["indexed"]}
-            self._mine[one.id.path] = _Mine(one.id, ordinal, weights)
-            self._keys[ordinal] = one.id.key
-            writes.append(Write(id, document, _shrinker(document, weights)))
+            for name, weight in weights.items():
+                self._weights[name] = self._weights.get(name, 0) + weight
+            writes.append(Write(id, document, shrinker(document, weights)))
+        self._mine.add([(ordinal, one.id) for ordinal, one in enumerate(batch, first)])
+        self._weighed += len(batch)
         self._writer.write(writes)
 
     def _learn(self, batch: list[ObjectMetadata]) -> None:
@@ -138,10 +173,13 @@ class ElasticsearchChange(Change):
                 self._groups[id] = learned
                 if (learned.boxes, learned.axes) != (group.boxes, group.axes):
                     grown[learned.name] = mapping(learned)
+                elif self._named:
+                    grown.setdefault(learned.name, mapping(learned))
         if grown:
             indices = self._cluster.builder.indices
             indices.put_settings(index=self._generation, settings={"index.mapping.total_fields.limit": self._limit()})
-            indices.put_mapping(index=self._generation, properties=grown)
+            meta = unfinished_meta(self._definition, self._groups) if self._named else None
+            indices.put_mapping(index=self._generation, properties=grown, meta=meta)
 
     def _document(self, one: ObjectMetadata, ordinal: int, same: Mapping[str, Any] | None) -> dict[str, Any]:
         version = 1 if self._base is None else self._base.version + 1
@@ -195,14 +233,18 @@ class ElasticsearchChange(Change):
                 self._paths_gone.add(source["path"])
                 self._bytes_gone += source["size"]
 
-    def _own(self, again: Mapping[str, _Mine]) -> dict[str, list[Mapping[str, Any]]]:
-        ids = [f"{mine.id.key.hex()}.{self._token}" for mine in again.values()]
+    def _own(self, again: Sequence[int | None]) -> dict[str, list[Mapping[str, Any]]]:
+        ids = [f"{self._mine.key(place).hex()}.{self._token}" for place in again if place is not None]
         reply = self._cluster.builder.mget(index=self._generation, ids=ids)
         return {one["_source"]["path"]: [one["_source"]] for one in reply["docs"] if one.get("found")}
 
     def _claim(self, count: int) -> int:
         """The first of so many ordinals that no other writer gets."""
         if self._base is None:
+            if self._named and self._next + count > self._end:
+                # The one that was left unfinished may not be dead: never give out what it may have given.
+                self._next = self._cluster.claim_block(self._generation, RUN)
+                self._end = self._next + RUN
             self._next += count
             return self._next - count
         return self._cluster.claim(self._base, count)
@@ -214,17 +256,51 @@ class ElasticsearchChange(Change):
         with self._cluster.translated(f"removing objects from dataset {self._definition.id!r}"):
             while batch := list(islice(gone, _BATCH)):
                 wanted = set(batch)
-                if any(id.path in self._mine for id in batch):
+                written = self._mine.find([id.path for id in batch])
+                if any(place is not None for place in written):
                     self._writer.flush()  # nothing under way may overtake what is written under this id later
-                for id in batch:
-                    mine = self._mine.get(id.path)
-                    if mine is not None and mine.id == id:
-                        self._keys.pop(mine.ordinal)
+                for id, place in zip(batch, written, strict=True):
+                    if place is not None and self._mine.key(place) == id.key and self._mine.ordinal(place) >= 0:
                         self._dead[f"{id.key.hex()}.{self._token}"] = 0
-                        del self._mine[id.path]
+                        self._mine.forget(place)
                 for hit in self._published([id.path for id in batch], ["path", "size", "modified"]):
                     if object_id(hit["_source"]) in wanted:
                         self._kill(hit)
+
+    # --- what was written
+
+    def written(self) -> Iterator[ObjectId]:
+        for source in self._read_back(None, ["path", "size", "modified"]):
+            yield object_id(source)
+
+    def read(self, objects: Iterable[ObjectId]) -> Iterator[ObjectMetadata]:
+        wanted = iter(objects)
+        while batch := set(islice(wanted, _BATCH)):
+            for source in self._read_back({"terms": {"path": [id.path for id in batch]}}, None):
+                if object_id(source) in batch:
+                    yield object_metadata(source, self._groups)
+
+    def _read_back(self, query: dict[str, Any] | None, fields: list[str] | None) -> Iterator[dict[str, Any]]:
+        with self._cluster.translated(f"reading back dataset {self._definition.id!r}"):
+            self._writer.flush()
+            self._cluster.refresh(self._generation)
+            filters = [{"term": {"change": self._token}}, *([query] if query else [])]
+            wanted = None if fields is None else [*fields, "ordinal"]
+            scan = self._cluster.scan(self._generation, {"bool": {"filter": filters}}, "ordinal", fields=wanted)
+            alive = self._mine.alive()
+            for hit in scan:
+                ordinal = hit["_source"]["ordinal"]
+                if ordinal < len(alive) and alive[ordinal]:
+                    yield hit["_source"]
+
+    def _strays(self) -> Iterator[str]:
+        """Documents that arrived after this change went on with another one's work: they are in no use."""
+        if self._is_continued:
+            alive = self._mine.alive()
+            for hit in self._cluster.scan(self._generation, None, "ordinal", fields=["ordinal"]):
+                ordinal = hit["_source"]["ordinal"]
+                if ordinal >= len(alive) or not alive[ordinal]:
+                    yield hit["_id"]
 
     # --- publishing
 
@@ -237,13 +313,18 @@ class ElasticsearchChange(Change):
             cluster.publish(state, self._before)
             self.published = state
             if base is None:
-                cluster.swap(state, self._before)
+                cluster.swap(state, self._before, keep=self._named)
+                cluster.drop_documents(self._generation, [*self._dead, *self._strays()])
             else:
                 cluster.sweep(state, self._token, self._dead)
         return state.entry
 
     def discard(self) -> None:
-        """Remove what this change wrote. What cannot be removed now is removed by a later change."""
+        """Remove what this change wrote, unless it has a name. What cannot be removed now, a later change removes."""
+        if self._named:
+            with contextlib.suppress(StoreError):
+                self._writer.flush()
+            return
         self._writer.close()
         if self._base is None:
             self._cluster.drop_generation(self._generation)
@@ -252,8 +333,8 @@ class ElasticsearchChange(Change):
 
     def _state(self, failed: tuple[tuple[str, str], ...]) -> State:
         base = self._base
-        objects = len(self._mine) + (base.entry.objects - len(self._paths_gone) if base else 0)
-        total = sum(mine.id.length for mine in self._mine.values())
+        objects = self._mine.objects + (base.entry.objects - len(self._paths_gone) if base else 0)
+        total = self._mine.bytes
         total += base.entry.bytes - self._bytes_gone if base else 0
         version = 1 if self._before is None else self._before.version + 1
         segments, next_ordinal = self._segments()
@@ -277,31 +358,24 @@ class ElasticsearchChange(Change):
             kept = 0
             if base is not None and base.groups.get(id) is not None and base.groups[id].name == group.name:
                 kept = int(base.entry.metadata_bytes.get(id, 0) * left)
-            sizes[id] = kept + sum(mine.weights.get(group.name, 0) for mine in self._mine.values())
+            sizes[id] = kept + int(self._weights.get(group.name, 0) * self._mine.objects / max(1, self._weighed))
         return sizes
 
     def _segments(self) -> tuple[tuple[Segment, ...], int]:
         """Write the keys; returns which segments are published and the next ordinal."""
         old = () if self._base is None else self._base.segments
-        keys, top = self._keys, 0 if self._base is None else self._base.next_ordinal
+        keys, top = self._mine.by_ordinal(), 0 if self._base is None else self._base.next_ordinal
         if len(old) >= _MANY_SEGMENTS:
             packed = self._cluster.answers.keys(self._base, self._cluster.build_deadline())  # type: ignore[arg-type]
             views = ((at // KEY_BYTES, bytes(packed[at : at + KEY_BYTES])) for at in range(0, len(packed), KEY_BYTES))
-            keys, old = {ordinal: key for ordinal, key in views if any(key)} | keys, ()
-        new: list[tuple[Segment, bytes]] = []
-        for first, run in _runs(keys):
-            new.append((Segment(first, len(run) // KEY_BYTES), run))
-        self._cluster.write_segments(self._generation, new)
-        segments = (*old, *(segment for segment, _ in new))
+            keys, old = heapq.merge(((ordinal, key) for ordinal, key in views if any(key)), keys), ()
+        new: list[Segment] = []
+        self._cluster.write_segments(self._generation, noted(runs(keys), new))
+        segments = (*old, *new)
         return segments, max([top, self._next, *(segment.first + segment.count for segment in segments)])
 
 
 # --- pieces -------------------------------------------------------------------------------------------------------
-
-
-def object_id(source: Mapping[str, Any]) -> ObjectId:
-    """The identity that a document was made from."""
-    return ObjectId(source["path"], source["size"], source["modified"])
 
 
 def _groups(definition: DatasetDefinition, base: State | None) -> tuple[dict[str, Group], frozenset[str]]:
@@ -332,36 +406,3 @@ def _without_repeats(batch: list[ObjectMetadata]) -> Iterator[list[ObjectMetadat
         part.append(one)
         seen.add(one.id.path)
     yield part
-
-
-def _shrinker(document: dict[str, Any], weights: dict[str, int]) -> Any:
-    """What to do when a document is too large: forget the largest metadata, which makes it unknown."""
-
-    def shrink() -> bool:
-        if not weights:
-            return False
-        largest = max(weights, key=lambda name: weights[name])
-        del weights[largest], document[largest]
-        for name in ("indexed", "known"):
-            document[name] = [group for group in document[name] if group != largest]
-        return True
-
-    return shrink
-
-
-def _runs(keys: Mapping[int, bytes]) -> Iterator[tuple[int, bytes]]:
-    """Keys by ordinal, packed; small holes are filled with zeros, which are no key."""
-    ordered = sorted(keys)
-    at = 0
-    while at < len(ordered):
-        first = ordered[at]
-        run = bytearray()
-        while (
-            at < len(ordered)
-            and ordered[at] - first < _SEGMENT
-            and (ordered[at] - first) * KEY_BYTES <= 2 * len(run) + 1024
-        ):
-            run.extend(bytes((ordered[at] - first) * KEY_BYTES - len(run)))
-            run += keys[ordered[at]]
-            at += 1
-        yield first, bytes(run)

@@ -23,7 +23,8 @@ __all__ = ["Cluster"]
 
 _log = logging.getLogger("es_skipping.elasticsearch")
 _PAGE: Final = 1_000
-_KEEP_ALIVE: Final = "2m"
+_KEEP_ALIVE: Final = "10m"
+"""Between two pages: a throttled copy takes its time over one."""
 _NO_KEY: Final = bytes(KEY_BYTES)
 
 
@@ -120,6 +121,24 @@ class Cluster:
             if self._replace(dataset, document, found, refresh=False):
                 return first
 
+    def claim_block(self, generation: str, count: int) -> int:
+        """The first of so many ordinals of a generation that is not published yet, by compare-and-set as well."""
+        id = f"{generation}@next"
+        while True:
+            found: Any = self.builder.options(ignore_status=404).get(index=self.names.keys, id=id).body
+            first: int = found["_source"]["first"] if found.get("found") else 0
+            expected: dict[str, Any] = (
+                {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
+                if found.get("found")
+                else {"op_type": "create"}
+            )
+            document = {"generation": generation, "first": first + count, "count": 0}
+            try:
+                self.builder.index(index=self.names.keys, id=id, document=document, **expected)
+            except ConflictError:
+                continue
+            return first
+
     def publish(self, state: State, before: State | None) -> None:
         """Replace the dataset's document: the one step by which a change comes into use.
 
@@ -175,15 +194,41 @@ class Cluster:
 
     # --- generations
 
-    def create_generation(self, index: str, properties: dict[str, Any], fields_limit: int) -> None:
+    def create_generation(
+        self,
+        index: str,
+        properties: dict[str, Any],
+        fields_limit: int,
+        settings: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
         """An index for a new generation; nobody knows it before it is published."""
         template = load("objects-mappings")["template"]
         own = template["mappings"]  # said again, so that it holds even where somebody removed the template
+        told = own if meta is None else {**own, "_meta": dict(meta)}
         self.builder.indices.create(
             index=index,
-            mappings={**own, "properties": {**own["properties"], **properties}},
-            settings={**template["settings"]["index"], "mapping.total_fields.limit": fields_limit},
+            mappings={**told, "properties": {**own["properties"], **properties}},
+            settings={
+                **template["settings"]["index"],
+                "mapping.total_fields.limit": fields_limit,
+                **(settings or {}),
+            },
         )
+
+    def generation_meta(self, index: str) -> Mapping[str, Any] | None:
+        """What the mapping of an index says of itself; None where there is no such index."""
+        try:
+            reply = self.builder.indices.get_mapping(index=index)
+        except NotFoundError:
+            return None
+        meta: Mapping[str, Any] = reply[index]["mappings"].get("_meta", {})
+        return meta
+
+    def generations(self, dataset: str) -> list[str]:
+        """Every index of a dataset, in use or not."""
+        found = self.builder.indices.get(index=self.names.generations(dataset), features=["aliases"])
+        return sorted(found.body)
 
     def refresh(self, index: str) -> None:
         """Make what was written visible to searches, on every copy.
@@ -200,14 +245,17 @@ class Cluster:
         if reply["_shards"]["failed"]:
             raise StoreConflict(f"not every shard of {index} made the change visible: try again")
 
-    def swap(self, state: State, before: State | None) -> None:
-        """Let people's alias show the new generation, and remove the old one. Readers go by the dataset's document."""
+    def swap(self, state: State, before: State | None, *, keep: bool = False) -> None:
+        """Let people's alias show the new generation, and remove the old one unless it is to be kept.
+
+        Readers go by the dataset's document.
+        """
         alias = self.names.objects(state.definition.id)
         actions: list[dict[str, Any]] = [{"add": {"index": state.generation, "alias": alias}}]
         if before is not None:
             actions.append({"remove": {"index": before.generation, "alias": alias, "must_exist": False}})
         self._tidy("pointing the alias", lambda: self.builder.indices.update_aliases(actions=actions))
-        if before is not None:
+        if before is not None and not keep:
             self.drop_generation(before.generation)
 
     def drop_generation(self, generation: str) -> None:
@@ -248,6 +296,17 @@ class Cluster:
 
         self._tidy("removing replaced documents", remove)
         self._tidy("pointing the alias", lambda: self._ensure_alias(state))
+
+    def drop_documents(self, generation: str, ids: Iterable[str]) -> None:
+        """Remove documents that are in no use."""
+
+        def remove() -> None:
+            gone = list(ids)
+            if gone:
+                self._delete(generation, gone)
+                self.builder.indices.refresh(index=generation)
+
+        self._tidy("removing replaced documents", remove)
 
     def _ensure_alias(self, state: State) -> None:
         alias = self.names.objects(state.definition.id)

@@ -48,6 +48,14 @@ class Names:
         moment = time.strftime("%Y%m%d%H%M%S", time.gmtime())
         return f"{self.objects(dataset)}.{moment}-{secrets.token_hex(4)}"
 
+    def named_generation(self, dataset: str, name: str) -> str:
+        """The index of the generation that a change of this name builds."""
+        return f"{self.objects(dataset)}.{name}"
+
+    def generations(self, dataset: str) -> str:
+        """A pattern of every generation of a dataset."""
+        return f"{self.objects(dataset)}.*"
+
 
 def field_of(column: str) -> str:
     """A column's name as (part of) a field's name, from which `column_of` gets it back.

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from es_skipping.clauses.clause import Ask, Clause, Decided
 from es_skipping.errors import StoreError
-from es_skipping.stores.base import DatasetDefinition, DatasetEntry, IndexDefinition
+from es_skipping.stores.base import FORMAT_VERSION, DatasetDefinition, DatasetEntry, IndexDefinition
 from es_skipping.stores.codec import check_format, definition_from_data, definition_to_data
 from es_skipping.stores.elasticsearch.fields import Group
 
-__all__ = ["Segment", "State", "asked_indexes", "facts"]
+__all__ = ["Segment", "State", "asked_indexes", "facts", "unfinished_groups", "unfinished_meta"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +70,7 @@ class State:
         definition_data = definition_to_data(definition)
         state = {
             "definition": definition_data,
-            "groups": [
-                {
-                    "index": id,
-                    "name": group.name,
-                    "prefix": None if group.prefix is None else base64.b64encode(group.prefix).decode("ascii"),
-                    "boxes": group.boxes,
-                    "axes": group.axes,
-                }
-                for id, group in self.groups.items()
-            ],
+            "groups": _groups_to_data(self.groups),
             "used": sorted(self.used),
             "segments": [[segment.first, segment.count] for segment in self.segments],
             "failed": [list(pair) for pair in entry.failed],
@@ -117,17 +108,7 @@ class State:
         try:
             state = json.loads(document["state"])
             definition = definition_from_data(state["definition"])
-            indexes = {index.id: index for index in definition.indexes}
-            groups = {
-                one["index"]: Group(
-                    one["name"],
-                    indexes[one["index"]],
-                    None if one["prefix"] is None else base64.b64decode(one["prefix"]),
-                    one["boxes"],
-                    one["axes"],
-                )
-                for one in state["groups"]
-            }
+            groups = _groups_from_data(state["groups"], definition)
             generation, version = document["generation"], document["version"]
             entry = DatasetEntry(
                 definition=definition,
@@ -151,6 +132,59 @@ class State:
             return False
         theirs, ours = _by_id(entry.definition), _by_id(self.definition)
         return all(theirs.get(id) == ours.get(id) for id in asked_indexes(clause))
+
+
+def _groups_to_data(groups: Mapping[str, Group]) -> list[dict[str, Any]]:
+    return [
+        {
+            "index": id,
+            "name": group.name,
+            "prefix": None if group.prefix is None else base64.b64encode(group.prefix).decode("ascii"),
+            "boxes": group.boxes,
+            "axes": group.axes,
+        }
+        for id, group in groups.items()
+    ]
+
+
+def _groups_from_data(data: Sequence[Mapping[str, Any]], definition: DatasetDefinition) -> dict[str, Group]:
+    indexes = {index.id: index for index in definition.indexes}
+    return {
+        one["index"]: Group(
+            one["name"],
+            indexes[one["index"]],
+            None if one["prefix"] is None else base64.b64decode(one["prefix"]),
+            one["boxes"],
+            one["axes"],
+        )
+        for one in data
+    }
+
+
+def unfinished_meta(definition: DatasetDefinition, groups: Mapping[str, Group]) -> dict[str, Any]:
+    """What the mapping of a generation that is being built says of it, so that another process can go on."""
+    unfinished = {"definition": definition_to_data(definition), "groups": _groups_to_data(groups)}
+    return {"managed_by": "es_skipping", "format": FORMAT_VERSION, "unfinished": json.dumps(unfinished)}
+
+
+def unfinished_groups(meta: Mapping[str, Any], definition: DatasetDefinition) -> dict[str, Group]:
+    """The groups that `unfinished_meta` was given.
+
+    Raises
+    ------
+    StoreError
+        It was begun with another definition, or is damaged.
+    """
+    check_format(meta, f"the unfinished generation of dataset {definition.id!r} in Elasticsearch")
+    try:
+        unfinished = json.loads(meta["unfinished"])
+        begun = definition_from_data(unfinished["definition"])
+        groups = _groups_from_data(unfinished["groups"], begun)
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"an unfinished generation of dataset {definition.id!r} is damaged: {error!r}") from error
+    if begun != definition:
+        raise StoreError(f"an unfinished generation of dataset {definition.id!r} was begun with another definition")
+    return groups
 
 
 def facts(definition: DatasetDefinition) -> tuple[object, ...]:

@@ -14,7 +14,6 @@ from typing import Any, Final
 from elasticsearch import BadRequestError, NotFoundError
 
 from es_skipping.clauses.clause import Clause
-from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import SettingError, StoreError
 from es_skipping.settings import Settings
 from es_skipping.stores.base import (
@@ -26,13 +25,14 @@ from es_skipping.stores.base import (
     ObjectId,
     ObjectMetadata,
     StoreQuery,
+    check_change,
 )
 from es_skipping.stores.elasticsearch.answers import Deadline, KeysMissing, request_body
 from es_skipping.stores.elasticsearch.bools import Query
-from es_skipping.stores.elasticsearch.change import ElasticsearchChange, object_id
+from es_skipping.stores.elasticsearch.change import ElasticsearchChange
 from es_skipping.stores.elasticsearch.client import connect
 from es_skipping.stores.elasticsearch.cluster import Cluster
-from es_skipping.stores.elasticsearch.fields import decode
+from es_skipping.stores.elasticsearch.documents import object_id, object_metadata
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
 from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, restricted, skip_query
 from es_skipping.stores.elasticsearch.state import State, asked_indexes
@@ -122,11 +122,26 @@ class ElasticsearchStore(MetadataStore):
     # --- changes
 
     @contextmanager
-    def change(self, definition: DatasetDefinition, *, fresh: bool = False) -> Iterator[Change]:
+    def change(
+        self,
+        definition: DatasetDefinition,
+        *,
+        fresh: bool = False,
+        name: str | None = None,
+        index_settings: Mapping[str, Any] | None = None,
+    ) -> Iterator[Change]:
+        """As `MetadataStore.change`.
+
+        Parameters
+        ----------
+        index_settings
+            Of the index of a new generation, above those of the templates: ``{"number_of_shards": 4}``.
+        """
+        check_change(fresh, name)
         with self._cluster.translated(f"changing dataset {definition.id!r}"):
             base = self._cluster.state(definition.id)
             self._cluster.prepare()
-        change = ElasticsearchChange(self._cluster, definition, base, fresh=fresh)
+        change = ElasticsearchChange(self._cluster, definition, base, fresh=fresh, name=name, settings=index_settings)
         try:
             change.begin()
             yield change
@@ -135,6 +150,17 @@ class ElasticsearchStore(MetadataStore):
                 change.discard()
             else:
                 self._remember(definition.id, change.published)
+
+    def superseded(self, id: str) -> list[str]:
+        with self._cluster.translated(f"listing the generations of dataset {id!r}"):
+            state = self._cluster.state(id)
+            return [one for one in self._cluster.generations(id) if state is None or one != state.generation]
+
+    def drop_superseded(self, id: str) -> list[str]:
+        dropped = self.superseded(id)
+        for generation in dropped:
+            self._cluster.drop_generation(generation)
+        return dropped
 
     def drop(self, id: str) -> None:
         with self._cluster.translated(f"dropping dataset {id!r}"):
@@ -162,11 +188,7 @@ class ElasticsearchStore(MetadataStore):
 
     def metadata(self, id: str) -> Iterator[ObjectMetadata]:
         for state, source in self._sources(id, None):
-            found: dict[str, Metadata] = {}
-            for index, group in state.groups.items():
-                if group.name in source["indexed"]:
-                    found[index] = decode(group, source[group.name], group.name in source["known"])
-            yield ObjectMetadata(object_id(source), source.get("rows"), found)
+            yield object_metadata(source, state.groups)
 
     def _sources(self, id: str, fields: list[str] | None) -> Iterator[tuple[State, dict[str, Any]]]:
         with self._cluster.translated(f"reading the objects of dataset {id!r}"):

@@ -6,20 +6,29 @@ import contextlib
 import re
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from es_skipping.errors import StoreConflict, StoreError
 from es_skipping.stores.base import Change, DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
 from es_skipping.stores.parquet.compact import MAX_BYTES, MAX_ROWS, compacted, to_compact
-from es_skipping.stores.parquet.manifest import Manifest, Segment, segment_path
-from es_skipping.stores.parquet.segment import IDENTITY, path_hash, read_columns, write_segment
+from es_skipping.stores.parquet.manifest import Manifest, Segment, segment_path, segments_directory
+from es_skipping.stores.parquet.segment import (
+    IDENTITY,
+    adopt_segment,
+    path_hash,
+    read_columns,
+    segment_age,
+    segment_builder,
+    write_segment,
+)
 from es_skipping.stores.parquet.snapshots import Snapshots, conflict, store_errors
-from es_skipping.stores.parquet.tables import Layout, fitting
+from es_skipping.stores.parquet.tables import Layout, fitting, objects_of
 
 __all__ = ["ParquetChange", "column_names", "now_ms"]
 
@@ -111,7 +120,14 @@ class ParquetChange(Change):
     `publish` writes the manifest that names it.
     """
 
-    def __init__(self, snapshots: Snapshots, definition: DatasetDefinition, base: Manifest | None, fresh: bool) -> None:
+    def __init__(
+        self,
+        snapshots: Snapshots,
+        definition: DatasetDefinition,
+        base: Manifest | None,
+        fresh: bool,
+        name: str | None = None,
+    ) -> None:
         self._snapshots = snapshots
         self._definition = definition
         self._base = base
@@ -124,6 +140,34 @@ class ParquetChange(Change):
         self._waiting_bytes = 0
         self._open = True
         self._in_doubt = False
+        self._name = name
+        if name is not None:
+            self._held = list(self._left_unfinished(name))
+
+    def _left_unfinished(self, name: str) -> Iterator[_Held]:
+        """What an earlier change of this name wrote; of a path's rows the newest segment has the one that counts."""
+        id, files = self._definition.id, self._snapshots.files
+        used = set() if self._base is None else {segment.file for segment in self._base.segments}
+        with store_errors(f"listing {self._snapshots.where(segments_directory(id))}"):
+            found = [
+                file
+                for file in files.list(segments_directory(id))
+                if segment_builder(file) == name and segment_age(file) is not None and file not in used
+            ]
+        newer = np.empty(0, np.uint64)
+        for file in sorted(found, reverse=True):
+            with store_errors(f"reading {self._snapshots.where(segment_path(id, file))}"):
+                segment = adopt_segment(files, id, file, self._layout.schema, self._layout.labels)
+                if segment is None:
+                    files.delete(segment_path(id, file))
+                    continue
+            held = _Held(segment, np.zeros(segment.rows, np.bool_), mine=True)
+            held.load(self._read(segment, ["key", "path_hash", "length"]))
+            assert held.identity is not None
+            hashes = held.identity["path_hash"].to_numpy()
+            held.kill(np.flatnonzero(np.isin(hashes, newer)))
+            newer = np.concatenate([newer, hashes])
+            yield held
 
     # --- the contract ----------------------------------------------------------------------------------------------
 
@@ -176,9 +220,32 @@ class ParquetChange(Change):
         assert entry is not None
         return entry
 
+    def written(self) -> Iterator[ObjectId]:
+        for table in self._live(()):
+            for path, length, mtime in zip(*(table[n].to_pylist() for n in ("path", "length", "mtime")), strict=True):
+                yield ObjectId(path, length, mtime)
+
+    def read(self, objects: Iterable[ObjectId]) -> Iterator[ObjectMetadata]:
+        wanted = pa.array({id.key for id in objects}, IDENTITY.field("key").type)
+        for table in self._live(self._layout.indexes):
+            found = table.filter(pc.is_in(table["key"], value_set=wanted))
+            yield from objects_of(found, self._layout.indexes)
+
+    def _live(self, columns: Iterable[str]) -> Iterator[pa.Table]:
+        self._check_open()
+        self._flush()
+        for held in list(self._held):
+            table = self._layout.widened(self._read(held.segment, [*IDENTITY.names, *columns]))
+            yield table.filter(pa.array(~held.dead))
+
     def discard(self) -> None:
-        """Delete what was written, unless it was published or, after an error, may have been."""
+        """Delete what was written, unless it has a name, it was published or, after an error, may have been."""
         if not self._open:
+            return
+        if self._name is not None and not self._in_doubt:
+            with contextlib.suppress(StoreError):
+                self._flush()
+            self._open = False
             return
         self._open = False
         self._waiting.clear()
@@ -303,4 +370,6 @@ class ParquetChange(Change):
 
     def _write(self, table: pa.Table) -> Segment:
         with store_errors(f"writing metadata to {self._snapshots.where(self._definition.id)}"):
-            return write_segment(self._snapshots.files, self._definition.id, table, self._made(), self._layout.labels)
+            return write_segment(
+                self._snapshots.files, self._definition.id, table, self._made(), self._layout.labels, self._name
+            )

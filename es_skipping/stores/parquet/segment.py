@@ -25,7 +25,16 @@ from es_skipping.stores.base import KEY_BYTES, ObjectId
 from es_skipping.stores.parquet.files import Files
 from es_skipping.stores.parquet.manifest import Segment, Stretch, digest, segment_path
 
-__all__ = ["IDENTITY", "identity_columns", "path_hash", "read_columns", "segment_age", "write_segment"]
+__all__ = [
+    "IDENTITY",
+    "adopt_segment",
+    "identity_columns",
+    "path_hash",
+    "read_columns",
+    "segment_age",
+    "segment_builder",
+    "write_segment",
+]
 
 IDENTITY: Final = pa.schema(
     [
@@ -64,7 +73,15 @@ def segment_age(file: str) -> int | None:
     return int(stamp) if stamp.isdigit() and rest.endswith(".parquet") else None
 
 
-def write_segment(files: Files, dataset: str, table: pa.Table, made: int, labels: Mapping[str, str]) -> Segment:
+def segment_builder(file: str) -> str | None:
+    """The name of the change that made a segment; None where it had none."""
+    parts = file.split("-")
+    return parts[1] if len(parts) == 3 else None
+
+
+def write_segment(
+    files: Files, dataset: str, table: pa.Table, made: int, labels: Mapping[str, str], builder: str | None = None
+) -> Segment:
     """Write a table as a new segment.
 
     Parameters
@@ -73,27 +90,55 @@ def write_segment(files: Files, dataset: str, table: pa.Table, made: int, labels
         Milliseconds since the epoch, for the name.
     labels
         For people who look into the file: index id by column name.
+    builder
+        The name of the change, for the file's name.
     """
-    schema = table.schema.with_metadata({f"es_skipping.{name}": id for name, id in labels.items()})
+    schema = _labelled(table.schema, labels)
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, compression="zstd", version="2.6", write_statistics=False) as writer:
         writer.write_table(
             table.cast(schema) if table.schema != schema else table, row_group_size=max(1, table.num_rows)
         )
     data = sink.getvalue().to_pybytes()
-    file = f"{made:014}-{uuid.uuid4().hex}.parquet"
-    lengths = table["length"].to_numpy()
-    segment = Segment(
+    file = "-".join([f"{made:014}", *([builder] if builder else []), f"{uuid.uuid4().hex}.parquet"])
+    segment = _described(file, data, table)
+    files.write(segment_path(dataset, file), data)
+    return segment
+
+
+def adopt_segment(
+    files: Files, dataset: str, file: str, schema: pa.Schema, labels: Mapping[str, str]
+) -> Segment | None:
+    """A segment that an unfinished change wrote; None where it is torn, or not of this schema."""
+    data = files.read(segment_path(dataset, file))
+    try:
+        table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+    if table.schema != schema or _labels(table.schema) != _labels(_labelled(schema, labels)):
+        return None
+    return _described(file, data, table)
+
+
+def _labelled(schema: pa.Schema, labels: Mapping[str, str]) -> pa.Schema:
+    return schema.with_metadata({f"es_skipping.{name}": id for name, id in labels.items()})
+
+
+def _labels(schema: pa.Schema) -> dict[bytes, bytes]:
+    return {key: value for key, value in (schema.metadata or {}).items() if key.startswith(b"es_skipping.")}
+
+
+def _described(file: str, data: bytes, table: pa.Table) -> Segment:
+    """A segment's entry in the manifest."""
+    return Segment(
         file=file,
         size=len(data),
         rows=table.num_rows,
         live=table.num_rows,
-        bytes=sum(lengths.tolist()),
+        bytes=sum(table["length"].to_numpy().tolist()),
         footer=_stretch(data, _footer_offset(data), len(data)),
         columns={name: _stretch(data, *ends) for name, ends in _column_ends(data).items()},
     )
-    files.write(segment_path(dataset, file), data)
-    return segment
 
 
 def _stretch(data: bytes, start: int, end: int) -> Stretch:

@@ -29,6 +29,7 @@ from es_skipping.stores.base import (
     ObjectId,
     ObjectMetadata,
     StoreQuery,
+    check_change,
 )
 from es_skipping.stores.parquet.answers import LoadedColumn, load
 from es_skipping.stores.parquet.cache import ByteCache
@@ -37,8 +38,8 @@ from es_skipping.stores.parquet.compact import compacted, to_compact
 from es_skipping.stores.parquet.evaluate import indexes_asked, only, refuted
 from es_skipping.stores.parquet.explain import sql
 from es_skipping.stores.parquet.files import Files, arrow_files
-from es_skipping.stores.parquet.manifest import Manifest, Segment, segment_path
-from es_skipping.stores.parquet.segment import IDENTITY, read_columns, write_segment
+from es_skipping.stores.parquet.manifest import Manifest, Segment, segment_path, segments_directory
+from es_skipping.stores.parquet.segment import IDENTITY, read_columns, segment_age, write_segment
 from es_skipping.stores.parquet.snapshots import Snapshots, store_errors
 from es_skipping.stores.parquet.tables import Layout, objects_of
 
@@ -97,13 +98,32 @@ class ParquetStore(MetadataStore):
         return None if manifest is None else manifest.entry()
 
     @contextmanager
-    def change(self, definition: DatasetDefinition, *, fresh: bool = False) -> Iterator[ParquetChange]:
+    def change(
+        self, definition: DatasetDefinition, *, fresh: bool = False, name: str | None = None
+    ) -> Iterator[ParquetChange]:
+        check_change(fresh, name)
         base = self._base(definition.id, despite_damage=fresh)
-        change = ParquetChange(self._snapshots, definition, base, fresh)
+        change = ParquetChange(self._snapshots, definition, base, fresh, name)
         try:
             yield change
         finally:
             change.discard()
+
+    def superseded(self, id: str) -> list[str]:
+        """Segments that no snapshot names any more; those of replaced snapshots go by themselves after their time."""
+        base = self._latest(id)
+        used = set() if base is None else {one.file for one in base.segments}
+        used |= set() if base is None else {file for retired in base.retired for file in retired.files}
+        with store_errors(f"listing {self._snapshots.where(segments_directory(id))}"):
+            found = self._snapshots.files.list(segments_directory(id))
+        return [file for file in found if segment_age(file) is not None and file not in used]
+
+    def drop_superseded(self, id: str) -> list[str]:
+        dropped = self.superseded(id)
+        for file in dropped:
+            with store_errors(f"deleting {self._snapshots.where(segment_path(id, file))}"):
+                self._files.delete(segment_path(id, file))
+        return dropped
 
     def drop(self, id: str) -> None:
         for _ in range(_OPTIMIZE_TRIES):

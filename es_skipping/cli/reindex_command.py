@@ -1,0 +1,91 @@
+"""``es-skipping reindex``: metadata from one store to another, or to a new index of the same."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import Any
+
+from es_skipping.cli.output import Console
+from es_skipping.cli.session import given_conf, key_values
+from es_skipping.errors import DatasetError, SettingError
+from es_skipping.settings import PREFIX, Settings
+from es_skipping.stores.base import DatasetEntry, MetadataStore
+from es_skipping.stores.open import open_store
+from es_skipping.stores.reindex import reindex
+
+__all__ = ["run_reindex"]
+
+_STORE_URL = PREFIX + "store.url"
+
+
+def run_reindex(args: argparse.Namespace, console: Console) -> int:
+    conf = given_conf(args)
+    source = _store(conf, "--store")
+    to_conf = conf | key_values(args.to_conf, "--to-conf")
+    target = _store(to_conf | ({_STORE_URL: args.to} if args.to else {}), "--to")
+    if args.into and (args.all or len(args.datasets) != 1):
+        raise SettingError("--into names one dataset anew: give exactly one")
+    chosen = _chosen(source, args.datasets, args.all)
+    if args.drop_old:
+        return _drop_old(target, [entry.definition.id for entry in chosen], args.dry_run, console)
+    settings: dict[str, Any] = {}
+    if args.shards is not None:
+        settings["number_of_shards"] = args.shards
+    if args.replicas is not None:
+        settings["number_of_replicas"] = args.replicas
+    rows = []
+    for entry in chosen:
+        verb = "looking at" if args.dry_run else "reindexing"
+        with console.step(f"{verb} {entry.definition.id}") as progress:
+            done = reindex(
+                source,
+                target,
+                entry.definition.id,
+                into=args.into,
+                index_settings=settings,
+                throttle=args.throttle,
+                sample=args.sample,
+                progress=progress,
+                dry_run=args.dry_run,
+            )
+        rows.append({name: value for name, value in dataclasses.asdict(done).items() if name != "seconds"})
+        for index, count in done.forgotten.items():
+            console.tell(f"{target.url} keeps {index} not as exactly for {count} of {done.sampled} sampled objects")
+        if done.superseded:
+            console.tell(f"kept, and used by nobody: {', '.join(done.superseded)}; --drop-old removes it")
+    console.rows(rows)
+    return 0
+
+
+def _drop_old(target: MetadataStore, datasets: list[str], dry_run: bool, console: Console) -> int:
+    rows = []
+    for id in datasets:
+        found = target.superseded(id) if dry_run else target.drop_superseded(id)
+        rows += [{"dataset": id, "superseded": one, "dropped": not dry_run} for one in found]
+    console.rows(rows, ["dataset", "superseded", "dropped"])
+    return 0
+
+
+def _store(conf: dict[str, str], option: str) -> MetadataStore:
+    url = conf.get(_STORE_URL)
+    if url is None:
+        raise SettingError(f"{option} is missing: the URL of the metadata store")
+    return open_store(url, Settings(conf))
+
+
+def _chosen(source: MetadataStore, named: list[str], everything: bool) -> list[DatasetEntry]:
+    entries = source.datasets()
+    if everything == bool(named):
+        raise SettingError("name the datasets to reindex, or write --all; not both")
+    if everything:
+        return entries
+    chosen = []
+    for name in named:
+        plain = name.rstrip("/")
+        found = [e for e in entries if plain in (e.definition.id, e.definition.table, *e.definition.roots)]
+        if len(found) != 1:
+            there = ", ".join(sorted(entry.definition.id for entry in entries)) or "none"
+            raise DatasetError(f"{len(found)} datasets in {source.url} are called {name!r}; there are: {there}")
+        chosen += found
+    return chosen

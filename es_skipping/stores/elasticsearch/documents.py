@@ -1,0 +1,41 @@
+"""The document of one object: what it says, and how it is made smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from es_skipping.clauses.metadata import Metadata
+from es_skipping.stores.base import ObjectId, ObjectMetadata
+from es_skipping.stores.elasticsearch.fields import Group, decode
+
+__all__ = ["object_id", "object_metadata", "shrinker"]
+
+
+def object_id(source: Mapping[str, Any]) -> ObjectId:
+    """The identity that a document was made from."""
+    return ObjectId(source["path"], source["size"], source["modified"])
+
+
+def object_metadata(source: Mapping[str, Any], groups: Mapping[str, Group]) -> ObjectMetadata:
+    """What a document says of its object."""
+    found: dict[str, Metadata] = {}
+    for index, group in groups.items():
+        if group.name in source["indexed"]:
+            found[index] = decode(group, source[group.name], group.name in source["known"])
+    return ObjectMetadata(object_id(source), source.get("rows"), found)
+
+
+def shrinker(document: dict[str, Any], weights: dict[str, int]) -> Callable[[], bool]:
+    """What to do when a document is too large: forget the largest metadata, which makes it unknown."""
+
+    def shrink() -> bool:
+        if not weights:
+            return False
+        largest = max(weights, key=lambda name: weights[name])
+        del weights[largest], document[largest]
+        for name in ("indexed", "known"):
+            document[name] = [group for group in document[name] if group != largest]
+        return True
+
+    return shrink

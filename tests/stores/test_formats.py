@@ -1,0 +1,105 @@
+"""Every format version that was ever written is read, looked up in, refreshed and brought to another store."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from es_skipping.clauses.clause import Ask
+from es_skipping.clauses.evaluate import holds
+from es_skipping.clauses.questions import AnyOf, Meets, Overlaps, Range
+from es_skipping.stores.base import FORMAT_VERSION, MetadataStore
+from es_skipping.stores.elasticsearch.store import ElasticsearchStore
+from es_skipping.stores.parquet.store import ParquetStore
+from es_skipping.stores.reindex import reindex
+from tests.stores.contract import entry_of, skipped, stored, write
+from tests.stores.elasticsearch.conftest import client, make_store, remove_all
+from tests.stores.samples.make import DEFINITION, FAILED, FOLDER, PREFIX, objects
+
+__all__ = ["client"]
+
+VERSIONS = range(1, FORMAT_VERSION + 1)
+CLAUSES = [
+    Ask("minmax(n)", Overlaps((Range(0, 3),))),
+    Ask("minmax(name)", Overlaps((Range("a5", "a7"),))),
+    Ask("minmax(x)", Overlaps((Range(None, -20.0),))),
+    Ask("valuelist(name)", AnyOf(("a1", "ü2"))),
+    Ask("prefix(name,length=2)", AnyOf(("ü9",))),
+    Ask("geobox(lat,lon,boxes=2)", Meets((Range(-5.0, -4.5), Range(-10.0, 0.0)))),
+]
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+@pytest.fixture
+def in_parquet(version: int, tmp_path: Path) -> ParquetStore:
+    shutil.copytree(FOLDER / f"format-{version}" / "parquet", tmp_path / "sample")
+    return ParquetStore(str(tmp_path / "sample"))
+
+
+@pytest.fixture
+def in_elasticsearch(version: int, elasticsearch_url: str, client: Elasticsearch) -> Iterator[ElasticsearchStore]:
+    text = (FOLDER / f"format-{version}" / "elasticsearch.ndjson").read_text(encoding="utf-8")
+    prefix = f"es-skipping-test-format{version}"
+    remove_all(client, prefix)
+    for line in text.replace(PREFIX, prefix).splitlines():
+        index = json.loads(line)
+        client.indices.create(index=index["index"], mappings=index["mappings"], aliases=index["aliases"])
+        operations = [part for id, source in index["documents"] for part in ({"index": {"_id": id}}, source)]
+        assert not client.bulk(index=index["index"], operations=operations, refresh=True)["errors"]
+    yield make_store(elasticsearch_url, prefix)
+    remove_all(client, prefix)
+
+
+def check(store: MetadataStore) -> None:
+    expected = objects()
+    entry = entry_of(store, DEFINITION.id)
+    assert (entry.definition, entry.failed) == (DEFINITION, FAILED)
+    assert (entry.objects, entry.bytes) == (12, sum(one.id.length for one in expected))
+    assert stored(store, DEFINITION.id) == {one.id: one for one in expected}
+    for clause in CLAUSES:
+        found = skipped(store, entry, clause)
+        assert found == {one.id.key for one in expected if holds(clause, one.metadata) is False} != set(), str(clause)
+
+
+def check_refresh(store: MetadataStore) -> None:
+    changed = replace(objects()[0], id=replace(objects()[0].id, mtime=1))
+    write(store, DEFINITION, [changed], remove=[objects()[1].id])
+    assert stored(store, DEFINITION.id).keys() == {changed.id, *(one.id for one in objects()[2:])}
+
+
+def test_parquet(in_parquet: ParquetStore, tmp_path: Path) -> None:
+    check(in_parquet)
+    there = ParquetStore(str(tmp_path / "there"))
+    reindex(in_parquet, there, DEFINITION.id)
+    check(there)
+    check_refresh(in_parquet)
+
+
+def test_elasticsearch(in_elasticsearch: ElasticsearchStore, tmp_path: Path) -> None:
+    check(in_elasticsearch)
+    there = ParquetStore(str(tmp_path / "there"))
+    reindex(in_elasticsearch, there, DEFINITION.id)
+    check(there)
+    reindex(in_elasticsearch, in_elasticsearch, DEFINITION.id)
+    check(in_elasticsearch)
+    check_refresh(in_elasticsearch)
+
+
+def test_what_is_read_is_in_the_format_it_says() -> None:
+    for version in VERSIONS:
+        folder = FOLDER / f"format-{version}"
+        texts = [(folder / "elasticsearch.ndjson").read_text(encoding="utf-8")]
+        texts += [path.read_text(encoding="ascii") for path in (folder / "parquet").rglob("*.json")]
+        for text in texts:
+            assert set(re.findall(r'"format": ?(\d+)', text)) == {str(version)}
