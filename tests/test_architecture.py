@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "indexes": ("errors", "predicates", "clauses", "indexes"),
     "stores": ("errors", "settings", "predicates", "clauses", "stores"),
     "reports": ("errors", "settings", "predicates", "clauses", "indexes", "stores", "spark", "reports"),
+    "layout": ("errors", "settings", "predicates", "clauses", "indexes", "stores", "spark", "reports", "layout"),
     "spark": ("errors", "settings", "predicates", "clauses", "indexes", "stores", "spark", "reports"),
     "testing": ("errors", "predicates", "clauses", "indexes", "stores", "testing"),
 }

@@ -9,7 +9,7 @@ Kleene's rules, and only *false* skips. There is no negation: a negated leaf has
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from es_skipping.clauses.questions import Question
@@ -30,10 +30,14 @@ SKIP: Final = Decided(False)
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One question to the metadata of one index, named by its id in the dataset's definition."""
+    """One question to the metadata of one index, named by its id in the dataset's definition.
+
+    ``about`` tells people what is asked where the question alone does not.
+    """
 
     index: str
     question: Question
+    about: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

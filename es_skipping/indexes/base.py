@@ -98,6 +98,10 @@ class Index(ABC):
         """What is remembered besides the columns; passed back to the constructor by keyword."""
         return {}
 
+    def named_by(self, columns: Sequence[str]) -> Sequence[str]:
+        """What stands for the columns in the index's id: the columns, unless they are many and long."""
+        return columns
+
     @classmethod
     def remade(cls, columns: Sequence[Any], parameters: Mapping[str, Any]) -> Index:
         """The index again, from the columns and parameters that a definition remembers.

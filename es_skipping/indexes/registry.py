@@ -32,6 +32,7 @@ _OURS: Final = {
     "Prefix": "es_skipping.indexes.prefix",
     "Suffix": "es_skipping.indexes.suffix",
     "GeoBox": "es_skipping.indexes.geobox",
+    "Features": "es_skipping.indexes.features",
 }
 
 _registered: Final[dict[str, type[Index]]] = {}
@@ -149,4 +150,4 @@ def index_id(index: Index, column_texts: Sequence[str]) -> str:
     if dataclasses.is_dataclass(index):
         defaults = {field.name: field.default for field in dataclasses.fields(index)}
     parameters = [f"{name}={value}" for name, value in index.parameters.items() if defaults.get(name) != value]
-    return f"{index.type.lower()}({','.join([*column_texts, *parameters])})"
+    return f"{index.type.lower()}({','.join([*index.named_by(column_texts), *parameters])})"

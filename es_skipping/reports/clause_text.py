@@ -61,7 +61,7 @@ def _show(clause: Clause, types: Mapping[str, DataType], level: int) -> str:
     if isinstance(clause, Decided):
         return "every object is kept" if clause.value else "no object is kept"
     if isinstance(clause, Ask):
-        return f"{clause.index}: {_question(clause.question, types.get(clause.index, _UNKNOWN))}"
+        return f"{clause.index}: {clause.about or _question(clause.question, types.get(clause.index, _UNKNOWN))}"
     word = " AND " if isinstance(clause, Conjunction) else " OR "
     parts = [_show(part, types, level + 1) for part in clause.clauses]
     return word.join(

@@ -1,0 +1,101 @@
+"""Charts as SVG text: a few lines or bars, readable in a light and in a dark page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Final
+
+__all__ = ["bar_chart", "line_chart"]
+
+_COLOURS: Final = ("#1b6ca8", "#d1495b", "#6a994e", "#8d6a9f", "#c98a1b", "#5c677d")
+_WIDTH, _HEIGHT = 640, 380
+_FONT: Final = 'font-family="sans-serif" font-size="12"'
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 40, 56
+
+
+def line_chart(
+    lines: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    title: str,
+    x_label: str = "",
+    y_label: str = "",
+    percent: bool = False,
+) -> str:
+    """Lines over a common axis that begins at zero.
+
+    Examples
+    --------
+    >>> line_chart({"a": [(0, 0), (1, 2)]}, title="Two points").startswith("<svg")
+    True
+    """
+    x_most = max((x for line in lines.values() for x, _ in line), default=1) or 1
+    y_most = 1.0 if percent else max((y for line in lines.values() for _, y in line), default=1) or 1
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return (
+            _LEFT + (_WIDTH - _LEFT - _RIGHT) * x / x_most,
+            _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * y / y_most,
+        )
+
+    parts = _frame(title, x_label, y_label)
+    for tick in range(5):
+        x, y = place(x_most * tick / 4, y_most * tick / 4)
+        bottom = _HEIGHT - _BOTTOM
+        parts.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="#8884"/>')
+        parts.append(_text(_LEFT - 6, y + 4, _number(y_most * tick / 4, percent), "end"))
+        parts.append(_text(x, bottom + 16, _number(x_most * tick / 4, percent), "middle"))
+    for number, (name, line) in enumerate(lines.items()):
+        colour = _COLOURS[number % len(_COLOURS)]
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in line))
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts.append(_text(_LEFT + 10, _TOP + 14 + 16 * number, name, "start", colour))
+    return "\n".join([*parts, "</svg>"])
+
+
+def bar_chart(bars: Mapping[str, float], *, title: str, x_label: str = "", percent: bool = False) -> str:
+    """Horizontal bars, each with its value.
+
+    Examples
+    --------
+    >>> "full scan" in bar_chart({"full scan": 1.0}, title="Rows read", percent=True)
+    True
+    """
+    most = max(bars.values(), default=1) or 1
+    step = (_HEIGHT - _TOP - _BOTTOM) / max(1, len(bars))
+    left = 150
+    parts = _frame(title, x_label, "", axes=False)
+    for number, (name, value) in enumerate(bars.items()):
+        y = _TOP + step * number
+        width = (_WIDTH - left - 80) * value / most
+        colour = _COLOURS[number % len(_COLOURS)]
+        parts.append(
+            f'<rect x="{left}" y="{y + step * 0.2:.1f}" width="{width:.1f}" height="{step * 0.6:.1f}" fill="{colour}"/>'
+        )
+        parts.append(_text(left - 8, y + step / 2 + 4, name, "end"))
+        parts.append(_text(left + width + 6, y + step / 2 + 4, _number(value, percent), "start"))
+    return "\n".join([*parts, "</svg>"])
+
+
+def _frame(title: str, x_label: str, y_label: str, *, axes: bool = True) -> list[str]:
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" {_FONT} role="img">',
+        f"<title>{escape(title)}</title>",
+        "<style>text{fill:#222}@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>",
+        _text(_WIDTH / 2, 22, title, "middle"),
+        _text(_WIDTH / 2, _HEIGHT - 12, x_label, "middle"),
+    ]
+    if axes:
+        middle = (_TOP + _HEIGHT - _BOTTOM) / 2
+        turned = f'x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})"'
+        parts.append(f"<text {turned}>{escape(y_label)}</text>")
+    return parts
+
+
+def _text(x: float, y: float, text: str, anchor: str, colour: str | None = None) -> str:
+    style = f' style="fill:{colour}"' if colour else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{style}>{escape(text)}</text>'
+
+
+def _number(value: float, percent: bool) -> str:
+    return f"{100 * value:.3g} %" if percent else f"{value:.4g}"

@@ -1,0 +1,107 @@
+"""From SQL text to predicates, by Spark's own parser, analyser and optimiser: what a query at run time would ask."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from es_skipping.errors import DatasetError
+from es_skipping.predicates.normal import normalise
+from es_skipping.predicates.read import read_predicate
+from es_skipping.predicates.tree import And, Opaque, Or, Predicate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["is_statement", "predicates_of_filters", "predicates_of_statement"]
+
+_TOGETHER: Final = 50
+"""So many filters are planned at once."""
+_STATEMENT: Final = re.compile(r"\s*(select|with|from|table|\()\b", re.IGNORECASE)
+
+
+def is_statement(text: str) -> bool:
+    """Whether a text is a query rather than the filter of one.
+
+    Examples
+    --------
+    >>> is_statement("SELECT * FROM t WHERE x > 3"), is_statement("x > 3")
+    (True, False)
+    """
+    return _STATEMENT.match(text) is not None
+
+
+def predicates_of_filters(df: DataFrame, texts: Sequence[str]) -> list[Predicate]:
+    """What Spark makes of filters on a DataFrame of files; in normal form.
+
+    Raises
+    ------
+    DatasetError
+        Spark cannot resolve one of them; the message tells which.
+    """
+    found: dict[str, Predicate] = {}
+    distinct = list(dict.fromkeys(texts))
+    for start in range(0, len(distinct), _TOGETHER):
+        some = distinct[start : start + _TOGETHER]
+        found.update(zip(some, _together(df, some)))
+    return [found[text] for text in texts]
+
+
+def _together(df: DataFrame, texts: Sequence[str]) -> Iterator[Predicate]:
+    trees = _trees(df, texts)
+    if trees is None:
+        for text in texts:
+            alone = _trees(df, [text], must=True)
+            yield normalise(read_predicate(alone[0])) if alone else Opaque("its columns decide nothing")
+        return
+    for tree in trees:
+        yield normalise(read_predicate(tree))
+
+
+def _trees(df: DataFrame, texts: Sequence[str], *, must: bool = False) -> list[Any] | None:
+    """The trees of filters that are planned as one array; None where Spark made something else of it."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F
+
+    from es_skipping.spark.bridge import expression_tree
+
+    try:
+        tree = expression_tree(df, F.array(*(F.expr(text).cast("boolean") for text in texts)))
+    except (PySparkException, DatasetError) as error:
+        if not must:
+            return None
+        reason = str(error).strip().splitlines()[0]
+        raise DatasetError(f"the filter {texts[0]!r} cannot be read: {reason}") from None
+    if tree.get("c") != "CreateArray" or len(tree.get("ch", ())) != len(texts):
+        return None
+    return list(tree["ch"])
+
+
+def predicates_of_statement(spark: SparkSession, text: str, roots: Sequence[str] | None = None) -> list[Predicate]:
+    """The filters with which a query's plan scans files, one for each scan; nothing is run.
+
+    Parameters
+    ----------
+    roots
+        Only scans of these places, as Hadoop prints them.
+    """
+    from es_skipping.reports.driver import Driver
+
+    found = []
+    for scan in Driver(spark).planned_scans(spark.sql(text)):
+        places = {root.rstrip("/") for root in scan.request["roots"]}
+        if roots is not None and not any(_below(place, root) for place in places for root in roots):
+            continue
+        # Where a partition's values decide something, what is left differs from one partition to the next.
+        rests = [
+            normalise(And(tuple(read_predicate(tree) for tree in trees))) for trees in scan.request["filters"] if trees
+        ]
+        if rests:
+            found.append(rests[0] if len(rests) == 1 else normalise(Or(tuple(rests))))
+    return found
+
+
+def _below(place: str, root: str) -> bool:
+    root = root.rstrip("/")
+    return place == root or place.startswith(root + "/")

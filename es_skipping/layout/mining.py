@@ -1,0 +1,252 @@
+"""Features of a workload: frequent sets of predicates (*Skipping-oriented Data Design*, sections 3.3.2 and 3.3.3).
+
+1. *Augmentation*: every query is given each predicate, of any query, that is looser than one of its own. Then counting
+   the queries that contain a set of predicates counts the queries that the set subsumes.
+2. *Frequent sets*, depth first over bit sets of queries. Our own miner, because it makes of all sets that subsume the
+   same queries only the most specific one (which is the only one that elimination could keep): there are few of these,
+   where augmentation lets the number of all sets explode.
+3. *Elimination*, from the most specific to the most general: a set stays if it helps enough queries that no stricter
+   set that stayed helps already.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from es_skipping.layout.queries import Query, conjuncts
+from es_skipping.predicates.normal import all_of
+from es_skipping.predicates.show import show
+from es_skipping.predicates.subsumption import operands_of, subsumes
+from es_skipping.predicates.tree import And, Comparison, IsIn, Literal, NullTest, Operand, Or, Predicate
+
+__all__ = ["Feature", "candidates_of", "mine_features", "never_by_time", "subsuming"]
+
+_MOST_SETS: Final = 50_000
+"""Where there are more frequent sets, the support asked for is raised."""
+_SHARE: Final = 0.01
+_TEMPORAL: Final = ("date", "timestamp", "timestamp_ntz")
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A conjunction of predicates by which rows are laid out.
+
+    Parameters
+    ----------
+    predicates
+        None of which implies another.
+    weight
+        How many queries of the workload it subsumes.
+    gain
+        How many of them no stricter feature subsumes.
+    queries
+        Their places in the workload.
+
+    Examples
+    --------
+    >>> print(Feature((), 3, 2))
+    TRUE  (helps 3 queries, 2 of them more than any stricter feature)
+    """
+
+    predicates: tuple[Predicate, ...]
+    weight: int = 1
+    gain: int = 1
+    queries: tuple[int, ...] = field(default=(), repr=False)
+
+    @property
+    def predicate(self) -> Predicate:
+        """The conjunction, in normal form."""
+        return all_of(self.predicates)
+
+    def subsumes(self, query: Query | Predicate) -> bool:
+        """Whether every row that a query asks for satisfies the feature."""
+        return subsumes(self.predicate, query.predicate if isinstance(query, Query) else query)
+
+    def __str__(self) -> str:
+        return (
+            f"{show(self.predicate)}  (helps {self.weight} queries, {self.gain} of them more than any stricter feature)"
+        )
+
+
+def mine_features(
+    queries: Iterable[Query],
+    count: int = 15,
+    *,
+    min_support: int | None = None,
+    usable: Callable[[Predicate], bool] | None = None,
+) -> list[Feature]:
+    """The features that help most queries.
+
+    Parameters
+    ----------
+    queries
+        The workload, such as a `QueryLog`.
+    count
+        At most how many features.
+    min_support
+        T of the dissertation: a set of predicates is a feature if it subsumes so many queries that no stricter feature
+        does. Left out: one of a hundred queries, and at least two.
+    usable
+        Which predicates may be part of a feature. Left out: all but comparisons of a date or a time with a constant,
+        which drift; they are the business of partitions and of `MinMax`.
+
+    Returns
+    -------
+    list of Feature
+        Those with the greatest gain first; the same for the same workload.
+
+    Raises
+    ------
+    ValueError
+        ``count`` or ``min_support`` is below 1.
+    """
+    return candidates_of(queries, min_support=min_support, usable=usable)[: _positive("count", count)]
+
+
+def candidates_of(
+    queries: Iterable[Query], *, min_support: int | None = None, usable: Callable[[Predicate], bool] | None = None
+) -> list[Feature]:
+    """All features of a workload, ranked: `mine_features` without the cut."""
+    log = list(queries)
+    least = _positive("min_support", min_support) if min_support is not None else max(2, math.ceil(_SHARE * len(log)))
+    lattice = _Lattice(log, usable or never_by_time)
+    while True:
+        found = lattice.frequent(least)
+        if found is not None:
+            return lattice.ranked(found, least)
+        least = math.ceil(1.5 * least)
+
+
+def subsuming(features: Sequence[Feature], query: Query) -> tuple[int, ...]:
+    """Which of the features subsume a query."""
+    return tuple(number for number, feature in enumerate(features) if feature.subsumes(query))
+
+
+def never_by_time(predicate: Predicate) -> bool:
+    """Whether a predicate compares no date and no time with a constant.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.tree import Column
+    >>> from es_skipping.predicates.types import DataType
+    >>> day, due = (Column((name,), DataType("date")) for name in ("day", "due"))
+    >>> never_by_time(Comparison("<", day, Literal(0, day.type))), never_by_time(Comparison("<", day, due))
+    (False, True)
+    """
+    if isinstance(predicate, And | Or):
+        return all(map(never_by_time, predicate.children))
+    if isinstance(predicate, Comparison):
+        return not (isinstance(predicate.right, Literal) and _temporal(predicate.left))
+    return not (isinstance(predicate, IsIn) and _temporal(predicate.operand))
+
+
+def _temporal(operand: Operand) -> bool:
+    return operand.type.name in _TEMPORAL
+
+
+def _positive(name: str, value: int) -> int:
+    if value < 1:
+        raise ValueError(f"{name} is {value}; give a whole number of at least 1")
+    return value
+
+
+class _Lattice:
+    """A workload's predicates, who is looser than whom, and which queries each subsumes. Sets are bits of integers."""
+
+    def __init__(self, log: Sequence[Query], usable: Callable[[Predicate], bool]) -> None:
+        own = [tuple(item for item in query.items if usable(item) and not isinstance(item, NullTest)) for query in log]
+        distinct = dict.fromkeys(item for items in own for item in items)
+        self.items = sorted(distinct, key=_key)
+        place = {item: at for at, item in enumerate(self.items)}
+        self.looser = self._looser()
+        """Per predicate, the predicates that it implies, itself included."""
+        self.queries = [0] * len(self.items)
+        """Per predicate, the queries that it subsumes: augmentation."""
+        for number, items in enumerate(own):
+            implied = 0
+            for item in items:
+                implied |= self.looser[place[item]]
+            for at in _bits(implied):
+                self.queries[at] |= 1 << number
+
+    def _looser(self) -> list[int]:
+        by_operand: dict[Operand, list[int]] = {}
+        operands = [operands_of(item) for item in self.items]
+        for at, some in enumerate(operands):
+            for operand in some:
+                by_operand.setdefault(operand, []).append(at)
+        found = []
+        for at, stricter in enumerate(self.items):
+            mask = 1 << at
+            for other in {other for operand in operands[at] for other in by_operand[operand]} - {at}:
+                looser = self.items[other]
+                if not (_is_point(looser) and _is_point(stricter)) and subsumes(looser, stricter):
+                    mask |= 1 << other
+            found.append(mask)
+        return found
+
+    def frequent(self, least: int) -> list[tuple[int, int]] | None:
+        """Each frequent set, with the queries that it subsumes; None if there are too many.
+
+        Of the sets that subsume the same queries only the largest is made, by closing each under what all its queries
+        imply, so that it is reached only once: by its first predicates (Uno et al., *LCM*, FIMI 2004).
+        """
+        frequent = [at for at, queries in enumerate(self.queries) if queries.bit_count() >= least]
+        found: list[tuple[int, int]] = []
+        pending = [(0, -1, 0)]
+        while pending:
+            members, queries, start = pending.pop()
+            for rank in range(start, len(frequent)):
+                at = frequent[rank]
+                if members >> at & 1:
+                    continue
+                common = queries & self.queries[at]
+                if common.bit_count() < least:
+                    continue
+                closed = sum(1 << other for other in frequent if common & ~self.queries[other] == 0)
+                if closed & ~members & ((1 << at) - 1):
+                    continue  # it is made from a predicate before this one
+                found.append((closed, common))
+                if len(found) > _MOST_SETS:
+                    return None
+                pending.append((closed, common, rank + 1))
+        return found
+
+    def ranked(self, found: Sequence[tuple[int, int]], least: int) -> list[Feature]:
+        """Elimination of sets that add too little, then the order by what they add."""
+        # A set is closed, so one that implies another contains it: the largest are the most specific.
+        ordered = sorted(found, key=lambda one: (-one[0].bit_count(), -one[1].bit_count(), tuple(_bits(one[0]))))
+        covered = 0
+        kept: list[tuple[int, tuple[int, ...], int]] = []
+        for members, queries in ordered:
+            gain = (queries & ~covered).bit_count()
+            if gain >= least:
+                covered |= queries
+                kept.append((gain, tuple(_bits(members)), queries))
+        kept.sort(key=lambda one: (-one[0], -one[2].bit_count(), one[1]))
+        return [
+            Feature(self._feature(members), queries.bit_count(), gain, tuple(_bits(queries)))
+            for gain, members, queries in kept
+        ]
+
+    def _feature(self, members: Sequence[int]) -> tuple[Predicate, ...]:
+        return conjuncts(all_of(self.items[at] for at in members))
+
+
+def _is_point(predicate: Predicate) -> bool:
+    """Equality with a constant, of which no two different ones imply each other."""
+    return isinstance(predicate, Comparison) and predicate.comparator == "=" and isinstance(predicate.right, Literal)
+
+
+def _key(predicate: Predicate) -> tuple[str, str]:
+    return show(predicate), repr(predicate)
+
+
+def _bits(mask: int) -> Iterable[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low

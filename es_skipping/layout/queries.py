@@ -1,0 +1,70 @@
+"""`Query`: a filter of the workload, as the set of predicates that it is the conjunction of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from es_skipping.predicates.normal import normalise
+from es_skipping.predicates.show import show
+from es_skipping.predicates.subsumption import is_certain, subsumes
+from es_skipping.predicates.tree import ALWAYS, And, Predicate
+
+__all__ = ["Query", "conjuncts"]
+
+
+@dataclass(frozen=True)
+class Query:
+    """One query of a workload; only its filter matters.
+
+    Parameters
+    ----------
+    predicate
+        The filter; normalised here.
+    text
+        As it was written, for people.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.tree import Column, Comparison, Literal
+    >>> from es_skipping.predicates.types import DataType
+    >>> x = Column(("x",), DataType("int"))
+    >>> query = Query(And(tuple(Comparison(">", x, Literal(least, x.type)) for least in (21, 32))))
+    >>> [show(item) for item in query.items]     # what another one implies is left out
+    ['x > 32']
+    """
+
+    predicate: Predicate
+    text: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "predicate", normalise(self.predicate))
+
+    @cached_property
+    def items(self) -> tuple[Predicate, ...]:
+        """The predicates of which it is the conjunction. What is not understood only narrows it, and is left out."""
+        return conjuncts(self.predicate)
+
+    def __str__(self) -> str:
+        return self.text or show(self.predicate)
+
+
+def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
+    """The parts of a normal conjunction, none of which another implies; those that are not understood left out."""
+    parts = predicate.children if isinstance(predicate, And) else (predicate,)
+    certain = [part for part in parts if part != ALWAYS and is_certain(part)]
+    return tuple(
+        part
+        for at, part in enumerate(certain)
+        if not any(_implied(part, at, other, there) for there, other in _numbered(certain))
+    )
+
+
+def _numbered(parts: Iterable[Predicate]) -> list[tuple[int, Predicate]]:
+    return list(enumerate(parts))
+
+
+def _implied(part: Predicate, at: int, other: Predicate, there: int) -> bool:
+    """Whether another part says all that this one says; of two that say the same the first stays."""
+    return at != there and subsumes(part, other) and (there < at or not subsumes(other, part))

@@ -1,0 +1,178 @@
+"""When one predicate subsumes another: every row of which the second is true is one of which the first is true.
+
+False is always a right answer. It is the test by which a query is known to be helped by a feature of a layout
+(Sun, *Skipping-oriented Data Design for Large-Scale Analytics*, section 3.3.1, where the rules are left open).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from es_skipping.predicates.codec import has_opaque, undeclared_functions
+from es_skipping.predicates.text import text_test
+from es_skipping.predicates.tree import (
+    ALWAYS,
+    NEVER,
+    And,
+    Comparison,
+    Constant,
+    Holds,
+    IsIn,
+    Literal,
+    Matches,
+    Not,
+    NullTest,
+    Opaque,
+    Operand,
+    Or,
+    Predicate,
+)
+from es_skipping.predicates.value_sets import at_least, at_most
+
+__all__ = ["is_certain", "operands_of", "subsumes"]
+
+_MOST_STEPS: Final = 20_000
+"""Predicates that take more comparisons than this are given up: not subsumed."""
+
+_FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+_LOOSER: Final = {"=": ("=", "<=", ">="), "<": ("<", "<=", "<>"), ">": (">", ">=", "<>"), "<>": ("<>",)}
+
+
+@lru_cache(maxsize=1 << 16)
+def subsumes(looser: Predicate, stricter: Predicate) -> bool:
+    """Whether every row that satisfies ``stricter`` is sure to satisfy ``looser``.
+
+    Parameters
+    ----------
+    looser, stricter
+        In normal form (`es_skipping.predicates.normal.normalise`).
+
+    Returns
+    -------
+    bool
+        True only where it is proved.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.tree import Column
+    >>> from es_skipping.predicates.types import DataType
+    >>> x = Column(("x",), DataType("int"))
+    >>> above = lambda least: Comparison(">", x, Literal(least, x.type))
+    >>> subsumes(above(21), above(32)), subsumes(above(32), above(21))
+    (True, False)
+    """
+    return _subsumes(looser, stricter, [_MOST_STEPS])
+
+
+def is_certain(predicate: Predicate) -> bool:
+    """Whether nothing in a predicate is opaque or a function that may be another one under the same name: only then do
+    two that look alike mean the same."""
+    if isinstance(predicate, Opaque | Not):
+        return False
+    if isinstance(predicate, And | Or):
+        return all(map(is_certain, predicate.children))
+    return not any(has_opaque(operand) or undeclared_functions(operand) for operand in operands_of(predicate))
+
+
+def operands_of(predicate: Predicate) -> tuple[Operand, ...]:
+    """What a predicate tests, each once; literals are not tested.
+
+    Examples
+    --------
+    >>> operands_of(ALWAYS)
+    ()
+    """
+    found: dict[Operand, None] = {}
+    for leaf in _leaves(predicate):
+        if isinstance(leaf, Comparison):
+            found.update(dict.fromkeys(side for side in (leaf.left, leaf.right) if not isinstance(side, Literal)))
+        elif isinstance(leaf, IsIn | NullTest | Matches):
+            found[leaf.operand] = None
+        elif isinstance(leaf, Holds):
+            found[leaf.call] = None
+    return tuple(found)
+
+
+def _leaves(predicate: Predicate) -> Iterable[Predicate]:
+    pending = [predicate]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, And | Or):
+            pending.extend(reversed(node.children))
+        elif isinstance(node, Not):
+            pending.append(node.child)
+        else:
+            yield node
+
+
+def _subsumes(looser: Predicate, stricter: Predicate, steps: list[int]) -> bool:
+    steps[0] -= 1
+    if steps[0] < 0:
+        return False
+    if looser == ALWAYS or stricter == NEVER:
+        return True
+    if isinstance(looser, Opaque | Not | Constant) or stricter == ALWAYS:
+        return False
+    if looser == stricter and is_certain(looser):
+        return True
+    if isinstance(stricter, Or):
+        return all(_subsumes(looser, child, steps) for child in stricter.children)
+    if isinstance(looser, And):
+        return all(_subsumes(child, stricter, steps) for child in looser.children)
+    if isinstance(looser, Or) and any(_subsumes(child, stricter, steps) for child in looser.children):
+        return True
+    if isinstance(stricter, And) and any(_subsumes(looser, child, steps) for child in stricter.children):
+        return True
+    return is_certain(looser) and _of_values(looser, stricter)
+
+
+def _of_values(looser: Predicate, stricter: Predicate) -> bool:
+    """By the values that one operand may have."""
+    for operand in operands_of(looser):
+        if has_opaque(operand):
+            continue
+        possible = at_most(stricter, operand)
+        if possible <= at_least(looser, operand):
+            return True
+        if isinstance(looser, Matches) and possible.points is not None:
+            passed = [_passes(looser, value) for value in possible.points]
+            if all(truth is True for truth in passed):
+                return True
+    if isinstance(looser, Matches) and isinstance(stricter, Matches):
+        return _of_text(looser, stricter)
+    if isinstance(looser, Comparison) and isinstance(stricter, Comparison):
+        return _of_two_operands(looser, stricter)
+    return False
+
+
+def _passes(leaf: Matches, value: object) -> bool | None:
+    if not isinstance(value, str):
+        return None
+    truth = text_test(leaf.test, value, leaf.pattern, leaf.escape)
+    return None if truth is None else truth != leaf.negated
+
+
+def _of_text(looser: Matches, stricter: Matches) -> bool:
+    """Tests of one string for a fixed text; of their negations the other way round."""
+    if looser.operand != stricter.operand or looser.negated != stricter.negated:
+        return False
+    if looser.negated:
+        looser, stricter = stricter, looser
+    wide, narrow = looser.pattern, stricter.pattern
+    if looser.test == "contains":
+        return stricter.test in ("contains", "starts", "ends") and wide in narrow
+    if looser.test != stricter.test:
+        return False
+    return (looser.test == "starts" and narrow.startswith(wide)) or (looser.test == "ends" and narrow.endswith(wide))
+
+
+def _of_two_operands(looser: Comparison, stricter: Comparison) -> bool:
+    """``a <= b`` subsumes ``a < b`` and ``b > a``: Spark's order is total, NaN included."""
+    wide, narrow = looser.comparator, stricter.comparator
+    if (looser.left, looser.right) == (stricter.right, stricter.left):
+        narrow = _FLIPPED[narrow]  # type: ignore[assignment]
+    elif (looser.left, looser.right) != (stricter.left, stricter.right):
+        return False
+    return wide == narrow or wide in _LOOSER.get(narrow, ())

@@ -1,0 +1,271 @@
+"""A boolean operand as the predicate that it is, and a predicate as SQL that Spark reads.
+
+An index over a boolean expression (a feature of a layout) remembers it as an operand, as every index remembers what it
+is of; filters arrive as predicates. `predicate_of` leads from the one to the other. `sql_of` leads back to text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Final
+
+from es_skipping.predicates.codec import value_to_data
+from es_skipping.predicates.normal import normalise
+from es_skipping.predicates.tree import (
+    ALWAYS,
+    NEVER,
+    And,
+    Call,
+    Cast,
+    Column,
+    Comparator,
+    Comparison,
+    Constant,
+    Holds,
+    IsIn,
+    Literal,
+    Matches,
+    Not,
+    NullTest,
+    Opaque,
+    Operand,
+    Or,
+    Predicate,
+    TextTest,
+)
+from es_skipping.predicates.types import DataType, Value
+
+__all__ = ["predicate_of", "sql_of"]
+
+_COMPARATORS: Final[dict[str, Comparator]] = {
+    "equalto": "=",
+    "equalnullsafe": "<=>",
+    "lessthan": "<",
+    "lessthanorequal": "<=",
+    "greaterthan": ">",
+    "greaterthanorequal": ">=",
+}
+_TESTS: Final[dict[str, TextTest]] = {
+    "startswith": "starts",
+    "endswith": "ends",
+    "contains": "contains",
+    "like": "like",
+    "rlike": "rlike",
+}
+_BOOLEAN: Final = DataType("boolean")
+
+
+def predicate_of(operand: Operand) -> Predicate:
+    """The normal predicate that is true of the rows for which a boolean operand is true.
+
+    Parameters
+    ----------
+    operand
+        Of type boolean, as `es_skipping.predicates.operands.read_operand` reads it.
+
+    Examples
+    --------
+    >>> x = Column(("x",), DataType("int"))
+    >>> predicate_of(Call("lessthan", (x, Literal(3, x.type)), DataType("boolean"))).comparator
+    '<'
+    """
+    return normalise(_predicate(operand))
+
+
+def _predicate(operand: Operand) -> Predicate:
+    if isinstance(operand, Opaque):
+        return operand
+    if operand.type != _BOOLEAN:
+        return Opaque(f"{operand.type} as a condition", operand.type)
+    if isinstance(operand, Literal):
+        return ALWAYS if operand.value else NEVER if operand.value is False else _NULL
+    if not isinstance(operand, Call):
+        return Comparison("=", operand, Literal(True, _BOOLEAN))
+    name, arguments = operand.name, operand.arguments
+    if name in ("and", "or"):
+        parts = tuple(map(_predicate, arguments))
+        return And(parts) if name == "and" else Or(parts)
+    if name == "not":
+        return Not(_predicate(arguments[0]))
+    return _leaf(operand, name, arguments)
+
+
+_NULL: Final = Comparison("=", Literal(None, _BOOLEAN), Literal(True, _BOOLEAN))
+"""Null of every row, and so is its negation."""
+
+
+def _leaf(operand: Call, name: str, arguments: tuple[Operand, ...]) -> Predicate:
+    first = arguments[0] if arguments else None
+    if name in _COMPARATORS:
+        return Comparison(_COMPARATORS[name], arguments[0], arguments[1])
+    if name in ("isnull", "isnotnull") and first is not None:
+        return NullTest(first, negated=name == "isnotnull")
+    if name == "in" and first is not None:
+        return _listed(first, arguments[1:])
+    if name in _TESTS and isinstance(arguments[1], Literal) and isinstance(arguments[1].value, str):
+        escape = dict(operand.parameters).get("escapeChar", "\\")
+        return Matches(_TESTS[name], arguments[0], arguments[1].value, escape)
+    return Holds(operand)
+
+
+def _listed(operand: Operand, items: tuple[Operand, ...]) -> Predicate:
+    if all(isinstance(item, Literal) and (item.value is None or item.type == operand.type) for item in items):
+        values = [item.value for item in items if isinstance(item, Literal)]
+        return IsIn(operand, tuple(value for value in values if value is not None), has_null=None in values)
+    return Or(tuple(Comparison("=", operand, item) for item in items))
+
+
+# --- as SQL -------------------------------------------------------------------------------------------------------
+
+_LIST: Final = 10
+"""Spark turns a longer IN into a set that does not say what is in it."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_PLAIN: Final = re.compile(r"[A-Za-z_]\w*")
+_SIGNS: Final = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "remainder": "%", "integraldivide": "DIV"}
+_NAMES: Final = {
+    "stringtrim": "trim",
+    "stringtrimleft": "ltrim",
+    "stringtrimright": "rtrim",
+    "stringreplace": "replace",
+    "stringinstr": "instr",
+    "stringlpad": "lpad",
+    "stringrpad": "rpad",
+    "dateadd": "date_add",
+    "datesub": "date_sub",
+    "dayofmonth": "day",
+    "dayofweek": "dayofweek",
+    "truncdate": "trunc",
+    "trunctimestamp": "date_trunc",
+    "dateformatclass": "date_format",
+    "concatws": "concat_ws",
+    "regexpextract": "regexp_extract",
+    "regexpreplace": "regexp_replace",
+    "octetlength": "octet_length",
+}
+"""Functions whose class is called otherwise; most are called as their class."""
+
+
+def sql_of(predicate: Predicate) -> str | None:
+    """SQL text that Spark reads as the predicate; None where there is none that is known to.
+
+    The text is a proposal: who relies on it resolves it and compares what it became.
+
+    Examples
+    --------
+    >>> sql_of(Comparison(">", Column(("a", "b c"), DataType("int")), Literal(3, DataType("int"))))
+    'a.`b c` > 3'
+    """
+    try:
+        return _sql(predicate)
+    except _Unsayable:
+        return None
+
+
+class _Unsayable(Exception):
+    pass
+
+
+def _sql(node: Predicate) -> str:
+    if isinstance(node, Constant):
+        return "true" if node.value else "false"
+    if isinstance(node, And | Or):
+        word = " AND " if isinstance(node, And) else " OR "
+        return word.join(
+            f"({_sql(part)})" if isinstance(part, And | Or) or _is_long(part) else _sql(part) for part in node.children
+        )
+    if isinstance(node, Comparison) and node.comparator != "<=>":
+        return f"{_operand(node.left)} {node.comparator} {_operand(node.right)}"
+    if isinstance(node, NullTest):
+        return f"{_operand(node.operand)} IS {'NOT ' if node.negated else ''}NULL"
+    if isinstance(node, IsIn) and not node.has_null:
+        return _in(node)
+    if isinstance(node, Matches):
+        return _matches(node)
+    if isinstance(node, Holds):
+        return f"{'NOT ' if node.negated else ''}{_operand(node.call)}"
+    raise _Unsayable
+
+
+def _is_long(node: Predicate) -> bool:
+    return isinstance(node, IsIn) and len(node.values) > _LIST
+
+
+def _in(node: IsIn) -> str:
+    operand = _operand(node.operand)
+    values = [_value(value, node.operand.type) for value in node.values]
+    lists = [", ".join(values[at : at + _LIST]) for at in range(0, len(values), _LIST)]
+    word, joint = ("NOT IN", " AND ") if node.negated else ("IN", " OR ")
+    return joint.join(f"{operand} {word} ({one})" for one in lists)
+
+
+def _matches(node: Matches) -> str:
+    operand, pattern = _operand(node.operand), _quoted(node.pattern)
+    contrary = "NOT " if node.negated else ""
+    if node.test == "like":
+        escape = "" if node.escape == "\\" else f" ESCAPE {_quoted(node.escape)}"
+        return f"{operand} {contrary}LIKE {pattern}{escape}"
+    if node.test == "rlike":
+        return f"{operand} {contrary}RLIKE {pattern}"
+    function = {"starts": "startswith", "ends": "endswith", "contains": "contains"}[node.test]
+    return f"{contrary}{function}({operand}, {pattern})"
+
+
+def _operand(operand: Operand) -> str:
+    if isinstance(operand, Column):
+        return ".".join(part if _PLAIN.fullmatch(part) else f"`{part.replace('`', '``')}`" for part in operand.path)
+    if isinstance(operand, Literal):
+        return f"CAST(NULL AS {operand.type})" if operand.value is None else _value(operand.value, operand.type)
+    if isinstance(operand, Cast):
+        if operand.mode not in ("ANSI", "LEGACY", "TRY"):
+            raise _Unsayable
+        return f"{'TRY_CAST' if operand.mode == 'TRY' else 'CAST'}({_operand(operand.child)} AS {operand.type})"
+    if isinstance(operand, Call):
+        return _call(operand)
+    raise _Unsayable
+
+
+def _call(call: Call) -> str:
+    arguments = [_operand(argument) for argument in call.arguments]
+    if call.name in _SIGNS and len(arguments) == 2:
+        return f"({arguments[0]} {_SIGNS[call.name]} {arguments[1]})"
+    if call.name == "unaryminus" and len(arguments) == 1:
+        return f"(- {arguments[0]})"
+    if call.name in _COMPARATORS and len(arguments) == 2:
+        return f"({arguments[0]} {_COMPARATORS[call.name]} {arguments[1]})"
+    name = _NAMES.get(call.name, call.name.removeprefix("udf:"))
+    if not _PLAIN.fullmatch(name):
+        raise _Unsayable
+    return f"{name}({', '.join(arguments)})"
+
+
+def _value(value: Value, type: DataType) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, float | Decimal):
+        return f"CAST('{value_to_data(value, type)}' AS {type})"
+    if type.name == "date":
+        return f"DATE '{_calendar(lambda: (date(1970, 1, 1) + timedelta(days=value)).isoformat())}'"
+    if type.name in ("timestamp", "timestamp_ntz"):
+        moment = _calendar(lambda: (_EPOCH + timedelta(microseconds=value)).replace(tzinfo=None).isoformat(sep=" "))
+        return f"{type.name.upper()} '{moment}{'Z' if type.name == 'timestamp' else ''}'"
+    return str(value) if type.name == "int" else f"CAST({value} AS {type})"
+
+
+def _calendar(text: Callable[[], str]) -> str:
+    try:
+        return text()
+    except OverflowError:  # outside the years 1 to 9999
+        raise _Unsayable from None
+
+
+def _quoted(text: str) -> str:
+    if not text.isprintable():
+        raise _Unsayable
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,184 @@
+"""One predicate subsumes another only if it is true of all its rows."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from es_skipping.predicates.normal import normalise
+from es_skipping.predicates.subsumption import operands_of, subsumes
+from es_skipping.predicates.tree import (
+    ALWAYS,
+    NEVER,
+    And,
+    Call,
+    Column,
+    Comparison,
+    Holds,
+    IsIn,
+    Literal,
+    Matches,
+    NullTest,
+    Opaque,
+    Or,
+    Predicate,
+)
+from es_skipping.predicates.types import DataType, parse_type
+from tests.predicates.rows import COLUMNS, EDGES, Row, predicates, rows, truth, values
+
+X = Column(("x",), DataType("int"))
+Y = Column(("y",), DataType("int"))
+F = Column(("f",), DataType("double"))
+S = Column(("s",), DataType("string"))
+D = Column(("d",), parse_type("decimal(5,2)"))
+
+
+def compare(comparator: Any, column: Column, value: Any) -> Predicate:
+    return normalise(Comparison(comparator, column, Literal(value, column.type)))
+
+
+def text(test: Any, pattern: str, negated: bool = False) -> Predicate:
+    return normalise(Matches(test, S, pattern, negated=negated))
+
+
+def listed(column: Column, *items: Any, negated: bool = False) -> Predicate:
+    return normalise(IsIn(column, items, negated))
+
+
+def both(*parts: Predicate) -> Predicate:
+    return normalise(And(parts))
+
+
+def either(*parts: Predicate) -> Predicate:
+    return normalise(Or(parts))
+
+
+# --- the law ------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=150, deadline=None)
+@given(predicates(), predicates(), st.lists(rows(), min_size=1, max_size=6))
+def test_no_row_of_the_stricter_is_missing_in_the_looser(first: Predicate, second: Predicate, some: list[Row]) -> None:
+    check(first, second, some)
+    check(second, first, some)
+
+
+@st.composite
+def _close(draw: st.DrawFn) -> tuple[Predicate, Predicate, list[Row]]:
+    """Two predicates over one column, made of a few values that meet: where subsumption is often true."""
+    name = draw(st.sampled_from(sorted(EDGES)))
+    column = COLUMNS[name]
+    pool = draw(st.lists(values(name), min_size=1, max_size=4))
+    value = st.sampled_from(pool)
+    literal = value.map(lambda v: Literal(v, column.type))
+    leaves: st.SearchStrategy[Predicate] = (
+        st.builds(Comparison, st.sampled_from(("=", "<>", "<", "<=", ">", ">=", "<=>")), st.just(column), literal)
+        | st.builds(IsIn, st.just(column), st.lists(value, min_size=1).map(tuple), st.booleans())
+        | st.builds(NullTest, st.just(column), st.booleans())
+    )
+    if name == "string":
+        tests = st.sampled_from(("starts", "ends", "contains", "like"))
+        leaves |= st.builds(Matches, tests, st.just(column), value, negated=st.booleans())
+    trees = st.recursive(
+        leaves,
+        lambda inner: (
+            st.builds(And, st.lists(inner, min_size=1, max_size=3).map(tuple))
+            | st.builds(Or, st.lists(inner, min_size=1, max_size=3).map(tuple))
+        ),
+        max_leaves=5,
+    )
+    # All values of the pool, their neighbours, null and NaN: every place where two such predicates can differ.
+    cells = [None, *pool, *EDGES[name], *draw(st.lists(values(name), max_size=6))]
+    if name in ("tinyint", "int", "bigint", "date"):
+        cells += [v + step for v in pool for step in (-1, 1)]
+    empty = {f"c_{other}": None for other in EDGES}
+    return draw(trees), draw(trees), [{**empty, f"c_{name}": cell} for cell in cells]
+
+
+@settings(max_examples=400, deadline=None)
+@given(_close())
+def test_of_one_column_no_row_is_missing_either(case: tuple[Predicate, Predicate, list[Row]]) -> None:
+    first, second, some = case
+    check(first, second, some)
+    check(first, And((first, second)), some)
+    assert subsumes(normalise(first), normalise(And((first, second))))
+    assert subsumes(normalise(Or((first, second))), normalise(second))
+
+
+def check(looser: Predicate, stricter: Predicate, some: list[Row]) -> None:
+    if subsumes(normalise(looser), normalise(stricter)):
+        lost = [row for row in some if truth(stricter, row) and not truth(looser, row)]
+        assert not lost, (looser, stricter, lost)
+
+
+# --- what must be seen --------------------------------------------------------------------------------------------
+
+SEEN: list[tuple[Predicate, Predicate]] = [
+    (compare(">", X, 21), compare(">", X, 32)),
+    (compare(">", X, 4), compare(">=", X, 5)),
+    (compare(">=", X, 5), compare(">", X, 4)),
+    (compare("<", X, 5), compare("=", X, 4)),
+    (compare("<=", D, Decimal("0.07")), compare("<", D, Decimal("0.07"))),
+    (listed(X, 1, 2, 3), compare("=", X, 2)),
+    (listed(X, 1, 2, 3), listed(X, 1, 3)),
+    (listed(X, 1, 2, 3), both(compare(">", X, 0), compare("<", X, 4))),
+    (compare("<>", X, 9), listed(X, 1, 2)),
+    (listed(X, 1, negated=True), listed(X, 1, 2, negated=True)),
+    (either(compare("<", X, 3), compare(">", X, 7)), either(compare("=", X, 1), compare("=", X, 9))),
+    (either(compare("<", X, 3), compare(">", X, 7)), compare("=", X, 9)),
+    (both(compare(">=", X, 1), compare("<=", X, 9)), both(compare(">=", X, 2), compare("<=", X, 8))),
+    (compare(">", X, 1), both(compare(">", X, 5), compare("=", Y, 3))),
+    (NullTest(X, negated=True), compare("<>", X, 3)),
+    (NullTest(X, negated=True), Comparison("<", X, Y)),
+    (NullTest(S, negated=True), text("like", "a_b%c")),
+    (compare(">", F, 1.0), compare("=", F, math.nan)),
+    (text("like", "a%"), text("like", "ab%")),
+    (text("contains", "b"), text("like", "ab%")),
+    (text("like", "%b%"), text("like", "%ab")),
+    (text("like", "a_c%"), compare("=", S, "abcd")),
+    (text("like", "a%", negated=True), listed(S, "b", "c")),
+    (text("like", "ab%", negated=True), text("like", "a%", negated=True)),
+    (compare(">=", S, "a"), text("like", "ab%x")),
+    (Comparison("<=", X, Y), Comparison(">", Y, X)),
+    (Comparison("<>", X, Y), Comparison("<", X, Y)),
+    (ALWAYS, compare("=", X, 1)),
+    (compare("=", X, 1), NEVER),
+    (Holds(Call("f", (X,), DataType("boolean"))), Holds(Call("f", (X,), DataType("boolean")))),
+]
+
+
+@pytest.mark.parametrize(("looser", "stricter"), SEEN, ids=str)
+def test_it_is_seen(looser: Predicate, stricter: Predicate) -> None:
+    assert subsumes(looser, stricter)
+    assert looser == stricter or not subsumes(stricter, looser) or at_most_the_same(looser, stricter)
+
+
+def at_most_the_same(first: Predicate, second: Predicate) -> bool:
+    """Two ways to write one set: ``x > 4`` and ``x >= 5``, or a list and a stretch of whole numbers."""
+    return operands_of(first) == operands_of(second) == (X,)
+
+
+NOT_SEEN: list[tuple[Predicate, Predicate]] = [
+    (compare(">", X, 32), compare(">", X, 21)),
+    (compare("<", F, 1.0), compare("<>", F, 5.0)),
+    (compare("<>", F, 1.0), NullTest(F, negated=True)),
+    (compare("<=", F, math.inf), NullTest(F, negated=True)),  # NaN is above it
+    (compare("<>", X, 1), NullTest(X)),
+    (text("like", "a%"), text("like", "%a")),
+    (text("like", "a%"), both(compare(">=", S, "a"), compare("<", S, "b"))),  # of strings that are no UTF-8
+    (compare("=", X, 1), compare("=", Y, 1)),
+    (Opaque("?"), Opaque("?")),
+    (Holds(Call("udf:f", (X,), DataType("boolean"))), Holds(Call("udf:f", (X,), DataType("boolean")))),
+    (compare("=", X, 1), ALWAYS),
+    (NEVER, compare("=", X, 1)),
+]
+
+
+@pytest.mark.parametrize(("looser", "stricter"), NOT_SEEN, ids=str)
+def test_it_is_not(looser: Predicate, stricter: Predicate) -> None:
+    assert not subsumes(looser, stricter)
