@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         StoreFormatError,
         StoreUnavailable,
     )
+    from es_skipping.indexes.formatted import Formatted
+    from es_skipping.indexes.gaplist import GapList
     from es_skipping.indexes.geobox import GeoBox
     from es_skipping.indexes.minmax import MinMax
     from es_skipping.indexes.prefix import Prefix
@@ -54,6 +56,8 @@ _HOMES = {
         "StoreFormatError",
         "StoreUnavailable",
     ),
+    "es_skipping.indexes.formatted": ("Formatted",),
+    "es_skipping.indexes.gaplist": ("GapList",),
     "es_skipping.indexes.geobox": ("GeoBox",),
     "es_skipping.indexes.minmax": ("MinMax",),
     "es_skipping.indexes.prefix": ("Prefix",),
@@ -69,6 +73,8 @@ __all__ = [
     "Dataset",
     "DatasetError",
     "EsSkippingError",
+    "Formatted",
+    "GapList",
     "GeoBox",
     "IndexDefinitionError",
     "MinMax",

@@ -29,7 +29,7 @@ PUBLIC = {
     # sessions and datasets
     *("Dataset", "RefreshResult", "configure", "disable", "enable", "indexes", "is_enabled"),
     # index types
-    *("GeoBox", "MinMax", "Prefix", "Suffix", "ValueList"),
+    *("Formatted", "GapList", "GeoBox", "MinMax", "Prefix", "Suffix", "ValueList"),
     # reports
     *("explain", "last_query", "observe", "queries"),
 }

@@ -110,6 +110,16 @@ class Index(ABC):
         """
         return cls(*columns, **parameters)
 
+    def expressions(self, columns: Sequence[str]) -> Sequence[str]:
+        """What is summarised, and recognised in filters: the columns themselves, or SQL expressions made of them.
+
+        Parameters
+        ----------
+        columns
+            SQL texts of the indexed columns.
+        """
+        return columns
+
     @abstractmethod
     def check(self, types: Sequence[DataType]) -> None:
         """Raise `ColumnError` where columns of these types cannot carry this index.

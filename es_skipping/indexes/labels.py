@@ -30,7 +30,9 @@ from es_skipping.clauses.questions import (
 from es_skipping.indexes.base import Target
 from es_skipping.predicates.text import like_prefix, like_suffix, rlike_prefix
 from es_skipping.predicates.tree import (
+    And,
     Comparison,
+    Holds,
     IsIn,
     Literal,
     Matches,
@@ -48,6 +50,7 @@ __all__ = [
     "NotNull",
     "Text",
     "Within",
+    "common_range",
     "is_value_of",
     "leaf_of",
     "text_prefix",
@@ -142,7 +145,49 @@ def leaf_of(node: Predicate, operand: Operand, type: DataType) -> Leaf | None:
             return NotNull() if negated else IsNull()
         case Matches(test, left, pattern, escape, negated) if left == operand:
             return Text(test, pattern, escape, negated) if type.name == "string" else NotNull()
+        case Holds(call, negated) if call == operand:
+            return IsOneOf((not negated,)) if type.name == "boolean" else NotNull()
     return None
+
+
+def common_range(node: Predicate, operand: Operand, type: DataType) -> Within | None:
+    """Where the values of an operand lie in the rows that satisfy several parts of a conjunction; None where less than
+    two of them say so.
+
+    For indexes that remember more than one stretch or value: an object may reach above 5 and below 9 and hold nothing
+    in between, which the two questions one by one do not tell.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.tree import And, Column
+    >>> x = Column(("x",), DataType("int"))
+    >>> both = And((Comparison(">", x, Literal(5, x.type)), Comparison("<", x, Literal(9, x.type))))
+    >>> common_range(both, x, x.type).ranges
+    (Range(low=5, high=9, low_open=True, high_open=True),)
+    """
+    if not isinstance(node, And):
+        return None
+    leaves = (leaf_of(child, operand, type) for child in node.children)
+    within = [leaf for leaf in leaves if isinstance(leaf, Within)]
+    if len(within) < 2:
+        return None
+    common = within[0].ranges
+    for leaf in within[1:]:
+        common = tuple(met for one in common for other in leaf.ranges if (met := _intersection(one, other)) is not None)
+    return Within(common, all(leaf.nan for leaf in within))
+
+
+def _intersection(one: Range, other: Range) -> Range | None:
+    """What lies in both ranges; None where that is nothing, as far as the ends tell."""
+    low, low_open, high, high_open = one.low, one.low_open, one.high, one.high_open
+    if other.low is not None and (low is None or other.low >= low):  # type: ignore[operator]
+        low_open = other.low_open or (low_open and low == other.low)
+        low = other.low
+    if other.high is not None and (high is None or other.high <= high):  # type: ignore[operator]
+        high_open = other.high_open or (high_open and high == other.high)
+        high = other.high
+    crossed = low is not None and high is not None and (low > high or (low == high and (low_open or high_open)))  # type: ignore[operator]
+    return None if crossed else Range(low, high, low_open, high_open)
 
 
 def _compared(comparator: str, value: Value | None, type: DataType) -> Leaf:

@@ -16,7 +16,7 @@ from es_skipping.indexes.arguments import (
 )
 from es_skipping.indexes.base import Collector, Index, Target
 from es_skipping.indexes.ends import checked_end, end_clause
-from es_skipping.indexes.labels import Within, leaf_of, text_prefix
+from es_skipping.indexes.labels import Within, common_range, leaf_of, text_prefix
 from es_skipping.indexes.summaries import Distinct
 from es_skipping.indexes.valuelist import DEFAULT_LIMIT, ValuesCollector
 from es_skipping.predicates.tree import Predicate
@@ -85,7 +85,8 @@ class Prefix(Index):
         return ValuesCollector(types[0], self.limit)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = leaf_of(node, target.operands[0], target.types[0])
+        operand, type = target.operands[0], target.types[0]
+        leaf = common_range(node, operand, type) or leaf_of(node, operand, type)
         if leaf is None:
             return None
         if isinstance(leaf, Within) and leaf.ranges:

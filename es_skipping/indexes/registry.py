@@ -33,6 +33,8 @@ _OURS: Final = {
     "Suffix": "es_skipping.indexes.suffix",
     "GeoBox": "es_skipping.indexes.geobox",
     "Features": "es_skipping.indexes.features",
+    "Formatted": "es_skipping.indexes.formatted",
+    "GapList": "es_skipping.indexes.gaplist",
 }
 
 _registered: Final[dict[str, type[Index]]] = {}

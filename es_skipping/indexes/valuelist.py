@@ -15,7 +15,7 @@ from es_skipping.indexes.arguments import (
     require_supported,
 )
 from es_skipping.indexes.base import Collector, Index, Target
-from es_skipping.indexes.labels import Text, leaf_of, text_prefix, value_clause
+from es_skipping.indexes.labels import Leaf, Text, common_range, leaf_of, text_prefix, value_clause
 from es_skipping.indexes.summaries import (
     Distinct,
     distinct,
@@ -29,7 +29,7 @@ from es_skipping.predicates.types import DataType
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DEFAULT_LIMIT", "LIMIT_BYTES", "ValueList", "ValuesCollector"]
+__all__ = ["DEFAULT_LIMIT", "LIMIT_BYTES", "ValueList", "ValuesCollector", "listed_clause"]
 
 DEFAULT_LIMIT: Final = 10_000
 LIMIT_BYTES: Final = 1 << 20
@@ -88,15 +88,22 @@ class ValueList(Index):
         return ValuesCollector(types[0], self.limit)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = leaf_of(node, target.operands[0], target.types[0])
-        if not isinstance(leaf, Text):
-            return None if leaf is None else value_clause(leaf, target)
-        clause = target.ask(TextMatch(leaf.test, leaf.pattern, leaf.escape, leaf.negated))
-        prefix = text_prefix(leaf)
-        if leaf.test in ("like", "rlike") and not leaf.negated and prefix:
-            # Not every store can run every pattern: the beginning, which all can, goes with it.
-            return conjunction([clause, target.ask(TextMatch("starts", prefix))])
-        return clause
+        operand, type = target.operands[0], target.types[0]
+        leaf = common_range(node, operand, type) or leaf_of(node, operand, type)
+        return None if leaf is None else listed_clause(leaf, target)
+
+
+def listed_clause(leaf: Leaf, target: Target) -> Clause | None:
+    """The clause of a leaf for an index that lists the values themselves: every test of a string can be asked of them,
+    and everything else of `value_clause`."""
+    if not isinstance(leaf, Text):
+        return value_clause(leaf, target)
+    clause = target.ask(TextMatch(leaf.test, leaf.pattern, leaf.escape, leaf.negated))
+    prefix = text_prefix(leaf)
+    if leaf.test in ("like", "rlike") and not leaf.negated and prefix:
+        # Not every store can run every pattern: the beginning, which all can, goes with it.
+        return conjunction([clause, target.ask(TextMatch("starts", prefix))])
+    return clause
 
 
 class ValuesCollector(Collector[Distinct]):

@@ -30,6 +30,8 @@ Tree = Mapping[str, Any]
 
 TRANSPARENT: Final = frozenset({"Alias", "KnownNotNull", "KnownNullable"})
 _USER_FUNCTIONS: Final = frozenset({"ScalaUDF", "PythonUDF", "HiveSimpleUDF", "HiveGenericUDF"})
+_METHODS: Final = frozenset({"Invoke", "StaticInvoke"})
+_RANDOM_METHODS: Final = frozenset({"aesEncrypt"})  # Catalyst takes it to be deterministic; its salt is not
 # Expressions with a state that a tree does not carry (maps, sequences, classes, plans), so that two which look alike
 # may differ; and those that say nothing of a row.
 _NOT_CALLS: Final = frozenset(
@@ -41,9 +43,7 @@ _NOT_CALLS: Final = frozenset(
         "Opaque",
         "ApplyFunctionExpression",
         "CallMethodViaReflection",
-        "Invoke",
         "NewInstance",
-        "StaticInvoke",
         "AvroDataToCatalyst",
         "CatalystDataToAvro",
         "CatalystDataToProtobuf",
@@ -146,7 +146,25 @@ def operand_of(tree: Any, depth: int) -> Operand:
         return Opaque(f"{name} is not understood", type_)
     if name == "Cast":
         return _cast(tree, type_, depth)
+    if name in _METHODS:
+        return _method(tree, type_, depth)
     return _call(tree, name, type_, depth)
+
+
+def _method(tree: Tree, type_: DataType, depth: int) -> Operand:
+    """A function that Spark replaced by a method of its own: of a class, of an evaluator (an object without a state
+    beside the fields that came along), or of the first argument."""
+    scalars = dict(scalars_of(tree))
+    method = text_of(scalars.get("functionName"), "name of a method")
+    owner = str(scalars.get("staticObject", ""))
+    children = children_of(tree)
+    if class_of(tree) == "Invoke" and children and "evaluator" in scalars_of(children[0]):
+        scalars |= scalars_of(children[0])
+        owner = str(scalars["evaluator"])
+        method, children = owner.rpartition(".")[2].removesuffix("Evaluator"), children[1:]
+    if (owner and not owner.startswith("org.apache.spark.")) or method in _RANDOM_METHODS:
+        return Opaque(f"{method} is not understood", type_)
+    return _call({**tree, "a": scalars, "ch": children}, method, type_, depth)
 
 
 def _literal(data: Any, type_: DataType) -> Operand:

@@ -13,7 +13,7 @@ from es_skipping.indexes.registry import from_definition, index_id
 from es_skipping.predicates.codec import operand_to_data
 from es_skipping.spark.built_with import dataset_facts, index_facts, is_secret
 from es_skipping.spark.collect import Collection, Progress, Wanted, ship_package
-from es_skipping.spark.columns import resolve
+from es_skipping.spark.columns import ResolvedColumn, resolve
 from es_skipping.spark.listing import Listing, Restriction, changed_since, settled
 from es_skipping.stores.base import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 
@@ -218,7 +218,8 @@ class Update:
 
     def _definition(self, source: Source, index: Index, *, again: bool = False) -> tuple[IndexDefinition, Wanted]:
         try:
-            columns = tuple(resolve(source, given) for given in index.columns)
+            given = tuple(resolve(source, one) for one in index.columns)
+            columns = _summarised(source, index, given)
             types = tuple(column.type for column in columns)
             index.check(types)
         except ColumnError as error:
@@ -227,7 +228,7 @@ class Update:
                     f"{error} (it is indexed: drop the index, or give the dataset its column back)"
                 ) from None
             raise
-        texts = tuple(column.text for column in columns)
+        texts = tuple(column.text for column in given)
         operands = tuple(column.operand for column in columns)
         id = index_id(index, texts)
         definition = IndexDefinition(
@@ -246,6 +247,13 @@ class Update:
     def _tell(self, done: int, total: int, phase: str) -> None:
         if self.progress is not None:
             self.progress(done, total, phase)
+
+
+def _summarised(source: Source, index: Index, given: tuple[ResolvedColumn, ...]) -> tuple[ResolvedColumn, ...]:
+    """What an index makes of its columns, where that is more than they are."""
+    columns = [column.sql for column in given]
+    expressions = list(index.expressions(columns))
+    return given if expressions == columns else tuple(resolve(source, expression) for expression in expressions)
 
 
 def same_index(first: IndexDefinition, second: IndexDefinition) -> bool:

@@ -55,6 +55,13 @@ class ResolvedColumn:
     def type(self) -> DataType:
         return self.operand.type
 
+    @property
+    def sql(self) -> str:
+        """The column as a part of a SQL expression: a name needs quotes there that it does without on its own."""
+        if isinstance(self.operand, Column):
+            return ".".join("`" + name.replace("`", "``") + "`" for name in self.operand.path)
+        return f"({self.text})"
+
 
 def resolve(source: Source, given: Any) -> ResolvedColumn:
     """Resolve one column.

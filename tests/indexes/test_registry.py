@@ -38,6 +38,8 @@ def test_ids_are_readable(index: Any, columns: list[str], id: str) -> None:
 def test_all_of_ours_are_found() -> None:
     assert registry.index_types() == [
         "Features",
+        "Formatted",
+        "GapList",
         "GeoBox",
         "MinMax",
         "Prefix",

@@ -8,8 +8,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType
 
+from es_skipping.predicates.codec import has_opaque
 from es_skipping.predicates.normal import normalise
-from es_skipping.predicates.read import read_predicate
+from es_skipping.predicates.read import read_operand, read_predicate
 from es_skipping.predicates.show import show
 from es_skipping.predicates.text import text_test
 from es_skipping.predicates.tree import TextTest
@@ -93,6 +94,9 @@ EXPECTED = [
     ("cast(l AS int) > 3", "CAST(l AS INT) > 3"),
     ("cast(x AS string) = '5'", "CAST(x AS STRING) = '5'"),
     ("lower(s) = 'a'", "lower(s) = 'a'"),
+    ("parse_url(s, 'HOST') = 'a'", "parseurl(s, 'HOST') = 'a'"),  # an evaluator's method
+    ("url_decode(s) = 'a'", "decode(s, TRUE) = 'a'"),  # a static one
+    ("hex(aes_encrypt(s, '0000111122223333')) = 'a'", "<aesEncrypt is not understood>"),
     ("is_a(s)", "udf:is_a(s)"),
     ("NOT is_a(s)", "NOT udf:is_a(s)"),
     ("rand() > 0.5", "<not deterministic>"),
@@ -104,6 +108,22 @@ EXPECTED = [
 @pytest.mark.parametrize(("sql", "text"), EXPECTED, ids=[sql for sql, _ in EXPECTED])
 def test_sql_as_it_arrives(table: DataFrame, sql: str, text: str) -> None:
     assert show(normalise(read_predicate(expression_tree(table, sql)))) == text
+
+
+def test_functions_that_spark_replaced_differ_by_all_that_they_were_given(table: DataFrame) -> None:
+    """A function may be gone from the plan; what stands in its place must tell it from its relatives."""
+    texts = [
+        "parse_url(s, 'HOST')",
+        "try_parse_url(s, 'HOST')",
+        "parse_url(s, 'PATH')",
+        "url_decode(s)",
+        "url_encode(s)",
+    ]
+    texts += ["encode(s, 'utf-8')", "is_valid_utf8(s)", "luhn_check(s)"]
+    trees = [read_operand(expression_tree(table, text)) for text in texts]
+    assert len(set(trees)) == len(texts)
+    assert not any(map(has_opaque, trees))
+    assert trees == [read_operand(expression_tree(table, text)) for text in texts]
 
 
 def test_two_uses_of_a_function_look_alike(table: DataFrame) -> None:

@@ -12,8 +12,10 @@ import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 import scala.Product;
@@ -79,6 +81,9 @@ final class ExpressionTrees {
     out.append('{');
     Json.field(out, "c", expression.getClass().getSimpleName());
     Json.field(out, "t", expression.dataType().catalogString());
+    if (expression instanceof Literal && expression.dataType() instanceof ObjectType) {
+      return evaluator(out, ((Literal) expression).value());
+    }
     if (expression instanceof Literal) {
       String why = value(Json.name(out, "v"), ((Literal) expression).value(), expression.dataType());
       out.append('}');
@@ -97,6 +102,8 @@ final class ExpressionTrees {
     } else if (expression instanceof InSet) {
       String why = set(out, (InSet) expression);
       if (why != null) return why;
+    } else if (expression instanceof StaticInvoke && ((StaticInvoke) expression).scalarFunction().isDefined()) {
+      return "a function of a catalog"; // an object whose state is not in the tree
     } else if (expression instanceof Product) {
       scalars(out, (Product) expression);
     }
@@ -110,6 +117,24 @@ final class ExpressionTrees {
       out.append(']');
     }
     out.append('}');
+    return null;
+  }
+
+  /** The rest of a literal that is one of Spark's own evaluators: its class and fields are all there is to it. */
+  private static String evaluator(StringBuilder out, Object value) {
+    if (!(value instanceof Product) || !value.getClass().getName().startsWith("org.apache.spark.sql.catalyst.")) {
+      return "an object of class " + (value == null ? "null" : value.getClass().getName());
+    }
+    Product evaluator = (Product) value;
+    StringBuilder fields = new StringBuilder("{");
+    scalar(fields, "evaluator", value.getClass());
+    for (int i = 0; i < evaluator.productArity(); i++) {
+      Object field = unwrap(evaluator.productElement(i));
+      int before = fields.length();
+      scalar(fields, evaluator.productElementName(i), field);
+      if (field != null && fields.length() == before) return "an evaluator with more than plain fields";
+    }
+    Json.name(out, "a").append(fields).append("}}");
     return null;
   }
 

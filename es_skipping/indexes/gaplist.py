@@ -1,0 +1,117 @@
+"""`GapList`: the stretches of each object's values that its largest gaps leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+
+from es_skipping.clauses.clause import Clause
+from es_skipping.clauses.metadata import Intervals, Kind
+from es_skipping.indexes.arguments import require_column, require_positive, require_supported
+from es_skipping.indexes.base import Collector, Index, Target
+from es_skipping.indexes.labels import common_range, leaf_of, value_clause
+from es_skipping.indexes.stretches import Stretches, points, union, values_of
+from es_skipping.indexes.summaries import plain
+from es_skipping.predicates.tree import Predicate
+from es_skipping.predicates.types import DataType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["GapList"]
+
+_NUMBERS: Final = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+_TIMES: Final = ("date", "timestamp", "timestamp_ntz")
+
+_STRETCHES: Final = 2048
+"""At least so many stretches are kept while an object is read: up to as many the largest gaps are exact."""
+
+
+@dataclass(frozen=True)
+class GapList(Index):
+    """The stretches of each object's values that its largest gaps leave.
+
+    Where a column's values come in clusters with nothing in between, such as hours of a nightly job, ids of several
+    generators, or readings of sensors that were off for weeks: `MinMax` knows one stretch from the least to the
+    greatest value, and keeps the object for everything in between.
+
+    Parameters
+    ----------
+    column
+        Name, SQL expression or Spark ``Column`` of a numeric, date or timestamp type.
+    gaps
+        How many gaps are remembered at most: the widest ones.
+
+    References
+    ----------
+    *Extensible Data Skipping* (Ta-Shma, Khazma, Lushi, Feder), Table I.
+
+    Examples
+    --------
+    >>> GapList("order_id", gaps=7)
+    GapList(column='order_id', gaps=7)
+    """
+
+    column: Any
+    gaps: int
+
+    kind: ClassVar[Kind] = "intervals"
+
+    def __post_init__(self) -> None:
+        require_column(self, "column", self.column)
+        require_positive(self, "gaps", self.gaps)
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        return (self.column,)
+
+    @property
+    def parameters(self) -> dict[str, int | float | str]:
+        return {"gaps": self.gaps}
+
+    def check(self, types: Sequence[DataType]) -> None:
+        require_supported(self, types, "a number, date or timestamp", *_NUMBERS, *_TIMES)
+
+    def value_type(self, types: Sequence[DataType]) -> DataType:
+        return types[0]
+
+    def collector(self, types: Sequence[DataType]) -> Collector[Covered]:
+        return _GapCollector(types[0], self.gaps)
+
+    def label(self, node: Predicate, target: Target) -> Clause | None:
+        operand, type = target.operands[0], target.types[0]
+        leaf = common_range(node, operand, type) or leaf_of(node, operand, type)
+        return None if leaf is None else value_clause(leaf, target)
+
+
+Covered: TypeAlias = tuple[Stretches, int, int]
+"""Stretches that cover the values of some rows, and how many rows are null and NaN."""
+
+
+class _GapCollector(Collector[Covered]):
+    """Values as stretches of one value each, the narrowest gaps closed where they become many.
+
+    Whatever is closed early stays covered, so the result covers every value; a gap among the widest is missed only
+    where more than `_STRETCHES` gaps, all wider, were seen before the values that fill them.
+    """
+
+    def __init__(self, type: DataType, gaps: int) -> None:
+        self._type = type
+        self._gaps = gaps
+        self._most = max(_STRETCHES, 4 * gaps)
+
+    def partial(self, columns: Sequence[pa.Array]) -> Covered:
+        array, nulls, nans = plain(columns[0], self._type)
+        return points(array, self._type).with_gaps(self._most), nulls, nans
+
+    def merge(self, first: Covered, second: Covered) -> Covered:
+        both = union(first[0], second[0])
+        # Closing gaps sorts them, so its cost is shared by the batches in between.
+        both = both if len(both.low) <= 2 * self._most else both.with_gaps(self._most)
+        return both, first[1] + second[1], first[2] + second[2]
+
+    def finish(self, partial: Covered) -> Intervals:
+        stretches = partial[0].with_gaps(self._gaps)
+        low, high = (values_of(ends, self._type) for ends in stretches)
+        return Intervals(tuple(zip(low, high, strict=True)), partial[1], partial[2])
