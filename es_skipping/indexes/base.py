@@ -110,7 +110,7 @@ class Index(ABC):
         """
         return cls(*columns, **parameters)
 
-    def expressions(self, columns: Sequence[str]) -> Sequence[str]:
+    def summarised(self, columns: Sequence[str]) -> Sequence[str]:
         """What is summarised, and recognised in filters: the columns themselves, or SQL expressions made of them.
 
         Parameters

@@ -49,7 +49,7 @@ class Formatted(Index):
     --------
     >>> Formatted("url", "parse_url({}, 'HOST')")
     Formatted(column='url', transform="parse_url({}, 'HOST')", limit=10000)
-    >>> Formatted("city", "lower").expressions(["city"])
+    >>> Formatted("city", "lower").summarised(["city"])
     ['lower(city)']
     """
 
@@ -77,7 +77,7 @@ class Formatted(Index):
     def parameters(self) -> dict[str, int | float | str]:
         return {"transform": self.transform, "limit": self.limit}
 
-    def expressions(self, columns: Sequence[str]) -> list[str]:
+    def summarised(self, columns: Sequence[str]) -> list[str]:
         (column,) = columns
         return [self.transform.replace(_PLACE, column) if _PLACE in self.transform else f"{self.transform}({column})"]
 

@@ -252,7 +252,7 @@ class Update:
 def _summarised(source: Source, index: Index, given: tuple[ResolvedColumn, ...]) -> tuple[ResolvedColumn, ...]:
     """What an index makes of its columns, where that is more than they are."""
     columns = [column.sql for column in given]
-    expressions = list(index.expressions(columns))
+    expressions = list(index.summarised(columns))
     return given if expressions == columns else tuple(resolve(source, expression) for expression in expressions)
 
 

@@ -36,7 +36,7 @@ class TestContract(IndexContract):
     ],
 )
 def test_the_transform_is_put_around_the_column(transform: str, expression: str) -> None:
-    assert Formatted("url", transform).expressions(["url"]) == [expression]
+    assert Formatted("url", transform).summarised(["url"]) == [expression]
 
 
 @pytest.mark.parametrize("transform", ["", "lower(url)", "1 + 1", None, len, 5])
