@@ -26,7 +26,7 @@ def _boolean(text: str) -> bool:
 
 
 def _seconds(text: str) -> float:
-    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+    units = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
     text = text.strip().lower()
     for unit in sorted(units, key=len, reverse=True):
         if text.endswith(unit):
@@ -165,6 +165,20 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             _one_of("none", "stat"),
         ),
         Setting("verify.limit", "1000", "count", "Above so many objects to skip, `verify=stat` does not look.", _count),
+        Setting(
+            "queryLog.enabled",
+            "false",
+            "boolean",
+            "Whether this session's look-ups are logged in the store, in the background. Needs Elasticsearch.",
+            _boolean,
+        ),
+        Setting(
+            "queryLog.retention",
+            "30d",
+            "duration",
+            "How long the query log is kept; whole days are deleted by whoever writes it.",
+            _seconds,
+        ),
         Setting("reports.kept", "1000", "count", "How many scans' reports a session remembers.", _count),
     )
 }

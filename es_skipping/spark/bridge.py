@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "JAR",
     "Answer",
+    "all_records",
     "connect_session",
     "expression_tree",
     "hand_on",
@@ -134,6 +135,16 @@ def records(spark: SparkSession, since: int = 0) -> tuple[int, list[dict[str, An
     """
     found = json.loads(jvm_api(spark).records(since))
     return found["last"], found["records"]
+
+
+def all_records(since: int = 0) -> tuple[int, list[dict[str, Any]]]:
+    """As `records`, of this process's JVM, from any thread; nothing where none was asked yet."""
+    with _lock:
+        known = list(_apis.values())
+    for _, api in reversed(known):  # the latest JVM, where this process has had several
+        found = json.loads(api.records(since))
+        return found["last"], found["records"]
+    return since, []
 
 
 def relation_facts(df: DataFrame) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from es_skipping.predicates.codec import show
 from es_skipping.reports.details import ScanDetail, details
 from es_skipping.settings import Settings
 from es_skipping.spark.guard import Breaker, Budgets
+from es_skipping.spark.query_log import query_log
 from es_skipping.spark.registry import registry
 from es_skipping.spark.session_store import session_store
 from es_skipping.spark.verdict import Verdict, clause_for, indexes_of, read_filters
@@ -55,8 +56,10 @@ def answer(request: str | bytes) -> bytes:
     """
     start = time.perf_counter()
     scan = "?"
+    read: dict[str, Any] | None = None
     try:
-        read: dict[str, Any] = json.loads(request)
+        read = json.loads(request)
+        assert read is not None
         scan = str(read["scan"])
         if read["v"] != PROTOCOL:
             raise ValueError(f"the shim speaks version {read['v']} of the protocol, this package {PROTOCOL}")
@@ -65,7 +68,10 @@ def answer(request: str | bytes) -> bytes:
         reason = _reason(error)
         _warn_once(f"data skipping is off for a scan, which reads all its files: {reason}")
         reply, detail = _text(_FAILED, reason), ScanDetail(scan, reason=reason, failed=True)
-    details.remember(_timed(detail, time.perf_counter() - start))
+    detail = _timed(detail, time.perf_counter() - start)
+    details.remember(detail)
+    if read is not None:
+        query_log.note(read, detail)
     return reply
 
 

@@ -13,14 +13,16 @@ import hashlib
 import re
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Kind, Metadata
+from es_skipping.errors import StoreError
 from es_skipping.predicates.types import DataType
+from es_skipping.stores.query_log import LoggedQuery
 
 __all__ = [
     "FORMAT_VERSION",
@@ -329,6 +331,28 @@ class MetadataStore(ABC):
     def drop_superseded(self, id: str) -> list[str]:
         """Remove what `superseded` lists, and return it. Do so while no change of the dataset is under way."""
         return []
+
+    def log_queries(self, queries: Sequence[LoggedQuery], retention: float) -> None:
+        """Add to the query log, and remove what is older than so many seconds, by whole days.
+
+        Raises
+        ------
+        StoreError
+            The store keeps no query log, or could not write it.
+        """
+        raise StoreError(f"{self.url} keeps no query log: that takes Elasticsearch")
+
+    def logged_queries(self, dataset: str | None = None, since: int = 0) -> Iterator[LoggedQuery]:
+        """The query log, oldest first; empty where there is none.
+
+        Parameters
+        ----------
+        dataset
+            Only of that id.
+        since
+            Milliseconds since the epoch.
+        """
+        return iter(())
 
     def optimize(self, id: str) -> None:  # noqa: B027 - a store that leaves nothing behind has nothing to do
         """Compact what refreshes left behind; readers are not disturbed."""

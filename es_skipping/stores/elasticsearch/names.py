@@ -33,6 +33,11 @@ class Names:
         return f"{self.prefix}-keys"
 
     @property
+    def queries(self) -> str:
+        """Alias of the query log's indices, one a day."""
+        return f"{self.prefix}-queries"
+
+    @property
     def all_objects(self) -> str:
         return f"{self.prefix}-objects-*"
 

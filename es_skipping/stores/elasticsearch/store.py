@@ -7,7 +7,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -35,8 +35,10 @@ from es_skipping.stores.elasticsearch.cluster import Cluster
 from es_skipping.stores.elasticsearch.documents import object_id, object_metadata
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
 from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, restricted, skip_query
+from es_skipping.stores.elasticsearch.query_log import QueryIndices
 from es_skipping.stores.elasticsearch.state import State, asked_indexes
 from es_skipping.stores.open import check_url
+from es_skipping.stores.query_log import LoggedQuery
 
 __all__ = ["ElasticsearchStore"]
 
@@ -85,6 +87,7 @@ class ElasticsearchStore(MetadataStore):
         build_seconds: float = settings["store.buildTimeout"]
         builder = reader.options(request_timeout=build_seconds)
         self._cluster = Cluster(reader, builder, Names(prefix), self._url, build_seconds)
+        self._queries = QueryIndices(self._cluster)
         self._lock = threading.Lock()
         self._states: dict[str, State] = {}
         self._no_expensive_before = 0.0
@@ -172,6 +175,14 @@ class ElasticsearchStore(MetadataStore):
             state = self._cluster.state(id)
             if state is not None:
                 self._cluster.builder.indices.forcemerge(index=state.generation, only_expunge_deletes=True)
+
+    def log_queries(self, queries: Sequence[LoggedQuery], retention: float) -> None:
+        with self._cluster.translated("writing the query log"):
+            self._queries.write(queries, retention)
+
+    def logged_queries(self, dataset: str | None = None, since: int = 0) -> Iterator[LoggedQuery]:
+        with self._cluster.translated("reading the query log"):
+            yield from self._queries.read(dataset, since)
 
     def close(self) -> None:
         self._cluster.reader.close()

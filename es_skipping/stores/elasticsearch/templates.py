@@ -17,7 +17,7 @@ from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX
 __all__ = ["COMPONENTS", "TEMPLATES", "install_templates", "load"]
 
 COMPONENTS: Final = ("settings", "objects-mappings")
-TEMPLATES: Final = ("objects", "datasets", "keys")
+TEMPLATES: Final = ("objects", "datasets", "keys", "queries")
 
 
 def load(name: str, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:

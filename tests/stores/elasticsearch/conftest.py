@@ -25,10 +25,17 @@ def remove_all(client: Elasticsearch, prefix: str) -> None:
     if names:
         client.indices.delete(index=",".join(names))
     quiet = client.options(ignore_status=404)
-    for name in ("objects", "datasets", "keys"):
+    for name in ("objects", "datasets", "keys", "queries"):
         quiet.indices.delete_index_template(name=f"{prefix}-{name}")
     for name in ("settings", "objects-mappings"):
         quiet.cluster.delete_component_template(name=f"{prefix}-{name}")
+
+
+def remove_query_log(client: Elasticsearch, prefix: str) -> None:
+    """Remove the query log's indices under a prefix; by name, since a server refuses wildcards in a deletion."""
+    names = client.indices.get(index=f"{prefix}-queries-*").body
+    if names:
+        client.indices.delete(index=",".join(names))
 
 
 def empty(store: ElasticsearchStore) -> None:

@@ -1,0 +1,155 @@
+"""The query log through Spark: opt-in, what happened, the filter as it came; and never a query that suffers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch
+from pyspark.sql import SparkSession
+
+import es_skipping as esk
+from es_skipping.predicates.show import show
+from es_skipping.reports.details import ScanDetail
+from es_skipping.spark import lookup
+from es_skipping.spark.query_log import QueryLog
+from es_skipping.spark.verdict import read_filters
+from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
+from es_skipping.stores.elasticsearch.store import ElasticsearchStore
+from es_skipping.stores.query_log import LoggedQuery
+from tests.spark.real import age
+from tests.stores.elasticsearch.conftest import remove_query_log
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> QueryLog:
+    """One that writes only when it is told."""
+    log = QueryLog()
+    monkeypatch.setattr(log, "_thread", object())
+    monkeypatch.setattr(lookup, "query_log", log)
+    return log
+
+
+@pytest.fixture
+def on(spark: SparkSession, elasticsearch_url: str, tmp_path: Path) -> Iterator[SparkSession]:
+    spark.conf.set("spark.es_skipping.store.url", elasticsearch_url)
+    spark.range(0, 100, 1, 5).write.parquet(str(tmp_path / "d"))
+    age(tmp_path / "d")
+    dataset = esk.Dataset(spark, str(tmp_path / "d"))
+    dataset.create_indexes(esk.MinMax("id"))
+    esk.enable(spark)
+    yield spark
+    dataset.drop_indexes(all=True)
+    with Elasticsearch(elasticsearch_url) as client:
+        remove_query_log(client, DEFAULT_PREFIX)
+
+
+def entries(url: str, path: Path) -> list[LoggedQuery]:
+    with Elasticsearch(url) as client:
+        client.indices.refresh(index=f"{Names().queries}-*", ignore_unavailable=True)
+    return [entry for entry in ElasticsearchStore(url).logged_queries() if any(str(path) in r for r in entry.roots)]
+
+
+def test_look_ups_are_logged_with_what_came_of_them(
+    on: SparkSession, log: QueryLog, elasticsearch_url: str, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "d")
+    on.read.parquet(path).where("id = 3").collect()
+    assert log.write() == 0
+    assert entries(elasticsearch_url, tmp_path) == [], "nothing is logged unless it is asked for"
+
+    on.conf.set("spark.es_skipping.queryLog.enabled", "true")
+    on.read.parquet(path).where("id = 33").collect()
+    on.read.parquet(path).where("id % 7 = 3").collect()
+    assert log.write() == 0
+    skipped, kept = entries(elasticsearch_url, tmp_path)
+    assert (skipped.status, skipped.objects, skipped.objects_skipped, skipped.reason) == ("skipped", 5, 4, None)
+    assert skipped.bytes is not None and skipped.bytes_skipped is not None and 0 < skipped.bytes_skipped < skipped.bytes
+    assert skipped.indexes == ("minmax(id)",)
+    assert skipped.application == on.sparkContext.applicationId
+    assert skipped.lookup_seconds is not None and skipped.lookup_seconds > 0
+    assert skipped.trees is not None
+    assert [show(read_filters(trees)) for trees in skipped.trees] == [skipped.filter]
+    assert "id = 33" in skipped.filter
+    assert (kept.status, kept.objects_skipped) == ("nothing", 0)
+    assert kept.reason
+
+
+def test_a_log_that_cannot_be_written_costs_one_warning_and_no_query(
+    spark: SparkSession, log: QueryLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The Parquet store keeps no query log."""
+    spark.range(0, 100, 1, 5).write.parquet(str(tmp_path / "d"))
+    age(tmp_path / "d")
+    esk.Dataset(spark, str(tmp_path / "d")).create_indexes(esk.MinMax("id"))
+    esk.enable(spark)
+    spark.conf.set("spark.es_skipping.queryLog.enabled", "true")
+    caplog.set_level(logging.WARNING, "es_skipping")
+    for _ in range(2):
+        with esk.observe(spark) as report:
+            assert spark.read.parquet(str(tmp_path / "d")).where("id = 3").count() == 1
+        assert (report.objects_skipped, report.failed) == (4, False)
+        assert log.write() == 0
+    assert log.lost == 2
+    (warning,) = [record.message for record in caplog.records if "query log" in record.message]
+    assert "takes Elasticsearch" in warning
+
+
+# --- without Spark --------------------------------------------------------------------------------------------------
+
+
+def request(enabled: str = "true") -> dict[str, Any]:
+    settings = {"spark.es_skipping.queryLog.enabled": enabled, "spark.es_skipping.store.url": "/nowhere"}
+    return {"settings": settings, "scan": "1", "filters": [], "roots": []}
+
+
+def quiet_log(records: Any = lambda since: (since, [])) -> QueryLog:
+    log = QueryLog(records)
+    log._thread = object()  # type: ignore[assignment]
+    return log
+
+
+def test_a_note_costs_little_and_their_number_is_bounded() -> None:
+    log = quiet_log()
+    began = time.perf_counter()
+    for n in range(10_000):
+        log.note(request(), ScanDetail(str(n)))
+    assert (time.perf_counter() - began) / 10_000 < 0.001
+    assert log.lost == 6_000
+    assert log.write() == 4_000, "their outcome is not known yet"
+    assert log.write(wait=False) == 0
+
+
+def test_a_jvm_that_is_gone_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    def gone(since: int) -> Any:
+        raise ConnectionRefusedError("no JVM")
+
+    log = quiet_log(gone)
+    log.note(request(), ScanDetail("1"))
+    log.note(request("perhaps"), ScanDetail("2"))
+    assert log.write() == 0
+    assert log.lost == 2
+    assert len([record for record in caplog.records if "query log" in record.message]) == 1
+
+
+def test_the_thread_writes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    from es_skipping.spark import query_log
+
+    monkeypatch.setattr(query_log, "_PAUSE", 0.01)
+    asked: list[int] = []
+
+    def records(since: int) -> tuple[int, list[dict[str, Any]]]:
+        asked.append(since)
+        return since + 1, [{"scan": "1", "askMs": "1.5", "applyMs": "0.1", "status": "nothing"}] if since else []
+
+    log = QueryLog(records)
+    log.note(request(), ScanDetail("1"))
+    deadline = time.monotonic() + 10
+    while log.lost == 0 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert log.lost == 1, "written when its outcome came, to a store that keeps no query log"
+    assert asked[:2] == [0, 1]
