@@ -74,6 +74,12 @@ def test_the_command_line_page_names_every_command_and_option() -> None:
         assert [option for option in sorted(options - of_the_demo - {"--help"}) if option not in text] == []
 
 
+def test_the_code_of_the_page_on_writing_an_index_is_the_example_that_is_tested() -> None:
+    page = (DOCS / "how-to" / "write-an-index.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(@register.*?)```", page, re.DOTALL)
+    assert code in (ROOT / "examples" / "trigrams.py").read_text(encoding="utf-8")
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 80
 

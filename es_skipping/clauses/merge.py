@@ -17,18 +17,16 @@ which is true of every object: it drops out of a conjunction, and makes a disjun
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from es_skipping.clauses.check import why_no_clause
 from es_skipping.clauses.clause import (
     KEEP,
     SKIP,
-    Ask,
     Clause,
-    Conjunction,
-    Decided,
-    Disjunction,
     conjunction,
     disjunction,
 )
@@ -51,11 +49,15 @@ from es_skipping.predicates.tree import (
     Or,
     Predicate,
 )
+from es_skipping.predicates.types import DataType
 
 if TYPE_CHECKING:
     from es_skipping.indexes.base import Index, Target
 
-__all__ = ["Labeller", "Trace", "merge_clause"]
+__all__ = ["Filter", "Labeller", "Trace", "merge_clause"]
+
+Filter: TypeAlias = "Callable[[Predicate, Any, Target], Clause | None]"
+"""Given a node, an index and its target: the clause that represents the node, or None where it has nothing to say."""
 
 _MAX_DEPTH: Final = 200
 
@@ -70,10 +72,24 @@ class Labeller:
         Knows which clause represents a node.
     target
         The index's id and operands in one dataset.
+    filters
+        What else recognises nodes for it, besides its own `Index.label`.
     """
 
     index: Index
     target: Target
+    filters: Sequence[Filter] = ()
+
+    @property
+    def value_type(self) -> DataType:
+        """The type of the values that the index's metadata holds."""
+        return self.index.value_type(self.target.types)
+
+    def labels(self, node: Predicate) -> Iterator[Callable[[], Clause | None]]:
+        """What there is to call for the clauses of a node."""
+        yield partial(self.index.label, node, self.target)
+        for filter in self.filters:
+            yield partial(filter, node, self.index, self.target)
 
 
 @dataclass(slots=True)
@@ -102,6 +118,13 @@ class Trace:
     errors: list[tuple[str, str]] = field(default_factory=list)
     reason: str | None = None
     children: list[Trace] = field(default_factory=list)
+
+    def failures(self) -> Iterator[tuple[str, str]]:
+        """``(index id, what went wrong)`` here and below."""
+        for index_id, error in self.errors:
+            yield index_id, f"it failed at {self.text}: {error}"
+        for child in self.children:
+            yield from child.failures()
 
     @property
     def text(self) -> str:
@@ -168,17 +191,16 @@ def _merge_labelled(node: Predicate, labellers: Sequence[Labeller], trace: Trace
 def _labels(node: Predicate, labellers: Sequence[Labeller], trace: Trace) -> list[Clause]:
     for labeller in labellers:
         index_id = labeller.target.id
-        try:
-            clause = labeller.index.label(node, labeller.target)
-        except Exception as error:  # a user's index must not cost more than itself
-            trace.errors.append((index_id, f"{type(error).__name__}: {error}"))
-            continue
-        if clause is None:
-            continue
-        if isinstance(clause, Decided | Ask | Conjunction | Disjunction):
-            trace.labels.append((index_id, clause))
-        else:
-            trace.errors.append((index_id, f"label() returned {str(clause)[:100]!r}, which is no clause"))
+        for label in labeller.labels(node):
+            try:
+                clause = label()
+                wrong = None if clause is None else why_no_clause(clause, labeller.value_type)
+            except Exception as error:  # a user's index must not cost more than itself
+                wrong = f"{type(error).__name__}: {error}"
+            if wrong is not None:
+                trace.errors.append((index_id, wrong))
+            elif clause is not None:
+                trace.labels.append((index_id, clause))
     return [clause for _, clause in trace.labels]
 
 

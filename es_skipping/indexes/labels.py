@@ -13,8 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from es_skipping.clauses.clause import Clause, disjunction
 from es_skipping.clauses.questions import (
@@ -28,7 +27,7 @@ from es_skipping.clauses.questions import (
     Range,
 )
 from es_skipping.indexes.base import Target
-from es_skipping.predicates.text import like_prefix, like_suffix, rlike_prefix
+from es_skipping.predicates.text import like_prefix, like_suffix, like_tokens, rlike_prefix
 from es_skipping.predicates.tree import (
     And,
     Comparison,
@@ -41,7 +40,7 @@ from es_skipping.predicates.tree import (
     Predicate,
     TextTest,
 )
-from es_skipping.predicates.types import DataType, Value
+from es_skipping.predicates.types import DataType, Value, is_value_of
 
 __all__ = [
     "IsNull",
@@ -51,8 +50,8 @@ __all__ = [
     "Text",
     "Within",
     "common_range",
-    "is_value_of",
     "leaf_of",
+    "text_parts",
     "text_prefix",
     "text_suffix",
     "value_clause",
@@ -100,20 +99,6 @@ class Text:
 
 
 Leaf: TypeAlias = IsOneOf | Within | IsNull | NotNull | Text
-
-_PYTHON_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
-    "float": float,
-    "double": float,
-    "decimal": Decimal,
-    "string": str,
-    "binary": bytes,
-    "boolean": bool,
-}
-
-
-def is_value_of(value: object, type: DataType) -> bool:
-    """Whether a literal is held as values of this type are, so that comparing them is what Spark does."""
-    return isinstance(value, _PYTHON_TYPES.get(type.name, int)) and (type.name == "boolean") == isinstance(value, bool)
 
 
 def leaf_of(node: Predicate, operand: Operand, type: DataType) -> Leaf | None:
@@ -239,6 +224,27 @@ def text_suffix(leaf: Text) -> str:
         case "like":
             return like_suffix(leaf.pattern, leaf.escape)
     return ""
+
+
+def text_parts(leaf: Text) -> tuple[str, ...]:
+    """What every string that passes the test (were it not negated) contains, all of it; empty where nothing is certain.
+
+    Examples
+    --------
+    >>> text_parts(Text("like", "%disk_full%node-7"))
+    ('disk', 'full', 'node-7')
+    """
+    if leaf.test == "rlike":
+        return tuple(filter(None, (rlike_prefix(leaf.pattern),)))
+    if leaf.test != "like":
+        return (leaf.pattern,)
+    runs: list[str] = [""]
+    for token in like_tokens(leaf.pattern, leaf.escape) or ():
+        if isinstance(token, str):
+            runs[-1] += token
+        else:
+            runs.append("")
+    return tuple(filter(None, runs))
 
 
 def _is_nan(value: Value) -> bool:

@@ -6,8 +6,9 @@ import dataclasses
 import importlib
 from collections.abc import Sequence
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
+from es_skipping.clauses.metadata import Kind
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.base import Index
 
@@ -54,6 +55,7 @@ def register(cls: C) -> C:
     name = cls.__name__
     if not (isinstance(cls, type) and issubclass(cls, Index)):
         raise IndexDefinitionError(f"{name} is no index type: derive it from es_skipping.indexes.base.Index")
+    _require_kind(cls)
     known = _find(name)
     if known is not None and known is not cls:
         raise IndexDefinitionError(
@@ -112,8 +114,17 @@ def _find(name: str) -> type[Index] | None:
                 f"The entry point {name} of {ENTRY_POINTS} leads to {found!r}, which is no index type"
             )
     cls: type[Index] = found
+    _require_kind(cls)
     _registered[name] = cls
     return cls
+
+
+def _require_kind(cls: type[Index]) -> None:
+    kind = getattr(cls, "kind", None)
+    if kind not in get_args(Kind):
+        raise IndexDefinitionError(
+            f"{cls.__name__}: kind is {kind!r}; give one of {', '.join(get_args(Kind))}: the kinds that stores keep"
+        )
 
 
 def from_definition(definition: IndexDefinition) -> Index:

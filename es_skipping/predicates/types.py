@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, TypeAlias
 
-__all__ = ["DataType", "Value", "parse_type"]
+__all__ = ["DataType", "Value", "is_value_of", "parse_type"]
 
 Value: TypeAlias = int | float | Decimal | str | bytes | bool
 
@@ -91,3 +91,24 @@ def parse_type(text: str) -> DataType:
     if match:
         return DataType("decimal", int(match[1]), int(match[2]))
     return DataType(text)
+
+
+_PYTHON_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
+    "float": float,
+    "double": float,
+    "decimal": Decimal,
+    "string": str,
+    "binary": bytes,
+    "boolean": bool,
+}
+
+
+def is_value_of(value: object, type: DataType) -> bool:
+    """Whether a value is held as values of this type are, so that comparing them is what Spark does.
+
+    Examples
+    --------
+    >>> is_value_of(1, DataType("double")), is_value_of(True, DataType("int"))
+    (False, False)
+    """
+    return isinstance(value, _PYTHON_TYPES.get(type.name, int)) and (type.name == "boolean") == isinstance(value, bool)

@@ -36,6 +36,9 @@ class RefreshResult:
         Objects that were new; whose metadata was made again or added to; that are gone; that were left as they are.
     failed
         ``(path, reason)`` of objects that were not indexed. Queries read them; the next refresh tries them again.
+    unknown
+        ``(index id, reason)`` of indexes that failed at some object, of which they say nothing: they skip it for no
+        query, the other indexes do. The reason is that of the first such object.
     """
 
     added: int = 0
@@ -43,6 +46,7 @@ class RefreshResult:
     removed: int = 0
     unchanged: int = 0
     failed: tuple[tuple[str, str], ...] = ()
+    unknown: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +144,7 @@ class Update:
             ),
             unchanged=plan.unchanged,
             failed=_failures(failed),
+            unknown=tuple(sorted(collection.unknown.items())),
         )
 
     def _put(self, change: Change, collection: Collection, plan: _Plan, listing: Listing) -> set[ObjectId]:

@@ -67,6 +67,10 @@ class Wanted:
     def types(self) -> tuple[DataType, ...]:
         return tuple(column.type for column in self.columns)
 
+    @property
+    def value_type(self) -> DataType:
+        return self.index.value_type(self.types)
+
 
 @dataclass
 class Collection:
@@ -83,13 +87,15 @@ class Collection:
     ----------
     failed
         Objects that could not be read, with the reason; complete once the iterator of `metadata` is used up.
+    unknown
+        By index id why its collector had nothing to say of some object; likewise.
     """
 
     source: Source
     progress: Progress | None = None
     failed: dict[ObjectId, str] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)
     _attempts: int = _ATTEMPTS
-    _noted: set[str] = field(default_factory=set)
     _bounded: bool = False
 
     def metadata(
@@ -196,8 +202,8 @@ class Collection:
     def _note(self, unknown: dict[str, str]) -> None:
         """Say once per index that some object has no metadata of it, and why."""
         for id, why in unknown.items():
-            if id not in self._noted:
-                self._noted.add(id)
+            if id not in self.unknown:
+                self.unknown[id] = why
                 _log.warning("index %s says nothing of some objects, which it will not skip: %s", id, why)
 
     def _without_culprit(self, chunk: Sequence[ObjectId], error: Exception) -> list[list[ObjectId]]:
@@ -271,7 +277,8 @@ def _job(frame: DataFrame, path: Column, group: Sequence[Wanted], format: str, *
                     plain[text] = place
             places.append(place)
         collector = one.index.collector(one.types)
-        parts.append(Part(one.id, collector, tuple(places), nulls_known=format not in TEXT_FORMATS))
+        known = format not in TEXT_FORMATS
+        parts.append(Part(one.id, collector, tuple(places), one.index.kind, one.value_type, nulls_known=known))
     partials = frame.select(*selected).mapInArrow(CollectPartials(parts), PARTIAL)
     together = partials.repartition(max(1, partitions), "object").sortWithinPartitions("object")
     return together.mapInArrow(Finish(parts), FINISHED)

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from es_skipping.clauses.metadata import Kind
     from es_skipping.indexes.base import Collector
+    from es_skipping.predicates.types import DataType
 
 __all__ = ["FINISHED", "PARTIAL", "CollectPartials", "Finish", "Part"]
 
@@ -36,6 +38,8 @@ class Part:
         Its collector.
     columns
         Where its selected columns stand in a batch.
+    kind, value_type
+        What the collector's metadata must be.
     nulls_known
         Whether the number of nulls is what any read would see.
     """
@@ -43,6 +47,8 @@ class Part:
     id: str
     collector: Collector[Any]
     columns: tuple[int, ...]
+    kind: Kind
+    value_type: DataType
     nulls_known: bool = True
 
 
@@ -118,6 +124,7 @@ def finished(parts: Sequence[Part], state: Sequence[Any]) -> tuple[dict[str, Any
     """Metadata by index id, and by index id why there is none though it was tried."""
     from dataclasses import replace
 
+    from es_skipping.clauses.check import why_no_metadata
     from es_skipping.clauses.metadata import Intervals, Values
 
     known: dict[str, Any] = {}
@@ -126,8 +133,11 @@ def finished(parts: Sequence[Part], state: Sequence[Any]) -> tuple[dict[str, Any
         if not isinstance(partial, _Unknown):
             try:
                 metadata = part.collector.finish(partial)
+                wrong = None if metadata is None else why_no_metadata(metadata, part.kind, part.value_type)
             except Exception as error:
-                partial = _Unknown(f"{type(error).__name__}: {error}")
+                wrong = f"{type(error).__name__}: {error}"
+            if wrong is not None:
+                partial = _Unknown(wrong)
             else:
                 if isinstance(metadata, (Intervals, Values)) and not part.nulls_known:
                     metadata = replace(metadata, nulls=None)

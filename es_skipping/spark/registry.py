@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from es_skipping.clauses.merge import Labeller
 from es_skipping.indexes.base import Target
+from es_skipping.indexes.filters import filters_of
 from es_skipping.indexes.registry import from_definition
 from es_skipping.predicates.codec import operand_from_data
 from es_skipping.stores.base import DatasetEntry, IndexDefinition, MetadataStore
@@ -38,7 +39,8 @@ class IndexedDataset:
             try:
                 operands = tuple(operand_from_data(data) for data in definition.operands)
                 target = Target(definition.id, operands, definition.column_types)
-                labellers.append((definition, Labeller(from_definition(definition), target)))
+                index = from_definition(definition)
+                labellers.append((definition, Labeller(index, target, filters_of(type(index)))))
             except Exception as error:  # a plug-in that is not installed here, or fails: the others still skip
                 unusable.append((definition.id, f"{type(error).__name__}: {error}"))
         return cls(store, entry, tuple(labellers), tuple(unusable))

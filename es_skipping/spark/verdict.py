@@ -37,7 +37,7 @@ class Verdict:
     clause
         Represents the predicate; `KEEP` where no index understood any of it.
     unusable
-        ``(index id, reason)`` of the indexes that may not be used for this read.
+        ``(index id, reason)`` of the indexes that may not be used for this read, or failed at a part of the predicate.
     trace
         Node by node, for people; None unless asked for.
     """
@@ -72,9 +72,10 @@ def clause_for(
             usable.labellers.append(labeller)
         else:
             usable.unusable.append((definition.id, reason))
-    trace = Trace() if traced else None
+    trace = Trace()
     clause = merge_clause(predicate, usable.labellers, trace)
-    return Verdict(clause, tuple(usable.unusable), trace)
+    unusable = tuple(dict.fromkeys([*usable.unusable, *trace.failures()]))
+    return Verdict(clause, unusable, trace if traced else None)
 
 
 def indexes_of(clause: Clause) -> tuple[str, ...]:

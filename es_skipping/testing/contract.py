@@ -12,18 +12,20 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from es_skipping.clauses.check import why_no_metadata
 from es_skipping.clauses.evaluate import holds
-from es_skipping.clauses.merge import Labeller, merge_clause
-from es_skipping.clauses.metadata import Boxes, Intervals, Metadata, Values
+from es_skipping.clauses.merge import Labeller, Trace, merge_clause
+from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import ColumnError
 from es_skipping.indexes.base import Collector, Index, Target
+from es_skipping.indexes.filters import filters_of
 from es_skipping.indexes.registry import from_definition, index_class, index_id
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.tree import Column, NullTest, Predicate
@@ -32,8 +34,6 @@ from es_skipping.stores.base import IndexDefinition
 from es_skipping.testing.rows import Row, arrow_array, cells, predicates, truth
 
 __all__ = ["IndexContract", "Setup"]
-
-KINDS: Final = {"intervals": Intervals, "values": Values, "boxes": Boxes}
 
 Setup: TypeAlias = tuple[Index, tuple[DataType, ...]]
 """An index, and the types of its columns."""
@@ -83,16 +83,16 @@ class IndexContract:
             arrays = self.select(index, [[row[at] for row in rows] for at in range(len(types))], types)
             partials.append(_pickled(collector.partial(arrays)))
         metadata: Metadata | None = collector.finish(reduce(collector.merge, partials))
-        assert metadata is None or isinstance(metadata, KINDS[index.kind])
+        assert metadata is None or why_no_metadata(metadata, index.kind, index.value_type(types)) is None
         return metadata
 
     def verdict(self, setup: Setup, metadata: Metadata | None, predicate: Predicate) -> bool | None:
         """False where the object may be skipped."""
         index, types = setup
         target = Target("it", self.columns(types), tuple(types))
-        normal = normalise(predicate)
-        index.label(normal, target)  # merge_clause would hide an exception
-        clause = merge_clause(normal, [Labeller(index, target)])
+        trace = Trace()
+        clause = merge_clause(normalise(predicate), [Labeller(index, target, filters_of(type(index)))], trace)
+        assert not list(trace.failures())
         return holds(clause, {} if metadata is None else {"it": metadata})
 
     # --- the contract -------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from es_skipping.stores.base import IndexDefinition
 
 @pytest.fixture(autouse=True)
 def _leave_no_type_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.setattr(registry, "_registered", {})  # nor let those of other tests in
 
 
 @pytest.mark.parametrize(
