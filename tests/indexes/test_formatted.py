@@ -12,7 +12,7 @@ from es_skipping.indexes.base import Target
 from es_skipping.indexes.formatted import Formatted
 from es_skipping.predicates.tree import Call, Column, Holds
 from es_skipping.predicates.types import parse_type
-from tests.indexes.contract import IndexContract, Setup
+from es_skipping.testing import IndexContract, Setup
 from tests.stores.strategies import TYPES
 
 STRING, BOOLEAN = parse_type("string"), parse_type("boolean")

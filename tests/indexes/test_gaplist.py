@@ -18,7 +18,7 @@ from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.gaplist import _STRETCHES, GapList
 from es_skipping.predicates.tree import Column, Comparison, IsIn, Literal, Predicate
 from es_skipping.predicates.types import DataType, parse_type
-from tests.indexes.contract import IndexContract, Setup
+from es_skipping.testing import IndexContract, Setup
 from tests.stores.strategies import EDGES, TYPES, values
 
 INT, BIGINT, DOUBLE, DATE = map(parse_type, ("int", "bigint", "double", "date"))
