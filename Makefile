@@ -37,6 +37,14 @@ test: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.tes
 	$(BIN)/python tests/run.py --newest $(BIN)/python --oldest $(VENV_OLDEST)/bin/python \
 		--iceberg $(VENV_ICEBERG)/bin/python --delta $(VENV_DELTA)/bin/python
 
+.PHONY: fuzz
+fuzz: $(VENV)/.dev ## Look for a query that loses a row (MINUTES=10 SEED=1 STORE=parquet or elasticsearch)
+	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1) --store $(or $(STORE),parquet)
+
+.PHONY: mutants
+mutants: $(VENV)/.dev ## Break one line at a time (tests/mutations) and see that the tests notice
+	$(BIN)/python -m tests.mutants $(PATCHES)
+
 .PHONY: lint
 lint: $(VENV)/.dev ## Check style, types, the docs' freshness and who imports whom
 	$(BIN)/ruff check .

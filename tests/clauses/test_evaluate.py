@@ -51,6 +51,8 @@ TABLE: list[tuple[Metadata | None, Question, bool | None]] = [
     (NO_VALUES, AnyOf((5,)), False),
     (UNKNOWN_VALUES, AnyOf((5,)), None),
     (ONE_TO_FIVE, OtherThan((5,)), True),
+    (ONE_TO_FIVE, OtherThan((1,)), True),
+    (ONE_TO_FIVE, OtherThan((1, 5)), True),
     (ONLY_FIVE, OtherThan((5,)), False),
     (ONLY_FIVE, OtherThan((4, 5)), False),
     (ONLY_FIVE, OtherThan((4,)), True),

@@ -115,6 +115,31 @@ def test_every_comparison_of_every_cast_at_the_edges(source: str, target: str) -
                     assert (truth(normal, row) is True) == (truth(predicate, row) is True), (show(normal), edge)
 
 
+@pytest.mark.parametrize("name", sorted(EDGES))
+def test_every_comparison_and_its_negation_at_the_edges(name: str) -> None:
+    column, other = COLUMNS[name], Column(("other",), COLUMNS[name].type)
+    edges = [None, *EDGES[name]]
+    rows_of_one = [{f"c_{name}": edge} for edge in edges]
+    rows_of_two = [{f"c_{name}": one, "other": two} for one in edges for two in edges]
+    for comparator in COMPARATORS:
+        _check_rows(Comparison(comparator, column, other), rows_of_two)
+        for edge in edges:
+            literal = Literal(edge, column.type)
+            _check_rows(Comparison(comparator, column, literal), rows_of_one)
+            _check_rows(Comparison(comparator, literal, column), rows_of_one)
+    for listed in (EDGES[name][:1], EDGES[name][1:3], EDGES[name]):
+        for negated in (False, True):
+            for has_null in (False, True):
+                _check_rows(IsIn(column, tuple(listed), negated, has_null), rows_of_one)
+
+
+def _check_rows(predicate: Predicate, table: list[Any]) -> None:
+    for asked in (predicate, Not(predicate)):
+        normal = normalise(asked)
+        for row in table:
+            assert (truth(normal, row) is True) == (truth(asked, row) is True), (show(normal), row)
+
+
 # --- what it looks like -------------------------------------------------------------------------------------------
 
 CASES: list[tuple[str, Predicate, Predicate]] = [

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["COLUMNS", "SqlColumn", "write_objects"]
+__all__ = ["COLUMNS", "PARTITIONS", "TEXTS", "SqlColumn", "quoted", "write_objects"]
 
 
 def _float32(value: float) -> float:
@@ -43,7 +44,7 @@ class SqlColumn:
     literal: Callable[[Any], str]
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\x00", "\\0")
     return f"'{escaped}'"
 
@@ -126,8 +127,8 @@ COLUMNS: tuple[SqlColumn, ...] = (
     SqlColumn("f64", "double", pa.float64(), _DOUBLES, _double),
     SqlColumn("money", "decimal(12,2)", pa.decimal128(12, 2), tuple(Decimal(v) / 100 for v in (-999_999_999_999, -1, 0, 1, 50, 999_999_999_999, *range(1000, 4000, 333))), lambda v: f"cast('{v}' as decimal(12,2))"),
     SqlColumn("big", "decimal(38,10)", pa.decimal128(38, 10), (Decimal("9999999999999999999999999999.9999999999"), Decimal("-9999999999999999999999999999.9999999999"), Decimal("12345678901234567.8800000000"), Decimal("12345678901234567.8900000000"), Decimal(0), Decimal("1E-10"), Decimal("3.5"), Decimal("7.25")), lambda v: f"cast('{v:f}' as decimal(38,10))"),
-    SqlColumn("s", "string", pa.string(), TEXTS, _quoted),
-    SqlColumn("city", "string", pa.string(), tuple(f"{p}{m}{e}" for p in ("Pur", "Man", "Lis") for m in ("", "l", "w") for e in ("ton", "ley", "chester")), _quoted),
+    SqlColumn("s", "string", pa.string(), TEXTS, quoted),
+    SqlColumn("city", "string", pa.string(), tuple(f"{p}{m}{e}" for p in ("Pur", "Man", "Lis") for m in ("", "l", "w") for e in ("ton", "ley", "chester")), quoted),
     SqlColumn("bin", "binary", pa.binary(), (b"", b"\x00", b"\x7f", b"\x80", b"\xff", b"\xff\xff", b"abc", b"abd"), lambda v: f"X'{v.hex()}'"),
     SqlColumn("flag", "boolean", pa.bool_(), (True, False), lambda v: "true" if v else "false"),
     SqlColumn("d", "date", pa.date32(), _DATES, _date),
@@ -136,7 +137,7 @@ COLUMNS: tuple[SqlColumn, ...] = (
     SqlColumn("lat", "double", pa.float64(), tuple(50 + i / 8 for i in range(40)), _double),
     SqlColumn("lon", "double", pa.float64(), tuple(-4 + i / 8 for i in range(40)), _double),
     SqlColumn("n.x", "int", pa.int32(), _integers(32), _integer("", -(1 << 31))),
-    SqlColumn("n.deep.y", "string", pa.string(), TEXTS, _quoted),
+    SqlColumn("n.deep.y", "string", pa.string(), TEXTS, quoted),
     SqlColumn("`odd name.é`", "int", pa.int32(), _integers(32), _integer("", -(1 << 31))),
 )  # fmt: skip
 
@@ -155,25 +156,54 @@ def _pool(rng: random.Random, column: SqlColumn) -> Sequence[Any]:
     return pool
 
 
-def write_objects(folder: Path, seed: int, objects: int = 24, rows: int = 40) -> None:
-    """Write that many Parquet objects of that many rows; the same seed writes the same rows."""
+PARTITIONS: tuple[SqlColumn, ...] = (
+    SqlColumn("part", "int", pa.int32(), (None, 0, 1, 2), lambda v: str(v or 0)),
+    SqlColumn("day", "date", pa.date32(), ("2024-01-04", "2024-01-05", "1969-12-31"), lambda v: f"DATE'{v}'"),
+    SqlColumn("`what is`", "string", pa.string(), (None, "a", "a b", "é=%"), lambda v: quoted(v or "a")),
+)
+"""Columns that are directories; a value is what the directory's name says."""
+
+
+def _directory(rng: random.Random, partitions: Sequence[SqlColumn]) -> str:
+    names = []
+    for column in partitions:
+        value = rng.choice(column.domain)
+        text = "__HIVE_DEFAULT_PARTITION__" if value is None else quote(str(value), safe=" é")
+        names.append(f"{column.sql.strip('`')}={text}")
+    return "/".join(names)
+
+
+def write_objects(
+    folder: Path,
+    seed: int,
+    objects: int = 24,
+    rows: int = 40,
+    columns: Sequence[SqlColumn] = COLUMNS,
+    partitions: Sequence[SqlColumn] = (),
+) -> None:
+    """Write that many Parquet objects of at most that many rows; the same arguments write the same rows.
+
+    Of the two fields of ``n`` either both or none may be among the columns.
+    """
     rng = random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(objects):
         count = 0 if number == 3 else rng.choice((1, 3, rows))
         drawn: dict[str, list[Any]] = {}
-        for column in COLUMNS:
+        for column in columns:
             pool = _pool(rng, column)
             drawn[column.sql] = [rng.choice(pool) for _ in range(count)]
-        arrays = {c.sql: _array(drawn[c.sql], c.arrow) for c in COLUMNS}
-        null_parent = pa.array([rng.random() < 0.15 for _ in range(count)], pa.bool_())
-        deep = pa.StructArray.from_arrays([arrays.pop("n.deep.y")], ["y"])
-        nested = pa.StructArray.from_arrays([arrays.pop("n.x"), deep], ["x", "deep"], mask=null_parent)
+        arrays = {c.sql: _array(drawn[c.sql], c.arrow) for c in columns}
+        named = {}
+        if "n.x" in arrays:
+            null_parent = pa.array([rng.random() < 0.15 for _ in range(count)], pa.bool_())
+            deep = pa.StructArray.from_arrays([arrays.pop("n.deep.y")], ["y"])
+            named["n"] = pa.StructArray.from_arrays([arrays.pop("n.x"), deep], ["x", "deep"], mask=null_parent)
         names = {name.strip("`"): array for name, array in arrays.items()}
-        table = pa.table(
-            {"id": pa.array([number * 1_000_000 + i for i in range(count)], pa.int64()), **names, "n": nested}
-        )
-        pq.write_table(table, folder / f"part-{number:03}.parquet", row_group_size=rng.choice((7, 1000)))
+        table = pa.table({"id": pa.array([number * 1_000_000 + i for i in range(count)], pa.int64()), **names, **named})
+        directory = folder / _directory(rng, partitions)
+        directory.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, directory / f"part-{number:03}.parquet", row_group_size=rng.choice((7, 1000)))
 
 
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:

@@ -9,22 +9,29 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.soundness.sql import random_predicate
+from es_skipping.clauses.clause import Clause
+from es_skipping.clauses.evaluate import holds
+from es_skipping.stores.base import KEY_BYTES, Answer, DatasetEntry, MetadataStore
+from tests.soundness.sql import Node, random_predicate
 
-__all__ = ["Outcome", "objects_planned", "soundness_of"]
+__all__ = ["Outcome", "answers_of", "objects_planned", "soundness_of"]
 
 _PATH = re.compile(r"path=([^;]+);")
 
 
 def objects_planned(spark: SparkSession, sql: str) -> set[str] | None:
-    """File names that the one scan of a query would open; None where the optimiser left no scan."""
+    """File names that the one scan of a query would open; None where the optimiser left no scan.
+
+    Adaptive execution must be off: with it the rule comes when a stage is run.
+    """
     plan = spark.sql(sql)._jdf.queryExecution().executedPlan()
     leaves = plan.collectLeaves()
     names: set[str] | None = None
@@ -39,7 +46,19 @@ def objects_planned(spark: SparkSession, sql: str) -> set[str] | None:
 
 @dataclass
 class Outcome:
-    """What a run found. ``lost`` names each (predicate, object) whose rows would have been lost."""
+    """What a run found.
+
+    Attributes
+    ----------
+    lost
+        Each (predicate, object) whose rows would have been lost.
+    useless
+        (clause, objects) that a store kept though the clause is false of their metadata, as plain Python has it.
+    kept, needless
+        Of the look-ups that were looked at again: objects the store kept, and those of them that were kept needlessly.
+    relevant, in_relevant, scanned, rows
+        Rows: that satisfy, of the objects which hold one such, of the objects that are read, and all; over all predicates.
+    """
 
     predicates: int = 0
     verdicts: int = 0
@@ -47,13 +66,54 @@ class Outcome:
     could_skip: int = 0
     no_scan: int = 0
     errors: int = 0
-    lost: list[tuple[str, str]] = field(default_factory=list)
+    lost: list[tuple[Node, str]] = field(default_factory=list)
+    useless: list[tuple[Clause, list[str]]] = field(default_factory=list)
+    kept: int = 0
+    needless: int = 0
+    relevant: int = 0
+    in_relevant: int = 0
+    scanned: int = 0
+    rows: int = 0
 
     def __str__(self) -> str:
         return (
             f"{self.predicates} predicates planned, {self.verdicts} verdicts, {self.skipped} of {self.could_skip} skippable "
-            f"objects skipped, {self.no_scan} without a scan, {self.errors} that Spark refuses, {len(self.lost)} lost"
+            f"objects skipped, {self.no_scan} without a scan, {self.errors} that Spark refuses, {len(self.lost)} lost; "
+            f"level 1: {self.needless} of {self.kept} objects kept needlessly by the store; level 2: {self.factors}"
         )
+
+    @property
+    def factors(self) -> str:
+        """The scanning, layout and metadata factor (*Extensible Data Skipping*, section 3) over all predicates."""
+        named = (
+            ("psi", self.scanned, self.rows),
+            ("lambda", self.relevant, self.in_relevant),
+            ("mu", self.in_relevant, self.scanned),
+        )
+        return ", ".join(f"{name} {part / whole:.3f}" if whole else f"{name} -" for name, part, whole in named)
+
+    def add(self, other: Outcome) -> None:
+        """Take in what another run found."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+
+@contextmanager
+def answers_of(store: MetadataStore) -> Iterator[list[tuple[DatasetEntry, Clause, Answer]]]:
+    """Every look-up in stores of this one's kind, while the context lasts."""
+    seen: list[tuple[DatasetEntry, Clause, Answer]] = []
+    plain: Callable[..., Answer] = type(store).lookup
+
+    def recorded(self: MetadataStore, entry: DatasetEntry, clause: Clause, **options: Any) -> Answer:
+        answer = plain(self, entry, clause, **options)
+        seen.append((entry, clause, answer))
+        return answer
+
+    type(store).lookup = recorded  # type: ignore[method-assign,assignment]
+    try:
+        yield seen
+    finally:
+        type(store).lookup = plain  # type: ignore[method-assign]
 
 
 def soundness_of(
@@ -65,6 +125,8 @@ def soundness_of(
     seed: int,
     count: int,
     batch: int = 100,
+    draw: Callable[[random.Random], Node] = random_predicate,
+    dataset: Any = None,
 ) -> Outcome:
     """Plan ``count`` random predicates over a relation in a session with skipping and judge them in one without.
 
@@ -75,51 +137,90 @@ def soundness_of(
     view
         Its name in the session that skips (planned from there, so that its schema is read once).
     source
-        The same relation as a path, for the judge: views hide ``_metadata``.
+        The same relation for the judge, who asks for ``_metadata``; a view that has it will do.
     names
         The file names of all its objects.
     seed
         Of the predicates; a failing one is found again by it.
+    draw
+        Makes one predicate.
+    dataset
+        `es_skipping.Dataset`; given one, each look-up is held against its metadata too.
     """
     rng = random.Random(seed)
     outcome = Outcome()
     everything = set(names)
     while outcome.predicates < count:
-        planned: list[tuple[str, set[str]]] = []
-        for _ in range(min(batch, count - outcome.predicates)):
-            predicate = random_predicate(rng)
-            outcome.predicates += 1
-            try:
-                kept = objects_planned(on, f"SELECT id FROM {view} WHERE {predicate}")
-            except PySparkException:
-                outcome.errors += 1
-                continue
-            if kept is None:
-                outcome.no_scan += 1
-            planned.append((predicate, kept if kept is not None else set()))
-        for (predicate, kept), matching in zip(planned, _matching(off, source, [p for p, _ in planned]), strict=True):
+        planned: list[tuple[Node, set[str]]] = []
+        with answers_of(dataset._store()) if dataset is not None else nullcontext([]) as answers:
+            for _ in range(min(batch, count - outcome.predicates)):
+                predicate = draw(rng)
+                outcome.predicates += 1
+                try:
+                    kept = objects_planned(on, f"SELECT id FROM {view} WHERE {predicate}")
+                except PySparkException:
+                    outcome.errors += 1
+                    continue
+                if kept is None:
+                    outcome.no_scan += 1
+                planned.append((predicate, kept if kept is not None else set()))
+        if dataset is not None and answers:
+            _judge_answers(outcome, answers, dataset)
+        rows, judged = _matching(off, source, [str(p) for p, _ in planned])
+        for (predicate, kept), matching in zip(planned, judged, strict=True):
             if matching is None:
                 outcome.errors += 1
                 continue
             outcome.verdicts += len(everything)
             outcome.skipped += len(everything - kept)
-            outcome.could_skip += len(everything - matching)
-            outcome.lost.extend((predicate, name) for name in sorted(matching - kept))
+            outcome.could_skip += len(everything - matching.keys())
+            outcome.lost.extend((predicate, name) for name in sorted(matching.keys() - kept))
+            if matching:  # the factors are not defined where no row satisfies
+                outcome.relevant += sum(matching.values())
+                outcome.in_relevant += sum(rows[name] for name in matching)
+                outcome.scanned += sum(rows.get(name, 0) for name in kept)
+                outcome.rows += sum(rows.values())
     return outcome
 
 
-def _matching(off: SparkSession, source: str, predicates: Sequence[str]) -> list[set[str] | None]:
-    """For each predicate the names of the objects with a row of which it is true; None where Spark refuses it."""
+def _judge_answers(outcome: Outcome, answers: Sequence[tuple[DatasetEntry, Clause, Answer]], dataset: Any) -> None:
+    """Level 1: does the store keep what plain Python keeps of the same clause? Never may it keep less."""
+    store, id = dataset._store(), answers[-1][0].definition.id
+    objects = list(store.metadata(id))
+    for entry, clause, answer in answers:
+        if entry.definition.id != id:
+            continue
+        skip = {answer.skip[at : at + KEY_BYTES] for at in range(0, len(answer.skip), KEY_BYTES)}
+        needless = []
+        for one in objects:
+            verdict = holds(clause, one.metadata)
+            if one.id.key in skip:
+                assert verdict is False, f"the store skips {one}, of which {clause} is {verdict}"
+            else:
+                outcome.kept += 1
+                if verdict is False:
+                    needless.append(one.id.path)
+        if needless:
+            outcome.needless += len(needless)
+            outcome.useless.append((clause, needless))
+
+
+def _matching(
+    off: SparkSession, source: str, predicates: Sequence[str]
+) -> tuple[dict[str, int], list[dict[str, int] | None]]:
+    """Rows by object, and of each predicate those of which it is true (no zeros); None where Spark refuses it."""
     if not predicates:
-        return []
-    columns = ", ".join(f"max(coalesce({predicate}, false)) AS p{i}" for i, predicate in enumerate(predicates))
+        return {}, []
+    columns = ", ".join(f"count_if({predicate}) AS p{i}" for i, predicate in enumerate(predicates))
     try:
         rows: list[Any] = off.sql(
-            f"SELECT _metadata.file_name AS f, {columns} FROM {source} GROUP BY _metadata.file_name"
+            f"SELECT _metadata.file_name AS f, count(*) AS n, {columns} FROM {source} GROUP BY _metadata.file_name"
         ).collect()
     except Exception:
         if len(predicates) == 1:
-            return [None]
+            return {}, [None]
         half = len(predicates) // 2
-        return _matching(off, source, predicates[:half]) + _matching(off, source, predicates[half:])
-    return [{row["f"] for row in rows if row[f"p{i}"]} for i in range(len(predicates))]
+        first, second = (_matching(off, source, part) for part in (predicates[:half], predicates[half:]))
+        return {**first[0], **second[0]}, first[1] + second[1]
+    counts = {row["f"]: row["n"] for row in rows}
+    return counts, [{row["f"]: row[f"p{i}"] for row in rows if row[f"p{i}"]} for i in range(len(predicates))]

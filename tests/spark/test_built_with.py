@@ -169,6 +169,11 @@ def test_an_index_without_facts_is_not_used() -> None:
     assert compatible(dataset, bare, request("parquet")) is not None
 
 
+def test_a_fact_that_is_unknown_now_is_another() -> None:
+    index = IndexDefinition("i", "MinMax", ("x",), "intervals", INT, built_with={"a.setting": "on"})
+    assert "unknown value" in str(compatible(built("parquet", X)[0], index, request("parquet")))
+
+
 def test_settings_are_asked_for() -> None:
     assert {"spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive"} <= set(RELEVANT_SETTINGS)
 

@@ -338,8 +338,8 @@ def _none_counted(group: Group, count: str) -> Query:
 
 
 def _counted_terms(field: str, terms: list[Any], count: str) -> Query:
-    """Documents whose values are all among the terms: as many match as there are."""
-    return {"terms_set": {field: {"terms": terms, "minimum_should_match_field": count}}}
+    """Documents whose values are all among the terms: as many match as there are. (A term given twice counts twice.)"""
+    return {"terms_set": {field: {"terms": list(dict.fromkeys(terms)), "minimum_should_match_field": count}}}
 
 
 def _intersects(field: str, codec: Codec, keys: Keys) -> Query:

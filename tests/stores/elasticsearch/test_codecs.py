@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -31,6 +32,27 @@ def test_keys_keep_the_order_whatever_the_prefix(type: DataType, data: st.DataOb
         assert (one < other) == (codec.key(one) < codec.key(other))  # type: ignore[operator]
     else:
         assert codec.key(min(one, other)) <= codec.key(max(one, other))
+
+
+@TYPES
+@pytest.mark.parametrize("prefix", PREFIXES, ids=len)
+def test_edges_keep_their_order(type: DataType, prefix: bytes) -> None:
+    """Those that begin with the prefix, and those on either side of it."""
+    codec, edges = codec_of(type, prefix), list(strategies.EDGES[type])
+    if type.name == "string":
+        edges = sorted({*edges, "abc" * 30 + "x", "abb", "abd", "\U0001f600x", "zz"})
+    keys = [codec.key(edge) for edge in edges]
+    assert keys == sorted(keys)
+    assert not codec.exact or len(set(keys)) == len(keys)
+
+
+def test_an_end_between_two_values() -> None:
+    """Of a range whose end is no value of the type, the nearest value inside belongs to it, open or not."""
+    codec = codec_of(parse_type("decimal(10,2)"))
+    low, high = Decimal("0.005"), Decimal("0.025")
+    for is_open in (False, True):
+        assert codec.bounds(Range(low, high, is_open, is_open)) == (1, 2)
+    assert codec.bounds(Range(Decimal("0.01"), Decimal("0.04"), True, True)) == (2, 3)
 
 
 @TYPES
