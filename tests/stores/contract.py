@@ -42,6 +42,7 @@ from es_skipping.stores.base import (
     ObjectMetadata,
 )
 from tests.stores import strategies
+from tests.stores.life import Life
 from tests.stores.random_clauses import FOREIGN, Draw
 
 INT = parse_type("int")
@@ -221,6 +222,8 @@ class StoreContract:
         return put == read
 
     clauses_at_once: ClassVar[int] = 500
+    steps: ClassVar[int] = 300
+    """Of a dataset's life."""
 
     def ask_all(self, store: MetadataStore, entry: DatasetEntry, clauses: Sequence[Clause]) -> Iterable[set[bytes]]:
         """The keys to skip by each clause; a store that can be asked in batches overrides this."""
@@ -818,6 +821,24 @@ class StoreContract:
         record_property("clauses", summary)
         print(f"\n{summary}")  # noqa: T201 - for a record run, with -s
         assert skipped > 0.9 * (skipped + rounded) > 0, f"{skipped} skipped, but {rounded} kept by roundings"
+
+    def test_the_life_of_a_dataset(self, store: MetadataStore, record_property: Callable[[str, object], None]) -> None:
+        """``ES_SKIPPING_STEPS`` says how many steps (a record took a hundred thousand)."""
+        steps, seed = int(os.environ.get("ES_SKIPPING_STEPS", "0")), int(os.environ.get("ES_SKIPPING_SEED", "4"))
+        rng = random.Random(seed)
+        total = done = lookups = skipped = conflicts = 0
+        steps = steps or self.steps
+        while done < steps:
+            life = Life(store, self.reopen, rng)
+            life.run(min(100, steps - done))
+            store.drop("life")
+            done, lookups = done + life.steps, lookups + life.lookups
+            skipped, conflicts = skipped + life.skipped, conflicts + life.conflicts
+            total += 1
+        summary = f"{done} steps of {total} datasets, {lookups} look-ups, {skipped} skipped, {conflicts} conflicts"
+        record_property("life", summary)
+        print(f"\n{summary}, seed {seed}")  # noqa: T201 - for a record run, with -s
+        assert skipped
 
     def test_the_oracle_tells_the_three_apart(self) -> None:
         one = object_metadata(1, minmax=minmax(1, 5)).metadata

@@ -94,9 +94,10 @@ class Draw:
 
     def metadata(self) -> Mapping[str, Metadata]:
         """Of one object; some indexes may know nothing of it."""
-        return {index.id: self._of(index) for index in self.indexes if self._rng.random() < 0.9}
+        return {index.id: self.of(index) for index in self.indexes if self._rng.random() < 0.9}
 
-    def _of(self, index: IndexDefinition) -> Metadata:
+    def of(self, index: IndexDefinition) -> Metadata:
+        """What one index might know of an object."""
         rng, type = self._rng, index.value_type
         if index.kind == "boxes":
             return Boxes(tuple(self._box(len(index.columns)) for _ in range(rng.randint(0, 3))))

@@ -19,6 +19,7 @@ class TestElasticsearchStore(StoreContract):
     """One node for all, emptied after each test."""
 
     examples = 40
+    steps = 60
 
     @pytest.fixture
     def store(self, elasticsearch_store: ElasticsearchStore) -> ElasticsearchStore:
