@@ -48,7 +48,17 @@ def settings_page() -> str:
 GROUPS: dict[str, tuple[str, ...]] = {
     "Sessions": ("configure", "enable", "disable", "is_enabled"),
     "Datasets": ("Dataset", "RefreshResult", "indexes"),
-    "Index types": ("MinMax", "GapList", "ValueList", "Prefix", "Suffix", "Formatted", "GeoBox"),
+    "Index types": (
+        "MinMax",
+        "GapList",
+        "ValueList",
+        "BloomFilter",
+        "Hybrid",
+        "Prefix",
+        "Suffix",
+        "Formatted",
+        "GeoBox",
+    ),
     "Reports": ("observe", "last_query", "queries", "explain"),
 }
 """The public names in the order a reader meets them; what is in no group follows under Errors or Others."""

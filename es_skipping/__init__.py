@@ -30,9 +30,11 @@ if TYPE_CHECKING:
         StoreFormatError,
         StoreUnavailable,
     )
+    from es_skipping.indexes.bloomfilter import BloomFilter
     from es_skipping.indexes.formatted import Formatted
     from es_skipping.indexes.gaplist import GapList
     from es_skipping.indexes.geobox import GeoBox
+    from es_skipping.indexes.hybrid import Hybrid
     from es_skipping.indexes.minmax import MinMax
     from es_skipping.indexes.prefix import Prefix
     from es_skipping.indexes.suffix import Suffix
@@ -56,9 +58,11 @@ _HOMES = {
         "StoreFormatError",
         "StoreUnavailable",
     ),
+    "es_skipping.indexes.bloomfilter": ("BloomFilter",),
     "es_skipping.indexes.formatted": ("Formatted",),
     "es_skipping.indexes.gaplist": ("GapList",),
     "es_skipping.indexes.geobox": ("GeoBox",),
+    "es_skipping.indexes.hybrid": ("Hybrid",),
     "es_skipping.indexes.minmax": ("MinMax",),
     "es_skipping.indexes.prefix": ("Prefix",),
     "es_skipping.indexes.suffix": ("Suffix",),
@@ -69,6 +73,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "BloomFilter",
     "ColumnError",
     "Dataset",
     "DatasetError",
@@ -76,6 +81,7 @@ __all__ = [
     "Formatted",
     "GapList",
     "GeoBox",
+    "Hybrid",
     "IndexDefinitionError",
     "MinMax",
     "Prefix",

@@ -29,7 +29,7 @@ PUBLIC = {
     # sessions and datasets
     *("Dataset", "RefreshResult", "configure", "disable", "enable", "indexes", "is_enabled"),
     # index types
-    *("Formatted", "GapList", "GeoBox", "MinMax", "Prefix", "Suffix", "ValueList"),
+    *("BloomFilter", "Formatted", "GapList", "GeoBox", "Hybrid", "MinMax", "Prefix", "Suffix", "ValueList"),
     # reports
     *("explain", "last_query", "observe", "queries"),
 }

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from typing import Final, get_args
 
 from es_skipping.clauses.clause import Ask, Conjunction, Decided, Disjunction
-from es_skipping.clauses.metadata import Boxes, Intervals, Kind, Metadata, Values
+from es_skipping.clauses.fingerprints import cells_of
+from es_skipping.clauses.metadata import Boxes, Fingerprints, Intervals, Kind, Metadata, Values
 from es_skipping.clauses.questions import AnyOf, Meets, OtherThan, Overlaps, Question, Range, TextMatch
 from es_skipping.predicates.types import DataType, Value, is_value_of
 
@@ -19,7 +20,13 @@ __all__ = ["why_no_clause", "why_no_metadata"]
 
 _DOUBLE: Final = DataType("double")
 _QUESTIONS: Final = get_args(Question)
-_KINDS: Final = {"intervals": Intervals, "values": Values, "boxes": Boxes}
+_SETS: Final = (Values, Fingerprints, Intervals)
+_KINDS: Final[dict[str, tuple[type, ...]]] = {
+    "intervals": (Intervals,),
+    "values": _SETS,
+    "fingerprints": _SETS,
+    "boxes": (Boxes,),
+}
 
 
 def why_no_clause(found: object, value_type: DataType) -> str | None:
@@ -68,7 +75,7 @@ def why_no_metadata(found: object, kind: Kind, value_type: DataType) -> str | No
     """
     wanted = _KINDS.get(kind)
     if wanted is None or isinstance(found, wanted):
-        return _fault(found, value_type) if isinstance(found, Intervals | Values | Boxes) else None
+        return _fault(found, value_type) if isinstance(found, (*_SETS, Boxes)) else None
     return f"{str(found)[:100]!r} is no metadata of kind {kind}"
 
 
@@ -82,6 +89,8 @@ def _fault(found: Metadata, value_type: DataType) -> str | None:
     for counted in (found.nulls, found.nans):
         if counted is not None and not (type(counted) is int and counted >= 0):
             return f"{str(counted)[:100]!r} is no count of rows"
+    if isinstance(found, Fingerprints):
+        return _no_cells(found)
     if isinstance(found, Values):
         if not isinstance(found.values, frozenset):
             return f"its values are a {type(found.values).__name__}, and no frozenset"
@@ -91,6 +100,16 @@ def _fault(found: Metadata, value_type: DataType) -> str | None:
     if wrong is None and ends != sorted(ends):
         return f"its intervals are not in order: {str(found.ranges)[:200]}"
     return wrong
+
+
+def _no_cells(found: Fingerprints) -> str | None:
+    try:
+        cells = list(cells_of(found.packed, found.space, found.count))
+    except (ValueError, TypeError):
+        cells = []
+    if not cells or cells[-1] >= found.space:
+        return f"its {str(found.count)[:20]} cells of {str(found.space)[:20]} are not packed as they must be"
+    return None
 
 
 def _stranger(values: Iterable[Value], type: DataType) -> str | None:

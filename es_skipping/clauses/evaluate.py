@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterable, Mapping
 
 from es_skipping.clauses.clause import Ask, Clause, Conjunction, Decided
-from es_skipping.clauses.metadata import Boxes, Intervals, Metadata, Values
+from es_skipping.clauses.fingerprints import cell_of, cells_of, hash_of
+from es_skipping.clauses.metadata import Boxes, Fingerprints, Intervals, Metadata, Values
 from es_skipping.clauses.questions import (
     AnyOf,
     HasNaN,
@@ -79,6 +80,8 @@ def answer(question: Question, metadata: Metadata | None) -> bool | None:
         return _of_intervals(question, metadata)
     if isinstance(metadata, Values):
         return _of_values(question, metadata)
+    if isinstance(metadata, Fingerprints):
+        return _of_fingerprints(question, metadata)
     if isinstance(metadata, Boxes):
         return _of_boxes(question, metadata)
     return None
@@ -141,6 +144,25 @@ def _passes(question: TextMatch, value: Value) -> bool | None:
         return None
     truth = text_test(question.test, value, question.pattern, question.escape)
     return None if truth is None else truth != question.negated
+
+
+# --- fingerprints -------------------------------------------------------------------------------------------------
+
+
+def _of_fingerprints(question: Question, metadata: Fingerprints) -> bool | None:
+    if isinstance(question, HasNull | HasNaN):
+        return _counted(question, metadata.nulls, metadata.nans)
+    if isinstance(question, HasNotNull):
+        return any_holds([metadata.count > 0, _some(metadata.nans)])
+    if not metadata.count:
+        return False
+    if not isinstance(question, AnyOf):
+        return None  # which values it holds cannot be told from their cells
+    try:
+        asked = {cell_of(hash_of(value), metadata.space) for value in question.values}
+    except ValueError:
+        return None
+    return not asked.isdisjoint(cells_of(metadata.packed, metadata.space, metadata.count))
 
 
 # --- boxes --------------------------------------------------------------------------------------------------------

@@ -11,9 +11,12 @@ from typing import Literal, TypeAlias
 
 from es_skipping.predicates.types import Value
 
-__all__ = ["Box", "Boxes", "Intervals", "Kind", "Metadata", "Values"]
+__all__ = ["Box", "Boxes", "Fingerprints", "Intervals", "Kind", "Metadata", "Values"]
 
-Kind: TypeAlias = Literal["intervals", "values", "boxes"]
+Kind: TypeAlias = Literal["intervals", "values", "boxes", "fingerprints"]
+"""What an index collects as a rule. An index of kind *values* or *fingerprints* may remember an object by less, where
+its values are too many or too large: by `Fingerprints` or `Intervals` in the place of `Values`."""
+
 Box: TypeAlias = tuple[tuple[float, float], ...]
 """One closed ``(low, high)`` per axis; infinities open a side."""
 
@@ -45,6 +48,29 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True)
+class Fingerprints:
+    """The cells of every value that is neither null nor NaN, in a space where others seldom meet them.
+
+    Parameters
+    ----------
+    space
+        How many cells there are (`es_skipping.clauses.fingerprints`).
+    count
+        How many of them some value has.
+    packed
+        Which ones.
+    nulls, nans
+        As of `Values`.
+    """
+
+    space: int
+    count: int
+    packed: bytes
+    nulls: int | None
+    nans: int | None = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Boxes:
     """Boxes that together cover every point none of whose coordinates is null. A NaN coordinate counts as +infinity,
     because Spark orders NaN above every number. Empty where there is no such point."""
@@ -52,4 +78,4 @@ class Boxes:
     boxes: tuple[Box, ...]
 
 
-Metadata: TypeAlias = Intervals | Values | Boxes
+Metadata: TypeAlias = Intervals | Values | Fingerprints | Boxes

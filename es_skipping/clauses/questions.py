@@ -3,18 +3,18 @@
 The vocabulary is closed and small, so a store that answers these answers for every index type there is or will be.
 Which kind of metadata answers which question:
 
-===============  =========  ======  =====
-question         intervals  values  boxes
-===============  =========  ======  =====
-`AnyOf`          yes        yes
+===============  =========  ======  ============  =====
+question         intervals  values  fingerprints  boxes
+===============  =========  ======  ============  =====
+`AnyOf`          yes        yes     yes
 `OtherThan`      yes        yes
 `Overlaps`       yes        yes
-`HasNull`        yes        yes
-`HasNotNull`     yes        yes     yes
-`HasNaN`         yes        yes
+`HasNull`        yes        yes     yes
+`HasNotNull`     yes        yes     yes           yes
+`HasNaN`         yes        yes     yes
 `TextMatch`                 yes
-`Meets`                             yes
-===============  =========  ======  =====
+`Meets`                                           yes
+===============  =========  ======  ============  =====
 
 Each is asked of the values that are neither null nor NaN, save the three that name these. A store that cannot answer a
 question says *unknown*, which keeps the object.

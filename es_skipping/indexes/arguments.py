@@ -8,7 +8,7 @@ from typing import Any
 from es_skipping.errors import ColumnError, IndexDefinitionError
 from es_skipping.predicates.types import DataType
 
-__all__ = ["require_column", "require_positive", "require_supported"]
+__all__ = ["require_column", "require_positive", "require_share", "require_supported"]
 
 
 def require_column(index: object, argument: str, column: Any) -> None:
@@ -37,6 +37,17 @@ def require_positive(index: object, argument: str, value: Any) -> None:
         raise IndexDefinitionError(
             f"{type(index).__name__}: {argument} is {value!r}; give a whole number of at least 1"
         )
+
+
+def require_share(index: object, argument: str, value: Any) -> None:
+    """A number between 0 and 1, both excluded.
+
+    Raises
+    ------
+    IndexDefinitionError
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1:
+        raise IndexDefinitionError(f"{type(index).__name__}: {argument} is {value!r}; give a number between 0 and 1")
 
 
 def require_supported(index: object, types: Sequence[DataType], wanted: str, *names: str) -> None:

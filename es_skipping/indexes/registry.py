@@ -28,6 +28,8 @@ ENTRY_POINTS: Final = "es_skipping.indexes"
 """Group of entry points; each is named as its index type and points to the class."""
 
 _OURS: Final = {
+    "BloomFilter": "es_skipping.indexes.bloomfilter",
+    "Hybrid": "es_skipping.indexes.hybrid",
     "MinMax": "es_skipping.indexes.minmax",
     "ValueList": "es_skipping.indexes.valuelist",
     "Prefix": "es_skipping.indexes.prefix",

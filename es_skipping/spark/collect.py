@@ -305,7 +305,7 @@ def _nothing(kind: Kind, counted: bool) -> Metadata:
     nulls = 0 if counted else None
     if kind == "intervals":
         return Intervals((), nulls)
-    return Values(frozenset(), nulls) if kind == "values" else Boxes(())
+    return Boxes(()) if kind == "boxes" else Values(frozenset(), nulls)
 
 
 def _reads(spark: SparkSession, path: str, encoded: str) -> bool:

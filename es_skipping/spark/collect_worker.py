@@ -125,7 +125,7 @@ def finished(parts: Sequence[Part], state: Sequence[Any]) -> tuple[dict[str, Any
     from dataclasses import replace
 
     from es_skipping.clauses.check import why_no_metadata
-    from es_skipping.clauses.metadata import Intervals, Values
+    from es_skipping.clauses.metadata import Boxes
 
     known: dict[str, Any] = {}
     unknown: dict[str, str] = {}
@@ -139,7 +139,7 @@ def finished(parts: Sequence[Part], state: Sequence[Any]) -> tuple[dict[str, Any
             if wrong is not None:
                 partial = _Unknown(wrong)
             else:
-                if isinstance(metadata, (Intervals, Values)) and not part.nulls_known:
+                if metadata is not None and not isinstance(metadata, Boxes) and not part.nulls_known:
                     metadata = replace(metadata, nulls=None)
                 if metadata is not None:
                     known[part.id] = metadata

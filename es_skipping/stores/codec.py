@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from es_skipping.clauses.metadata import Boxes, Intervals, Metadata, Values
+from es_skipping.clauses.metadata import Boxes, Fingerprints, Intervals, Metadata, Values
 from es_skipping.errors import StoreError, StoreFormatError
 from es_skipping.predicates.codec import value_from_data, value_to_data
 from es_skipping.predicates.types import DataType, parse_type
@@ -203,6 +203,9 @@ def metadata_to_data(metadata: Metadata, type: DataType) -> dict[str, Any]:
         case Values(values, nulls, nans):
             listed = [value_to_data(value, type) for value in sorted(values)]
             return {"values": listed, "nulls": nulls, "nans": nans}
+        case Fingerprints(space, count, packed, nulls, nans):
+            cells = base64.b64encode(packed).decode("ascii")
+            return {"space": space, "count": count, "cells": cells, "nulls": nulls, "nans": nans}
         case Boxes(boxes):
             return {"boxes": [[[value_to_data(end, type) for end in side] for side in box] for box in boxes]}
 
@@ -221,6 +224,8 @@ def metadata_from_data(data: Mapping[str, Any], type: DataType) -> Metadata:
         nulls, nans = data["nulls"], data["nans"]
         if "values" in data:
             return Values(frozenset(value_from_data(one, type) for one in data["values"]), nulls, nans)
+        if "cells" in data:
+            return Fingerprints(data["space"], data["count"], base64.b64decode(data["cells"]), nulls, nans)
         ranges = data["ranges"]
         if ranges is not None:
             ranges = tuple((value_from_data(low, type), value_from_data(high, type)) for low, high in ranges)

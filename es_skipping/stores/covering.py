@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from es_skipping.clauses.metadata import Boxes, Intervals, Metadata, Values
+from es_skipping.clauses.metadata import Boxes, Fingerprints, Intervals, Metadata, Values
 
 __all__ = ["covers"]
 
@@ -33,6 +33,9 @@ def covers(copy: Metadata, original: Metadata) -> bool:
             )
         case Values(), Values():
             return _counts(copy, original) and copy.values >= original.values
+        case Fingerprints(), Fingerprints():
+            same = (copy.space, copy.count, copy.packed) == (original.space, original.count, original.packed)
+            return same and _counts(copy, original)
         case Boxes(), Boxes():
             return all(
                 any(
@@ -45,5 +48,8 @@ def covers(copy: Metadata, original: Metadata) -> bool:
     return False
 
 
-def _counts(copy: Intervals | Values, original: Intervals | Values) -> bool:
+_Counted = Intervals | Values | Fingerprints
+
+
+def _counts(copy: _Counted, original: _Counted) -> bool:
     return copy.nulls in (None, original.nulls) and copy.nans in (None, original.nans)

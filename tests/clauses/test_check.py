@@ -7,21 +7,25 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from es_skipping.clauses.check import why_no_clause, why_no_metadata
 from es_skipping.clauses.clause import KEEP, Ask, Conjunction
-from es_skipping.clauses.metadata import Boxes, Intervals, Values
+from es_skipping.clauses.fingerprints import pack
+from es_skipping.clauses.metadata import Boxes, Fingerprints, Intervals, Values
 from es_skipping.clauses.questions import AnyOf, HasNull, Meets, Overlaps, Range, TextMatch
 from es_skipping.predicates.types import parse_type
 from tests.stores import strategies
 
 INT, STRING, DOUBLE = map(parse_type, ("int", "string", "double"))
-INDEXES = [strategies.index(kind, type) for kind in ("intervals", "values") for type in strategies.TYPES]
+INDEXES = [
+    strategies.index(kind, type) for kind in ("intervals", "values", "fingerprints") for type in strategies.TYPES
+]
 BOXES = strategies.index("boxes", DOUBLE, 2)
 
 
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_whatever_an_index_may_say_passes(data: st.DataObject) -> None:
     definition = data.draw(st.sampled_from([*INDEXES, BOXES]))
@@ -29,6 +33,21 @@ def test_whatever_an_index_may_say_passes(data: st.DataObject) -> None:
     assert why_no_metadata(metadata, definition.kind, definition.value_type) is None
     clause = data.draw(strategies.clauses([definition]))
     assert why_no_clause(clause, definition.value_type) is None
+
+
+def test_fingerprints_are_packed_as_they_must_be() -> None:
+    packed = pack([3, 70], 100)
+    for kind in ("values", "fingerprints"):
+        assert why_no_metadata(Fingerprints(100, 2, packed, 0), kind, STRING) is None
+        wrong = [
+            Fingerprints(100, 0, pack([], 100), 0),  # an object without values has an empty list of them
+            Fingerprints(100, 1, packed, 0),
+            Fingerprints(100, 2, b"\0", 0),
+            Fingerprints(69, 2, pack([3, 70], 69), 0),
+            Fingerprints(100, 2, packed, -1),
+        ]
+        assert None not in [why_no_metadata(one, kind, STRING) for one in wrong]
+    assert why_no_metadata(Fingerprints(100, 2, packed, 0), "intervals", STRING)
 
 
 @pytest.mark.parametrize(

@@ -37,10 +37,12 @@ def test_ids_are_readable(index: Any, columns: list[str], id: str) -> None:
 
 def test_all_of_ours_are_found() -> None:
     assert registry.index_types() == [
+        "BloomFilter",
         "Features",
         "Formatted",
         "GapList",
         "GeoBox",
+        "Hybrid",
         "MinMax",
         "Prefix",
         "Suffix",

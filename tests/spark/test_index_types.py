@@ -49,7 +49,27 @@ FORMATTED: Final = {
     "luhn_check(card) IS NULL": 0,
 }
 
+HASHED: Final = {
+    "user = 'user-47'": 1,  # twenty values an object
+    "user = 'nobody'": 0,
+    "user IN ('user-3', 'user-110', 'nobody')": 2,
+    "user <> 'user-47'": 6,
+    "user LIKE 'user-47%'": 6,
+    "id = 47": 1,
+    "id BETWEEN 38 AND 41": 2,  # few enough to be asked one by one
+    "id > 100": 6,
+    "kind = 'city2'": 1,  # one value each in objects 0 to 2, many in the others
+    "kind = 'kind-70'": 1,
+    "kind <> 'city2'": 5,  # listed where they are few
+    "kind LIKE 'city%'": 6,
+    "kind LIKE 'kind%'": 3,
+    "kind IS NULL": 0,
+}
+
 INDEXES: Final = (
+    esk.BloomFilter("user"),
+    esk.BloomFilter("id", fpp=0.001),
+    esk.Hybrid("kind", threshold=5),
     esk.GapList("n", gaps=3),
     esk.GapList("day", gaps=2),
     esk.GapList("ts", gaps=2),
@@ -76,6 +96,8 @@ def data(base: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
         "CASE WHEN n = 1005 THEN double('NaN') WHEN n = 3001 THEN NULL ELSE cast(n AS double) END AS x",
         "concat('https://host', id div 20, '.example.org/v', id div 20, '/a?', id) AS url",
         "concat('City', id div 20) AS city",
+        "concat('user-', id) AS user",
+        "IF(id < 60, concat('city', id div 20), concat('kind-', id)) AS kind",
         "concat('7992739871', IF(id div 20 = 2, 3, id div 20)) AS card",
     ).selectExpr("*", "timestamp(day) AS ts").write.parquet(str(path))
     age(path)
@@ -95,6 +117,6 @@ def on(spark: SparkSession, data: str, request: pytest.FixtureRequest) -> Iterat
 
 
 def test_predicates(on: SparkSession, data: str) -> None:
-    expected = GAPS | FORMATTED
+    expected = GAPS | FORMATTED | HASHED
     assert objects_by_predicate(on, lambda s: s.read.parquet(data), expected) == expected
     assert esk.Dataset(on, data).ensure_indexes(*INDEXES).unchanged == FILES, "made again they are the same"

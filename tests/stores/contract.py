@@ -146,6 +146,7 @@ def sample_metadata(kind: Kind, type: DataType) -> list[Metadata]:
             ]
         else:
             made += [Values(frozenset(), nulls, nan), Values(frozenset(edges), nulls, nan)]
+            made += [strategies.fingerprints(edges, space, nulls, nan) for space in (1, 10, 645, 102_400)]
     if kind == "intervals":
         made += [Intervals(((edge, edge),), 0) for edge in edges]
         made += [Intervals((pair,), 0) for pair in itertools.pairwise(edges)]
@@ -154,6 +155,13 @@ def sample_metadata(kind: Kind, type: DataType) -> list[Metadata]:
     else:
         made += [Values(frozenset({edge}), 0) for edge in edges]
         made += [Values(frozenset(pair), 0) for pair in itertools.pairwise(edges)]
+        made += [strategies.fingerprints([edge], space) for edge in edges for space in (10, 645, 6400)]
+    if kind == "fingerprints":
+        made += [
+            Intervals((), 0),
+            Intervals((), 7, None),
+            *(Intervals((pair,), 0) for pair in itertools.pairwise(edges)),
+        ]
     return made
 
 
@@ -173,7 +181,7 @@ def sample_questions(kind: Kind, type: DataType) -> list[Question]:
         made += [Overlaps((Range(low, high, a, b),)) for a, b in itertools.product((False, True), repeat=2)]
         made += [AnyOf((low, high)), OtherThan((low, high))]
     made += [Overlaps((Range(None, edges[0]), Range(edges[-1], None)))]
-    if kind == "values" and type.name == "string":
+    if kind != "intervals" and type.name == "string":
         patterns: list[str] = ["", "a", "ab", "\uff01", "\U0001f600", "%_*?[a]", "\\", '"', "\x00", "e", "\u0301", "zz"]
         for pattern, negated in itertools.product(patterns, (False, True)):
             made += [TextMatch(test, pattern, negated=negated) for test in ("starts", "ends", "contains")]
@@ -188,8 +196,11 @@ def sample_questions(kind: Kind, type: DataType) -> list[Question]:
     return made
 
 
+HASHED = [parse_type(name) for name in ("bigint", "double", "decimal(19,2)", "string", "binary", "timestamp")]
 KINDS_AND_TYPES = [
-    pytest.param(kind, type, id=f"{kind}-{type}") for kind in ("intervals", "values") for type in strategies.TYPES
+    pytest.param(kind, type, id=f"{kind}-{type}")
+    for kind in ("intervals", "values", "fingerprints")
+    for type in strategies.TYPES
 ]
 
 
@@ -755,6 +766,26 @@ class StoreContract:
             assert self.check(store, entry, some, Ask(index.id, OtherThan((0.0, -0.0, 7.0)))) == 1
             assert self.check(store, entry, some, Ask(index.id, AnyOf((-0.0, -0.0)))) == 0
 
+    def test_fingerprints_outlive_what_is_added(self, store: MetadataStore) -> None:
+        bloom = strategies.index("fingerprints", STRING)
+        objects = [
+            ObjectMetadata(object_id(n), n, {bloom.id: strategies.fingerprints([f"v{n}"], 100 if n % 3 else 6400)})
+            for n in range(12)
+        ]
+        write(store, dataset_definition(bloom), objects)
+        added = [object_metadata(n, minmax=minmax(n, n)) for n in range(12)]
+        entry = write(store, dataset_definition(bloom, MINMAX), added)
+        both = [
+            dataclasses.replace(one, metadata={**one.metadata, **more.metadata})
+            for one, more in zip(objects, added, strict=True)
+        ]
+        assert stored(store) == {one.id: one for one in both}
+        for value in ("v3", "v7", "nowhere"):
+            assert self.check(store, entry, both, Ask(bloom.id, AnyOf((value,)))) >= 10
+        more = [ObjectMetadata(object_id(20), 1, {bloom.id: strategies.fingerprints(["v20"], 645)})]
+        entry = write(store, dataset_definition(bloom, MINMAX), more)
+        assert self.check(store, entry, [*both, *more], Ask(bloom.id, AnyOf(("v20",)))) >= 10
+
     def test_deep_and_wide_clauses(self, store: MetadataStore) -> None:
         objects = [object_metadata(n, minmax=minmax(n, n)) for n in range(30)]
         entry = write(store, dataset_definition(MINMAX), objects)
@@ -767,7 +798,11 @@ class StoreContract:
 
     def test_random_metadata_and_clauses(self, store: MetadataStore) -> None:
         """Sound on everything, exact where the store says so: against the clause algebra's plain evaluation."""
-        every = [strategies.index(kind, type) for kind in ("intervals", "values") for type in strategies.TYPES]
+        every = [
+            strategies.index(kind, type)
+            for kind in ("intervals", "values", "fingerprints")
+            for type in strategies.TYPES
+        ]
         every += [strategies.index("boxes", DOUBLE, axes) for axes in (1, 2)]
         some_indexes = st.lists(st.sampled_from(every), min_size=1, max_size=4, unique_by=lambda index: index.id)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from hypothesis import strategies as st
 
 from es_skipping.clauses.clause import KEEP, SKIP, Ask, Clause, Conjunction, Disjunction
-from es_skipping.clauses.metadata import Box, Boxes, Intervals, Kind, Metadata, Values
+from es_skipping.clauses.fingerprints import cell_of, hash_of, pack
+from es_skipping.clauses.metadata import Box, Boxes, Fingerprints, Intervals, Kind, Metadata, Values
 from es_skipping.clauses.questions import (
     AnyOf,
     HasNaN,
@@ -26,9 +27,12 @@ from es_skipping.predicates.types import DataType, Value, parse_type
 from es_skipping.stores.base import IndexDefinition
 from es_skipping.testing.values import EDGES, TYPES, values
 
-__all__ = ["EDGES", "TYPES", "boxes", "clauses", "index", "metadata", "questions", "values"]
+__all__ = ["EDGES", "SPACES", "TYPES", "boxes", "clauses", "fingerprints", "index", "metadata", "questions", "values"]
 
 _TINY: Final = 5e-324
+
+SPACES: Final = (1, 2, 10, 64, 100, 645, 6400, 102_400, 2**33)
+"""Small ones, in which values meet, and some whose names in a store begin alike."""
 
 
 def index(kind: Kind, type: DataType, axes: int = 1) -> IndexDefinition:
@@ -36,7 +40,7 @@ def index(kind: Kind, type: DataType, axes: int = 1) -> IndexDefinition:
     columns = tuple(f"c_{kind}_{i}" for i in range(axes))
     return IndexDefinition(
         id=f"{kind}({type}{'' if axes == 1 else axes})",
-        type={"intervals": "MinMax", "values": "ValueList", "boxes": "GeoBox"}[kind],
+        type={"intervals": "MinMax", "values": "ValueList", "boxes": "GeoBox", "fingerprints": "BloomFilter"}[kind],
         columns=columns,
         kind=kind,
         value_type=type,
@@ -82,7 +86,19 @@ def metadata(definition: IndexDefinition) -> st.SearchStrategy[Metadata]:
         return st.builds(Boxes, st.lists(boxes(len(definition.columns)), max_size=3).map(tuple))
     if definition.kind == "intervals":
         return _intervals(type)
-    return st.builds(Values, st.frozensets(values(type), max_size=5), _counts(), _nans(type))
+    listed = st.builds(Values, st.frozensets(values(type), max_size=5), _counts(), _nans(type))
+    spans = _intervals(type).filter(lambda one: one.ranges is not None)
+    held = st.frozensets(values(type), min_size=1, max_size=5)
+    hashed = st.builds(fingerprints, held, st.sampled_from(SPACES), _counts(), _nans(type))
+    if definition.kind == "fingerprints":
+        return st.one_of(hashed, hashed, listed, spans)
+    return st.one_of(listed, listed, listed, hashed)
+
+
+def fingerprints(held: Iterable[Value], space: int, nulls: int | None = 0, nans: int | None = 0) -> Fingerprints:
+    """What an index of fingerprints remembers of these values, at least one."""
+    cells = sorted({cell_of(hash_of(value), space) for value in held})
+    return Fingerprints(space, len(cells), pack(cells, space), nulls, nans)
 
 
 def _ranges(type: DataType) -> st.SearchStrategy[Range]:
@@ -115,7 +131,7 @@ def questions(definition: IndexDefinition) -> st.SearchStrategy[Question]:
         st.builds(Overlaps, st.lists(_ranges(type), min_size=1, max_size=3).map(tuple)),
         st.sampled_from([HasNull(), HasNotNull(), HasNaN()]),
     ]
-    if definition.kind == "values" and type.name == "string":
+    if definition.kind in ("values", "fingerprints") and type.name == "string":
         asked.append(_text_tests())
     return st.one_of(asked)
 

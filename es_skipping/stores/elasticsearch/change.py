@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-import json
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,8 +21,16 @@ from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import StoreError
 from es_skipping.stores.base import KEY_BYTES, Change, DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
-from es_skipping.stores.elasticsearch.documents import object_id, object_metadata, shrinker
-from es_skipping.stores.elasticsearch.fields import Group, encode, mapping, needs_prefix, with_prefix, with_room_for
+from es_skipping.stores.elasticsearch.documents import object_id, object_metadata, shrinker, weight
+from es_skipping.stores.elasticsearch.fields import (
+    Group,
+    encode,
+    mapping,
+    needs_prefix,
+    whole,
+    with_prefix,
+    with_room_for,
+)
 from es_skipping.stores.elasticsearch.names import group_name
 from es_skipping.stores.elasticsearch.state import Segment, State, facts, unfinished_groups, unfinished_meta
 from es_skipping.stores.elasticsearch.written import RUN, Written, noted, runs
@@ -35,7 +42,7 @@ __all__ = ["ElasticsearchChange"]
 
 _BATCH: Final = 500
 _MANY_SEGMENTS: Final = 48
-_FIELDS_PER_INDEX: Final = 12
+_FIELDS_PER_INDEX: Final = 24
 _OWN_FIELDS: Final = 9
 
 
@@ -153,9 +160,9 @@ class ElasticsearchChange(Change):
                     self._dead[f"{self._mine.key(mine).hex()}.{self._token}"] = 0
                 self._mine.forget(mine)
             self._dead.pop(id, None)
-            weights = {name: len(json.dumps(document[name])) for name in document["indexed"]}
-            for name, weight in weights.items():
-                self._weights[name] = self._weights.get(name, 0) + weight
+            weights = {name: weight(document[name]) for name in document["indexed"]}
+            for name, size in weights.items():
+                self._weights[name] = self._weights.get(name, 0) + size
             writes.append(Write(id, document, shrinker(document, weights)))
         self._mine.add([(ordinal, one.id) for ordinal, one in enumerate(batch, first)])
         self._weighed += len(batch)
@@ -171,7 +178,7 @@ class ElasticsearchChange(Change):
                 learned = with_room_for(learned, one)
             if learned != group:
                 self._groups[id] = learned
-                if (learned.boxes, learned.axes) != (group.boxes, group.axes):
+                if learned.room != group.room:
                     grown[learned.name] = mapping(learned)
                 elif self._named:
                     grown.setdefault(learned.name, mapping(learned))
@@ -199,12 +206,11 @@ class ElasticsearchChange(Change):
         for id, group in self._groups.items():
             made = _group_fields(group, one.metadata.get(id))
             if made is None and id not in one.metadata and same is not None and group.name in same["indexed"]:
-                made = same[group.name], group.name in same["known"]
+                made = whole(group, same)
             if made is not None:
                 document[group.name] = made[0]
                 document["indexed"].append(group.name)
-                if made[1]:
-                    document["known"].append(group.name)
+                document["known"] += made[1]
         return document
 
     def _stored(self, paths: list[str]) -> dict[str, list[Mapping[str, Any]]]:
@@ -391,7 +397,7 @@ def _groups(definition: DatasetDefinition, base: State | None) -> tuple[dict[str
     return groups, frozenset(used)
 
 
-def _group_fields(group: Group, metadata: Metadata | None) -> tuple[dict[str, Any], bool] | None:
+def _group_fields(group: Group, metadata: Metadata | None) -> tuple[dict[str, Any], list[str]] | None:
     return None if metadata is None else encode(group, metadata)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.stores.base import ObjectId, ObjectMetadata
 from es_skipping.stores.elasticsearch.fields import Group, decode
 
-__all__ = ["object_id", "object_metadata", "shrinker"]
+__all__ = ["object_id", "object_metadata", "shrinker", "weight"]
+
+_PRINT_BITS: Final = 11
+"""About so much of the inverted index does one fingerprint take (benchmarks/fingerprints.py)."""
 
 
 def object_id(source: Mapping[str, Any]) -> ObjectId:
@@ -26,6 +30,12 @@ def object_metadata(source: Mapping[str, Any], groups: Mapping[str, Group]) -> O
     return ObjectMetadata(object_id(source), source.get("rows"), found)
 
 
+def weight(fields: Mapping[str, Any]) -> int:
+    """About how many bytes one index's fields take."""
+    kept = {name: value for name, value in fields.items() if name != "prints"}
+    return len(json.dumps(kept)) + len(fields.get("prints", ())) * _PRINT_BITS // 8
+
+
 def shrinker(document: dict[str, Any], weights: dict[str, int]) -> Callable[[], bool]:
     """What to do when a document is too large: forget the largest metadata, which makes it unknown."""
 
@@ -35,7 +45,7 @@ def shrinker(document: dict[str, Any], weights: dict[str, int]) -> Callable[[], 
         largest = max(weights, key=lambda name: weights[name])
         del weights[largest], document[largest]
         for name in ("indexed", "known"):
-            document[name] = [group for group in document[name] if group != largest]
+            document[name] = [group for group in document[name] if group.partition(".")[0] != largest]
         return True
 
     return shrink

@@ -8,6 +8,9 @@ intervals   ``min``, ``max`` (for people; for strings also to refine), ``range``
             ``nulls``, ``nans``
 values      ``values`` (for people), ``equal`` (what is asked for equality, where people's field is not exact),
             ``order`` (what is asked for ranges), ``count``, ``nulls``, ``nans``
+            Or, of an object that is remembered by less: ``prints`` (what is asked, not in ``_source``), ``packed``,
+            ``space``, ``cells``, see `es_skipping.stores.elasticsearch.prints`; ``span``, the fields of intervals
+fingerprint as values
 boxes       ``box_0`` ... each with ``axis_0`` ..., ``count``, ``centre``
 ==========  =====================================================================================================
 
@@ -22,13 +25,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from es_skipping.clauses.metadata import Box, Boxes, Intervals, Metadata, Values
+from es_skipping.clauses.metadata import Box, Boxes, Fingerprints, Intervals, Metadata, Values
 from es_skipping.predicates.text import successor
 from es_skipping.predicates.types import DataType, Value
 from es_skipping.stores.base import IndexDefinition
 from es_skipping.stores.elasticsearch.codecs import Codec, Unanswerable, codec_of, common_prefix
+from es_skipping.stores.elasticsearch.prints import decode_prints, encode_prints, prints_mapping, terms_of
 
-__all__ = ["Group", "decode", "encode", "mapping", "needs_prefix", "with_prefix", "with_room_for"]
+__all__ = ["Group", "decode", "encode", "mapping", "needs_prefix", "span_of", "whole", "with_prefix", "with_room_for"]
 
 _LONGEST_BOUND: Final = 8_000
 """Bytes of a string bound that are kept; a longer one is cut outward."""
@@ -54,6 +58,10 @@ class Group:
         Of strings and binary, see `codec_of`; None until the first values are seen.
     boxes, axes
         How many boxes the mapping has room for, and of how many dimensions.
+    spaces
+        Of the fingerprints that there are.
+    spans
+        Whether an object may be remembered by intervals, though it is an index of values.
     """
 
     name: str
@@ -61,6 +69,13 @@ class Group:
     prefix: bytes | None = None
     boxes: int = 0
     axes: int = 0
+    spaces: tuple[int, ...] = ()
+    spans: bool = False
+
+    @property
+    def room(self) -> tuple[int, int, bool, bool]:
+        """What the mapping depends on."""
+        return self.boxes, self.axes, bool(self.spaces), self.spans
 
     @property
     def codec(self) -> Codec:
@@ -78,6 +93,11 @@ class Group:
         if name in _BYTES_TYPES:
             return f"{self.name}.order"
         return self.equal
+
+
+def span_of(group: Group) -> Group:
+    """The intervals in the place of a group's values, as a group of their own."""
+    return replace(group, name=f"{group.name}.span", index=replace(group.index, kind="intervals"))
 
 
 def _shown_is_exact(type: DataType) -> bool:
@@ -117,6 +137,10 @@ def mapping(group: Group) -> dict[str, Any]:
             fields["equal"] = {"type": "long" if codec.order == "double" else codec.order}
         if type.name in _BYTES_TYPES:
             fields["order"] = {"type": "ip", "doc_values": False}
+        if group.spaces:
+            fields |= prints_mapping()
+        if group.spans:
+            fields["span"] = mapping(span_of(group))
     return {"properties": fields | {"nulls": count, "nans": count}}
 
 
@@ -151,7 +175,11 @@ def with_prefix(group: Group, some: Iterable[Metadata]) -> Group:
 
 
 def with_room_for(group: Group, metadata: Metadata) -> Group:
-    """The group, grown where its mapping has too few boxes or axes for this metadata."""
+    """The group, grown where it has no room for this metadata."""
+    if isinstance(metadata, Fingerprints) and metadata.space not in group.spaces:
+        return replace(group, spaces=(*group.spaces, metadata.space))
+    if isinstance(metadata, Intervals) and group.index.kind in ("values", "fingerprints"):
+        return replace(group, spans=True)
     if not isinstance(metadata, Boxes) or not metadata.boxes:
         return group
     boxes, axes = min(len(metadata.boxes), _MOST_BOXES), max(len(box) for box in metadata.boxes)
@@ -163,22 +191,37 @@ def with_room_for(group: Group, metadata: Metadata) -> Group:
 # --- metadata to fields -------------------------------------------------------------------------------------------
 
 
-def encode(group: Group, metadata: Metadata) -> tuple[dict[str, Any], bool] | None:
-    """The fields of one object's metadata, and whether its values are known; None where nothing of it can be held."""
+def encode(group: Group, metadata: Metadata) -> tuple[dict[str, Any], list[str]] | None:
+    """The fields of one object's metadata, and the groups of fields by which its values are known; None where nothing
+    of it can be held."""
     try:
         match group.index.kind, metadata:
             case "intervals", Intervals():
-                return _intervals(group, metadata)
-            case "values", Values():
-                return _values(group, metadata)
+                fields, known = _intervals(group, metadata)
+                return fields, [group.name] if known else []
+            case "values" | "fingerprints", Values():
+                return _values(group, metadata), [group.name]
+            case "values" | "fingerprints", Fingerprints():
+                return encode_prints(metadata) | _counts(metadata), []  # the prints say so themselves
+            case "values" | "fingerprints", Intervals():
+                fields, known = _intervals(span_of(group), metadata)
+                return ({"span": fields} | _counts(metadata), [span_of(group).name]) if known else None
             case "boxes", Boxes():
-                return _boxes(group, metadata), True
+                return _boxes(group, metadata), [group.name]
     except Unanswerable:
         return None
     return None
 
 
-def _counts(metadata: Intervals | Values) -> dict[str, int]:
+def whole(group: Group, source: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """What `encode` made, again from a stored document's ``_source``, which lacks some of it."""
+    fields, known = dict(source[group.name]), [name for name in source["known"] if name.partition(".")[0] == group.name]
+    if "packed" in fields:
+        fields["prints"] = terms_of(decode_prints(fields))
+    return fields, known
+
+
+def _counts(metadata: Intervals | Values | Fingerprints) -> dict[str, int]:
     counts = {"nulls": metadata.nulls, "nans": metadata.nans}
     return {name: count for name, count in counts.items() if count is not None}
 
@@ -241,7 +284,7 @@ def _is_utf8(value: str) -> bool:
     return not any("\ud800" <= c <= "\udfff" for c in value)
 
 
-def _values(group: Group, metadata: Values) -> tuple[dict[str, Any], bool]:
+def _values(group: Group, metadata: Values) -> dict[str, Any]:
     codec, type = group.codec, group.index.value_type
     listed = sorted(metadata.values)
     terms = [codec.term(value) for value in listed]
@@ -256,7 +299,7 @@ def _values(group: Group, metadata: Values) -> tuple[dict[str, Any], bool]:
             fields["values"] = [shown for shown in map(codec.show, listed) if shown is not None]
     if type.name in _BYTES_TYPES:
         fields["order"] = [codec.encode_key(key) for key in sorted({codec.key(value) for value in listed})]
-    return fields | _counts(metadata), True
+    return fields | _counts(metadata)
 
 
 def _boxes(group: Group, metadata: Boxes) -> dict[str, Any]:
@@ -295,7 +338,11 @@ def decode(group: Group, fields: Mapping[str, Any], known: bool) -> Metadata:
     if group.index.kind == "intervals" and not known:
         return Intervals(None, nulls, nans)
     codec = group.codec if group.index.kind != "boxes" else codec_of(_DOUBLE)
-    if group.index.kind == "values":
+    if group.index.kind in ("values", "fingerprints"):
+        if "packed" in fields:
+            return decode_prints(fields)
+        if "span" in fields:
+            return decode(span_of(group), fields["span"], True)
         terms = fields["values" if _shown_is_exact(group.index.value_type) else "equal"]
         return Values(frozenset(codec.value(term) for term in terms), nulls, nans)
     if group.index.kind == "boxes":

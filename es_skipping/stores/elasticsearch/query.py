@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from es_skipping.clauses.clause import KEEP, Ask, Clause, Conjunction, Decided, Disjunction
+from es_skipping.clauses.clause import Ask, Clause, Conjunction, Decided, Disjunction
 from es_skipping.clauses.questions import (
     AnyOf,
     HasNaN,
@@ -32,9 +32,11 @@ from es_skipping.predicates.text import text_test
 from es_skipping.predicates.types import DataType, Value
 from es_skipping.stores.elasticsearch.bools import EVERY, Query, all_of, any_of, depth, leaves, merged, none_of
 from es_skipping.stores.elasticsearch.codecs import WINDOW, Bytes, Codec, Keys, Unanswerable, codec_of
-from es_skipping.stores.elasticsearch.fields import Group
+from es_skipping.stores.elasticsearch.fields import Group, span_of
+from es_skipping.stores.elasticsearch.prints import holds_none
+from es_skipping.stores.elasticsearch.shape import count, cut, height, joined
 
-__all__ = ["LEAF_BUDGET", "MAX_TERMS", "Vocabulary", "restricted", "skip_query"]
+__all__ = ["LEAF_BUDGET", "MAX_TERMS", "Vocabulary", "skip_query"]
 
 Vocabulary: TypeAlias = Callable[[Group], Collection[Value] | None]
 """All values of a value list in the dataset, or None where they are too many."""
@@ -69,71 +71,15 @@ def skip_query(
     budget
         How many leaf clauses the query may have. Above it ranges are merged, and then parts of the clause left out.
     """
-    clause = _joined(clause)
-    asks = max(1, _count(clause))
+    clause = joined(clause)
+    asks = max(1, count(clause))
     ranges = max(1, (budget - 2 * asks) // asks)
-    height = _height(clause)
+    levels = height(clause)
     while True:
-        compiled = _Translator(groups, vocabulary, expensive, ranges).clause(_cut(clause, height), budget)
+        compiled = _Translator(groups, vocabulary, expensive, ranges).clause(cut(clause, levels), budget)
         if compiled is None or depth(compiled) <= _MAX_DEPTH:
             return compiled
-        height = min(height - 1, max(height // 2, _MAX_DEPTH))
-
-
-def restricted(clause: Clause, index: str) -> Clause:
-    """What a clause says by one index alone: every other question is answered "maybe"."""
-    if isinstance(clause, Ask):
-        return clause if clause.index == index else KEEP
-    if isinstance(clause, Decided):
-        return clause
-    return type(clause)(tuple(restricted(part, index) for part in clause.clauses))
-
-
-# --- shape --------------------------------------------------------------------------------------------------------
-
-
-def _count(clause: Clause) -> int:
-    if isinstance(clause, (Conjunction, Disjunction)):
-        return sum(map(_count, clause.clauses))
-    return int(isinstance(clause, Ask))
-
-
-def _height(clause: Clause) -> int:
-    if isinstance(clause, (Conjunction, Disjunction)):
-        return 1 + max(map(_height, clause.clauses), default=0)
-    return 0
-
-
-def _cut(clause: Clause, depth: int) -> Clause:
-    """The clause, with "maybe" for what lies deeper."""
-    if not isinstance(clause, (Conjunction, Disjunction)):
-        return clause
-    if depth <= 0:
-        return KEEP
-    return type(clause)(tuple(_cut(part, depth - 1) for part in clause.clauses))
-
-
-def _joined(clause: Clause) -> Clause:
-    """The clause with questions of a disjunction that can be asked as one asked as one."""
-    if not isinstance(clause, (Conjunction, Disjunction)):
-        return clause
-    parts = [_joined(part) for part in clause.clauses]
-    if isinstance(clause, Conjunction):
-        return Conjunction(tuple(parts))
-    kept: list[Clause] = []
-    values: dict[str, dict[Value, None]] = {}
-    ranges: dict[str, dict[Range, None]] = {}
-    for part in parts:
-        match part:
-            case Ask(index, AnyOf(listed)):
-                values.setdefault(index, {}).update(dict.fromkeys(listed))
-            case Ask(index, Overlaps(listed)):
-                ranges.setdefault(index, {}).update(dict.fromkeys(listed))
-            case _:
-                kept.append(part)
-    kept += [Ask(index, AnyOf(tuple(listed))) for index, listed in values.items()]
-    kept += [Ask(index, Overlaps(tuple(listed))) for index, listed in ranges.items()]
-    return Disjunction(tuple(kept))
+        levels = min(levels - 1, max(levels // 2, _MAX_DEPTH))
 
 
 # --- clauses ------------------------------------------------------------------------------------------------------
@@ -174,16 +120,18 @@ class _Translator:
                 return all_of(demanded) if demanded else EVERY
 
     def _ask(self, group: Group, question: Question) -> Query | None:
-        try:
-            match group.index.kind:
-                case "intervals":
-                    return self._of_intervals(group, question)
-                case "values":
-                    return self._of_values(group, question)
-                case "boxes":
-                    return _of_boxes(group, question)
-        except Unanswerable:
-            return None
+        asked: list[Callable[[], Query | None]]
+        match group.index.kind:
+            case "intervals":
+                asked = [lambda: self._of_intervals(group, question)]
+            case "boxes":
+                asked = [lambda: _of_boxes(group, question)]
+            case "values" | "fingerprints":  # an object is remembered in one of three forms
+                asked = [lambda: self._of_values(group, question), lambda: _of_prints(group, question)]
+                if group.spans:
+                    asked.append(lambda: self._of_intervals(span_of(group), question))
+        proofs = [proof for proof in map(_answered, asked) if proof is not None]
+        return any_of(proofs) if proofs else None
 
     # --- intervals
 
@@ -406,6 +354,21 @@ def _beyond(group: Group, asked: Range, *, expensive: bool) -> list[Query]:
         if expensive and not codec.sharp(asked.high):
             proofs.append({"range": {least: {"gt": codec.term(asked.high)}}})
     return proofs
+
+
+def _answered(ask: Callable[[], Query | None]) -> Query | None:
+    try:
+        return ask()
+    except Unanswerable:
+        return None
+
+
+def _of_prints(group: Group, question: Question) -> Query | None:
+    if not group.spaces or not isinstance(question, AnyOf):
+        return None
+    if len(question.values) * len(group.spaces) > _MAX_TERMS_OF_ALL:
+        return None
+    return holds_none(f"{group.name}.prints", group.spaces, question.values, MAX_TERMS)
 
 
 def _of_boxes(group: Group, question: Question) -> Query | None:

@@ -142,6 +142,8 @@ def _groups_to_data(groups: Mapping[str, Group]) -> list[dict[str, Any]]:
             "prefix": None if group.prefix is None else base64.b64encode(group.prefix).decode("ascii"),
             "boxes": group.boxes,
             "axes": group.axes,
+            "spaces": list(group.spaces),
+            "spans": group.spans,
         }
         for id, group in groups.items()
     ]
@@ -156,6 +158,8 @@ def _groups_from_data(data: Sequence[Mapping[str, Any]], definition: DatasetDefi
             None if one["prefix"] is None else base64.b64decode(one["prefix"]),
             one["boxes"],
             one["axes"],
+            tuple(one.get("spaces", ())),  # these two are younger than format 1
+            one.get("spans", False),
         )
         for one in data
     }

@@ -34,8 +34,9 @@ from es_skipping.stores.elasticsearch.client import connect
 from es_skipping.stores.elasticsearch.cluster import Cluster
 from es_skipping.stores.elasticsearch.documents import object_id, object_metadata
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
-from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, restricted, skip_query
+from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, skip_query
 from es_skipping.stores.elasticsearch.query_log import QueryIndices
+from es_skipping.stores.elasticsearch.shape import restricted
 from es_skipping.stores.elasticsearch.state import State, asked_indexes
 from es_skipping.stores.open import check_url
 from es_skipping.stores.query_log import LoggedQuery

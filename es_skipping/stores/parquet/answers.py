@@ -28,16 +28,26 @@ from es_skipping.clauses.questions import (
 )
 from es_skipping.predicates.text import text_test
 from es_skipping.predicates.types import DataType, Value, parse_type
-from es_skipping.stores.base import IndexDefinition
 from es_skipping.stores.parquet.types import Comparable, Incomparable, Physical, bound, comparable, exact
 
-__all__ = ["BoxesColumn", "IntervalsColumn", "LoadedColumn", "ValuesColumn", "is_empty", "load"]
+__all__ = [
+    "BoxesColumn",
+    "CountedColumn",
+    "IntervalsColumn",
+    "LoadedColumn",
+    "Rows",
+    "Truths",
+    "ValuesColumn",
+    "is_empty",
+    "offsets_of",
+    "size_of",
+]
 
 Truths: TypeAlias = npt.NDArray[np.bool_]
 _FEW: Final = 8
 
 
-class _Rows:
+class Rows:
     """Which elements of a flat array belong to which row."""
 
     def __init__(self, offsets: npt.NDArray[np.int32]) -> None:
@@ -183,109 +193,122 @@ def _truths(array: pa.Array) -> Truths:
     return truths.astype(np.bool_, copy=False)
 
 
-def _offsets(lists: pa.ListArray) -> npt.NDArray[np.int32]:
+def offsets_of(lists: pa.ListArray) -> npt.NDArray[np.int32]:
     offsets: npt.NDArray[np.int32] = lists.offsets.to_numpy()
     return offsets
 
 
-def _size(*parts: Comparable) -> int:
+def size_of(*parts: Comparable) -> int:
     return sum(part.nbytes for part in parts)
 
 
-class IntervalsColumn(LoadedColumn):
+class CountedColumn(LoadedColumn):
+    """Beside the values, of whatever form, how many are null and NaN.
+
+    Subclasses set ``_decided``, the rows that have this form, and ``_of``, which elements belong to which row.
+    """
+
+    _decided: Truths
+    _of: Rows
+
+    def __init__(self, column: pa.StructArray) -> None:
+        super().__init__(column)
+        self._no_null, self._no_nan = self._is_zero(self.fields["nulls"]), self._is_zero(self.fields["nans"])
+
+    def _refuted(self, question: Question) -> Truths | None:
+        match question:
+            case HasNull():
+                return self._no_null
+            case HasNaN():
+                return self._no_nan
+            case HasNotNull():
+                return self._decided & self._of.empty & self._no_nan
+        held = self._held(question)
+        if held is None:
+            return None
+        refuted: Truths = self._decided & ~self._of.any(held)
+        return refuted
+
+    def _held(self, question: Question) -> Truths | None:
+        """Per element whether the question is, or may be, true of it; None where that cannot be told."""
+        raise NotImplementedError
+
+    def _counted_size(self, *parts: Comparable) -> int:
+        return size_of(self.known, self._no_null, self._no_nan, self._decided, self._of.offsets, *parts)
+
+
+class IntervalsColumn(CountedColumn):
     """Intervals: flat arrays of low and high ends."""
 
     def __init__(self, column: pa.StructArray, type: DataType) -> None:
         super().__init__(column)
         low, high = self.fields["low"], self.fields["high"]
         self._type = type
-        self._no_null, self._no_nan = self._is_zero(self.fields["nulls"]), self._is_zero(self.fields["nans"])
         self._decided = self.known & _truths(low.is_valid()) & _truths(high.is_valid())
-        self._of = _Rows(_offsets(low))
-        if not np.array_equal(self._of.offsets, _offsets(high)):
+        self._of = Rows(offsets_of(low))
+        if not np.array_equal(self._of.offsets, offsets_of(high)):
             self._decided = np.zeros(self.rows, np.bool_)  # not written by us: nothing can be concluded
         self._low, self._high = comparable(low.values, type), comparable(high.values, type)
         self.fields.clear()
-        self.nbytes = _size(
-            self.known, self._no_null, self._no_nan, self._decided, self._of.offsets, self._low, self._high
-        )
+        self.nbytes = self._counted_size(self._low, self._high)
 
-    def _refuted(self, question: Question) -> Truths | None:
+    def _held(self, question: Question) -> Truths | None:
         match question:
-            case HasNull():
-                return self._no_null
-            case HasNaN():
-                return self._no_nan
-            case HasNotNull():
-                return self._decided & self._of.empty & self._no_nan
             case AnyOf(values):
-                held = _covers(self._low, self._high, _literals(values, self._type, self._low))
+                return _covers(self._low, self._high, _literals(values, self._type, self._low))
             case OtherThan(values):
                 literals = _literals(values, self._type, self._low)
                 if isinstance(self._low, np.ndarray):
                     single = self._low == self._high
                 else:
                     single = _truths(pc.equal(self._low, self._high))
-                held = ~(single & _is_in(self._low, literals))
+                others: Truths = ~(single & _is_in(self._low, literals))
+                return others
             case Overlaps(ranges):
-                held = np.zeros(len(self._low), np.bool_)
-                for wanted in ranges:
-                    reached = _reaches(self._low, self._high, wanted, self._type)
-                    if reached is not None:
-                        held |= reached
-            case _:
-                return None
-        refuted: Truths = self._decided & ~self._of.any(held)
-        return refuted
+                return _in_any(self._low, self._high, ranges, self._type)
+        return None
 
 
-class ValuesColumn(LoadedColumn):
+def _in_any(low: Comparable, high: Comparable, ranges: Sequence[Range], type: DataType) -> Truths:
+    """Which of these closed intervals reach into any of the ranges."""
+    held = np.zeros(len(low), np.bool_)
+    for wanted in ranges:
+        reached = _reaches(low, high, wanted, type)
+        if reached is not None:
+            held |= reached
+    return held
+
+
+class ValuesColumn(CountedColumn):
     """Sets of values: a question is decided once for each distinct value, then looked up by its code."""
 
     def __init__(self, column: pa.StructArray, type: DataType) -> None:
         super().__init__(column)
         self._type = type
         lists = self.fields["values"]
-        self._no_null, self._no_nan = self._is_zero(self.fields["nulls"]), self._is_zero(self.fields["nans"])
         self._decided = self.known & _truths(lists.is_valid())
-        self._of = _Rows(_offsets(lists))
+        self._of = Rows(offsets_of(lists))
         encoded = lists.values.dictionary_encode()
         self._codes: np.ndarray = encoded.indices.to_numpy(zero_copy_only=False)
         self._texts = encoded.dictionary if type.name == "string" else None
         self._distinct = comparable(encoded.dictionary, type)
         self.fields.clear()
-        self.nbytes = _size(
-            self.known, self._no_null, self._no_nan, self._decided, self._of.offsets, self._codes, self._distinct
-        )
+        self.nbytes = self._counted_size(self._codes, self._distinct)
 
-    def _refuted(self, question: Question) -> Truths | None:
+    def _held(self, question: Question) -> Truths | None:
         match question:
-            case HasNull():
-                return self._no_null
-            case HasNaN():
-                return self._no_nan
-            case HasNotNull():
-                return self._decided & self._of.empty & self._no_nan
             case AnyOf(values):
                 passing = _is_in(self._distinct, _literals(values, self._type, self._distinct))
             case OtherThan(values):
                 passing = ~_is_in(self._distinct, _literals(values, self._type, self._distinct))
             case Overlaps(ranges):
-                passing = np.zeros(len(self._distinct), np.bool_)
-                for wanted in ranges:
-                    reached = _reaches(self._distinct, self._distinct, wanted, self._type)
-                    if reached is not None:
-                        passing |= reached
-            case TextMatch():
-                if self._texts is None:
-                    return None
+                passing = _in_any(self._distinct, self._distinct, ranges, self._type)
+            case TextMatch() if self._texts is not None:
                 passing = _may_match(self._texts, question)
             case _:
                 return None
-        if not passing.any():
-            return self._decided
-        refuted: Truths = self._decided & ~self._of.any(passing[self._codes])
-        return refuted
+        held: Truths = passing[self._codes]
+        return held
 
 
 def _may_match(texts: pa.StringArray, question: TextMatch) -> Truths:
@@ -318,16 +341,16 @@ class BoxesColumn(LoadedColumn):
         # Boxes of one index have as many axes each; any others are not understood.
         self._decided: Truths = self.known & _truths(lists.is_valid()) & ((axes == self._axes) | (axes == 0))
         bounds: np.ndarray = lists.values.to_numpy(zero_copy_only=False)
-        offsets = _offsets(lists)
+        offsets = offsets_of(lists)
         width = 2 * self._axes or 1
         if len(used) and not (used == self._axes).all():
             keep = np.repeat(axes == self._axes, np.diff(offsets))
             lengths = np.where(axes == self._axes, np.diff(offsets), 0)
             bounds, offsets = bounds[keep], np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
         self._bounds = bounds.reshape(-1, width)
-        self._of = _Rows(offsets // width)
+        self._of = Rows(offsets // width)
         self.fields.clear()
-        self.nbytes = _size(self.known, self._decided, self._bounds, self._of.offsets)
+        self.nbytes = size_of(self.known, self._decided, self._bounds, self._of.offsets)
 
     def _refuted(self, question: Question) -> Truths | None:
         if isinstance(question, HasNotNull):
@@ -346,12 +369,3 @@ class BoxesColumn(LoadedColumn):
             met &= reached
         refuted: Truths = self._decided & ~self._of.any(met)
         return refuted
-
-
-def load(index: IndexDefinition, column: pa.StructArray) -> LoadedColumn:
-    """The column of an index, ready to answer."""
-    if index.kind == "intervals":
-        return IntervalsColumn(column, index.value_type)
-    if index.kind == "values":
-        return ValuesColumn(column, index.value_type)
-    return BoxesColumn(column)

@@ -3,8 +3,12 @@
 ::
 
     intervals   struct<low: list<T>, high: list<T>, nulls: int64, nans: int64>    low: null if the values are unknown
-    values      struct<values: list<T>, nulls: int64, nans: int64>                in ascending order
+    values      struct<values: list<T>, space: int64, count: int64, cells: binary, low: list<T>, high: list<T>,
+                       nulls: int64, nans: int64>                                 one of values, cells and low is given
     boxes       struct<axes: int32, bounds: list<double>>                         ends of each axis, box after box
+
+Fingerprints lie as values do: either kind may remember an object by its values in ascending order, by their cells, or
+by intervals around them. Segments of before there were fingerprints have ``values`` alone.
 """
 
 from __future__ import annotations
@@ -15,15 +19,21 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from es_skipping.clauses.metadata import Boxes, Intervals, Metadata, Values
+from es_skipping.clauses.metadata import Boxes, Fingerprints, Intervals, Metadata, Values
 from es_skipping.predicates.types import DataType, Value, parse_type
 from es_skipping.stores.base import IndexDefinition
 from es_skipping.stores.parquet.types import arrow_type, encode, python_values
 
-__all__ = ["UNFIT", "column_of", "column_type", "metadata_of", "storable", "weight"]
+__all__ = ["UNFIT", "column_of", "column_type", "conformed", "metadata_of", "storable", "weight"]
 
 
-_KINDS: Final = {"intervals": Intervals, "values": Values, "boxes": Boxes}
+_SETS: Final = (Values, Fingerprints, Intervals)
+_KINDS: Final[dict[str, tuple[type[Metadata], ...]]] = {
+    "intervals": (Intervals,),
+    "values": _SETS,
+    "fingerprints": _SETS,
+    "boxes": (Boxes,),
+}
 UNFIT: Final = (ValueError, TypeError, OverflowError, ArithmeticError, AttributeError, KeyError, pa.ArrowException)
 """What encoding raises on values that are none of the type."""
 
@@ -33,8 +43,19 @@ def column_type(index: IndexDefinition) -> pa.DataType:
     if index.kind == "boxes":
         return pa.struct([("axes", pa.int32()), ("bounds", pa.list_(pa.float64()))])
     values = pa.list_(arrow_type(index.value_type))
-    lists = [("low", values), ("high", values)] if index.kind == "intervals" else [("values", values)]
-    return pa.struct([*lists, ("nulls", pa.int64()), ("nans", pa.int64())])
+    fields = [("low", values), ("high", values)]
+    if index.kind != "intervals":
+        fields = [("values", values), ("space", pa.int64()), ("count", pa.int64()), ("cells", pa.binary()), *fields]
+    return pa.struct([*fields, ("nulls", pa.int64()), ("nans", pa.int64())])
+
+
+def conformed(column: pa.StructArray, type: pa.DataType) -> pa.StructArray:
+    """A column as this version writes it, with null for the fields that an earlier one did not have."""
+    if column.type == type:
+        return column
+    found = dict(zip([field.name for field in column.type], column.flatten(), strict=True))
+    fields = [found.get(field.name, pa.nulls(len(column), field.type)) for field in type]
+    return pa.StructArray.from_arrays(fields, fields=list(type), mask=column.is_null())
 
 
 def column_of(index: IndexDefinition, metadata: Sequence[Metadata | None]) -> pa.StructArray:
@@ -58,19 +79,22 @@ def column_of(index: IndexDefinition, metadata: Sequence[Metadata | None]) -> pa
         axes = [len(one.boxes[0]) if one and one.boxes else None if one is None else 0 for one in of_boxes]
         fields = [pa.array(axes, pa.int32()), _lists(flat, _encoder(parse_type("double")))]
     else:
-        value_type = index.value_type
-        counted = [one if isinstance(one, (Intervals, Values)) else None for one in metadata]
-        if index.kind == "intervals":
-            ranges = [one.ranges if isinstance(one, Intervals) else None for one in metadata]
-            fields = [
-                _lists(
-                    [None if pairs is None else [pair[end] for pair in pairs] for pairs in ranges], _encoder(value_type)
-                )
-                for end in (0, 1)
-            ]
-        else:
+        encoder = _encoder(index.value_type)
+        counted = [one if isinstance(one, _SETS) else None for one in metadata]
+        ranges = [one.ranges if isinstance(one, Intervals) else None for one in metadata]
+        fields = []
+        if index.kind != "intervals":
+            if any(isinstance(one, Intervals) and one.ranges is None for one in metadata):
+                raise ValueError("no values, and nothing in their place")
             sets = [sorted(one.values) if isinstance(one, Values) else None for one in metadata]
-            fields = [_lists(sets, _encoder(value_type))]
+            prints = [one if isinstance(one, Fingerprints) else None for one in metadata]
+            fields.append(_lists(sets, encoder))
+            fields.append(_counts([one.space if one else None for one in prints]))
+            fields.append(_counts([one.count if one else None for one in prints]))
+            fields.append(pa.array([one.packed if one else None for one in prints], pa.binary()))
+        for end in (0, 1):
+            ends = [None if pairs is None else [pair[end] for pair in pairs] for pairs in ranges]
+            fields.append(_lists(ends, encoder))
         fields.append(_counts([one.nulls if one else None for one in counted]))
         fields.append(_counts([one.nans if one else None for one in counted]))
     return pa.StructArray.from_arrays(fields, fields=list(type), mask=missing)
@@ -112,6 +136,8 @@ def weight(metadata: Metadata) -> int:
             values = [end for pair in ranges or () for end in pair]
         case Values(some):
             values = list(some)
+        case Fingerprints():
+            return 32 + len(metadata.packed)
         case Boxes(boxes):
             return 16 + 16 * sum(len(box) for box in boxes)
     if values and isinstance(values[0], (str, bytes)):
@@ -122,22 +148,32 @@ def weight(metadata: Metadata) -> int:
 
 def metadata_of(index: IndexDefinition, column: pa.StructArray) -> Iterator[Metadata | None]:
     """The metadata of each row of a column, None where unknown."""
+    column = conformed(column, column_type(index))
     known = column.is_valid().to_pylist()
     field = dict(zip([one.name for one in column.type], column.flatten(), strict=True))
     if index.kind == "boxes":
         for is_known, axes, bounds in zip(known, field["axes"].to_pylist(), field["bounds"].to_pylist(), strict=True):
             yield Boxes(_boxes(axes, bounds)) if is_known else None
         return
-    nulls, nans = field["nulls"].to_pylist(), field["nans"].to_pylist()
     type = index.value_type
+    intervals = [
+        None if low is None or high is None else tuple(zip(low, high, strict=True))
+        for low, high in zip(_rows(field["low"], type), _rows(field["high"], type), strict=True)
+    ]
+    counts = list(zip(field["nulls"].to_pylist(), field["nans"].to_pylist(), strict=True))
     if index.kind == "intervals":
-        rows = zip(known, _rows(field["low"], type), _rows(field["high"], type), nulls, nans, strict=True)
-        for is_known, low, high, null, nan in rows:
-            ranges = None if low is None or high is None else tuple(zip(low, high, strict=True))
-            yield Intervals(ranges, null, nan) if is_known else None
-    else:
-        for is_known, values, null, nan in zip(known, _rows(field["values"], type), nulls, nans, strict=True):
-            yield Values(frozenset(values or ()), null, nan) if is_known else None
+        for is_known, ranges, count in zip(known, intervals, counts, strict=True):
+            yield Intervals(ranges, *count) if is_known else None
+        return
+    prints = zip(*(field[name].to_pylist() for name in ("space", "count", "cells")), strict=True)
+    sets = zip(known, _rows(field["values"], type), prints, intervals, counts, strict=True)
+    for is_known, values, (space, held, packed), ranges, count in sets:
+        if not is_known:
+            yield None
+        elif values is not None:
+            yield Values(frozenset(values), *count)
+        else:
+            yield Intervals(ranges, *count) if packed is None else Fingerprints(space, held, packed, *count)
 
 
 def _rows(lists: pa.ListArray, type: DataType) -> Iterator[list[Value] | None]:

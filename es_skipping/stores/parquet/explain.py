@@ -65,6 +65,8 @@ def sql(
         f"-- proved false; what is unknown (NULL) is kept\n"
         f"WHERE (\n{_indented(condition)}\n) IS FALSE"
     )
+    hashed = {id for id, (index, _) in usable.items() if index.kind == "fingerprints"}
+    notes += [f"SQL cannot ask {id} of objects with fingerprints: it keeps them" for id in columns if id in hashed]
     notes += [f"{id} is column {name}" for id, name in columns.items() if f'"{name}"' in condition]
     return StoreQuery(text, tuple(notes))
 

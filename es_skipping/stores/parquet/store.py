@@ -31,7 +31,7 @@ from es_skipping.stores.base import (
     StoreQuery,
     check_change,
 )
-from es_skipping.stores.parquet.answers import LoadedColumn, load
+from es_skipping.stores.parquet.answers import LoadedColumn
 from es_skipping.stores.parquet.cache import ByteCache
 from es_skipping.stores.parquet.change import ParquetChange, now_ms
 from es_skipping.stores.parquet.compact import compacted, to_compact
@@ -40,6 +40,7 @@ from es_skipping.stores.parquet.explain import sql
 from es_skipping.stores.parquet.files import Files, arrow_files
 from es_skipping.stores.parquet.manifest import Manifest, Segment, segment_path, segments_directory
 from es_skipping.stores.parquet.segment import IDENTITY, read_columns, segment_age, write_segment
+from es_skipping.stores.parquet.sets import load
 from es_skipping.stores.parquet.snapshots import Snapshots, store_errors
 from es_skipping.stores.parquet.tables import Layout, objects_of
 

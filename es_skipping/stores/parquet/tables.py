@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.stores.base import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
-from es_skipping.stores.parquet.columns import UNFIT, column_of, column_type, metadata_of, storable, weight
+from es_skipping.stores.parquet.columns import UNFIT, column_of, column_type, conformed, metadata_of, storable, weight
 from es_skipping.stores.parquet.manifest import Segment
 from es_skipping.stores.parquet.segment import IDENTITY, identity_columns
 
@@ -49,7 +49,9 @@ class Layout:
     def widened(self, table: pa.Table) -> pa.Table:
         """The table with null columns for the indexes it lacks."""
         columns = [
-            table[field.name].combine_chunks() if field.name in table.column_names else pa.nulls(len(table), field.type)
+            _of_type(table[field.name].combine_chunks(), field.type)
+            if field.name in table.column_names
+            else pa.nulls(len(table), field.type)
             for field in self.schema
         ]
         return pa.table(columns, self.schema)
@@ -77,6 +79,10 @@ class Layout:
                 assert position == len(merged)
                 merged.append(column)
         return pa.table(merged, self.schema)
+
+
+def _of_type(column: pa.Array, type: pa.DataType) -> pa.Array:
+    return conformed(column, type) if pa.types.is_struct(type) else column
 
 
 def _column(index: IndexDefinition, metadata: list[Metadata | None]) -> pa.StructArray:

@@ -1,0 +1,129 @@
+"""`BloomFilter`: fingerprints of each object's values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from es_skipping.clauses.clause import Clause
+from es_skipping.clauses.metadata import Fingerprints, Kind, Values
+from es_skipping.clauses.questions import HasNotNull, Range
+from es_skipping.indexes.arguments import require_column, require_share, require_supported
+from es_skipping.indexes.base import Collector, Index, Target
+from es_skipping.indexes.hashes import Hashes, fingerprints, hashes_of, merge_hashes
+from es_skipping.indexes.labels import IsOneOf, Leaf, Text, Within, common_range, leaf_of, value_clause
+from es_skipping.indexes.summaries import plain
+from es_skipping.predicates.tree import Predicate
+from es_skipping.predicates.types import DataType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["BloomFilter"]
+
+_MOST_LISTED: Final = 64
+"""A range of so few whole numbers or days is asked for by its values."""
+
+
+@dataclass(frozen=True)
+class BloomFilter(Index):
+    """Fingerprints of each object's values: does it hold this one? No, or probably.
+
+    For columns of very many values of which filters ask for single ones: ids, addresses, keys. Takes about 9 bits a
+    distinct value at 1 %, whatever the values are; a value that an object does not hold seems to be there with a
+    probability of at most ``fpp``. Nothing is answered of order, text patterns or negations.
+
+    Parameters
+    ----------
+    column
+        Name, SQL expression or Spark ``Column`` of any supported type.
+    fpp
+        The probability of a false positive, per object and value asked for.
+
+    References
+    ----------
+    *Extensible Data Skipping* (Ta-Shma, Khazma, Lushi, Feder), Table I. Bloom, *Space/Time Trade-offs in Hash Coding
+    with Allowable Errors*, CACM 1970: the stores hold one fingerprint a value instead of a bit field, which takes less
+    room and is the inverted index's own form.
+
+    Examples
+    --------
+    >>> BloomFilter("request_id")
+    BloomFilter(column='request_id', fpp=0.01)
+    """
+
+    column: Any
+    fpp: float = 0.01
+
+    kind: ClassVar[Kind] = "fingerprints"
+
+    def __post_init__(self) -> None:
+        require_column(self, "column", self.column)
+        require_share(self, "fpp", self.fpp)
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        return (self.column,)
+
+    @property
+    def parameters(self) -> dict[str, int | float | str]:
+        return {"fpp": self.fpp}
+
+    def check(self, types: Sequence[DataType]) -> None:
+        require_supported(
+            self,
+            types,
+            "a number, string, binary, boolean, date or timestamp, without a collation",
+        )
+
+    def value_type(self, types: Sequence[DataType]) -> DataType:
+        return types[0]
+
+    def collector(self, types: Sequence[DataType]) -> Collector[Hashes]:
+        return _HashCollector(types[0], self.fpp)
+
+    def label(self, node: Predicate, target: Target) -> Clause | None:
+        operand, type = target.operands[0], target.types[0]
+        leaf = common_range(node, operand, type) or leaf_of(node, operand, type)
+        if isinstance(leaf, Within) and (listed := _listed(leaf, type)) is not None:
+            leaf = listed
+        if isinstance(leaf, Text | Within) or (isinstance(leaf, IsOneOf) and leaf.negated):
+            return target.ask(HasNotNull())
+        return None if leaf is None else value_clause(leaf, target)
+
+
+def _listed(leaf: Within, type: DataType) -> Leaf | None:
+    """A range as the values in it, where it has but a few."""
+    if not (type.is_integer or type.name == "date"):
+        return None
+    values: list[int] = []
+    for wanted in leaf.ranges:
+        few = _whole_numbers(wanted)
+        if few is None:
+            return None
+        values += few
+    return IsOneOf(tuple(values)) if len(values) <= _MOST_LISTED else None
+
+
+def _whole_numbers(wanted: Range) -> list[int] | None:
+    if not isinstance(wanted.low, int) or not isinstance(wanted.high, int):
+        return None
+    first, last = wanted.low + wanted.low_open, wanted.high - wanted.high_open
+    return list(range(first, last + 1)) if last - first < _MOST_LISTED else None
+
+
+class _HashCollector(Collector[Hashes]):
+    def __init__(self, type: DataType, fpp: float) -> None:
+        self._type = type
+        self._fpp = fpp
+
+    def partial(self, columns: Sequence[pa.Array]) -> Hashes:
+        column = plain(columns[0], self._type)
+        return hashes_of([column.array], column.nulls, column.nans)
+
+    def merge(self, first: Hashes, second: Hashes) -> Hashes:
+        return merge_hashes(first, second)
+
+    def finish(self, partial: Hashes) -> Fingerprints | Values | None:
+        return fingerprints(partial, self._fpp)
