@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from es_skipping.predicates.tree import Call, Cast, Column, Operand
+from es_skipping.spark.value_settings import RELEVANT_SETTINGS, TEXT_FORMATS, setting, setting_facts
 from es_skipping.stores.base import DatasetDefinition, IndexDefinition
 
 __all__ = [
@@ -27,94 +28,6 @@ __all__ = [
     "is_secret",
     "reader_options",
 ]
-
-TEXT_FORMATS: Final = frozenset({"csv", "json", "text"})
-_ZONE: Final = "spark.sql.session.timeZone"
-
-# Each group: which settings can change a value, with Spark 4's default (a session that does not set a key sends none).
-_ALWAYS: Final = {"spark.sql.caseSensitive": "false"}
-_CHAR: Final = {
-    "spark.sql.legacy.charVarcharAsString": "false",
-    "spark.sql.legacy.noCharPaddingInPredicate": "false",
-    "spark.sql.preserveCharVarcharTypeInfo": "false",
-    "spark.sql.readSideCharPadding": "true",
-}
-_PARQUET: Final = {
-    "spark.sql.legacy.parquet.nanosAsLong": "false",
-    "spark.sql.parquet.binaryAsString": "false",
-    "spark.sql.parquet.fieldId.read.enabled": "false",
-    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
-    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
-    "spark.sql.parquet.int96AsTimestamp": "true",
-}
-_PARQUET_TEMPORAL: Final = {
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    "spark.sql.parquet.int96TimestampConversion": "false",
-}
-_CONVERSION: Final = "spark.sql.parquet.int96TimestampConversion"
-_ORC: Final = {"spark.sql.orc.impl": "native"}
-_TEXT: Final = {
-    "spark.sql.columnNameOfCorruptRecord": "_corrupt_record",
-    "spark.sql.csv.parser.columnPruning.enabled": "true",
-    "spark.sql.json.enableExactStringParsing": "true",
-    "spark.sql.json.enablePartialResults": "true",
-    "spark.sql.legacy.codingErrorAction": "false",
-    "spark.sql.legacy.csv.enableDateTimeParsingFallback": "",
-    "spark.sql.legacy.javaCharsets": "false",
-    "spark.sql.legacy.json.allowEmptyString.enabled": "false",
-    "spark.sql.legacy.json.enableDateTimeParsingFallback": "",
-    "spark.sql.legacy.nullValueWrittenAsQuotedEmptyStringCsv": "false",
-}
-_TEXT_TEMPORAL: Final = {
-    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    _ZONE: None,
-}
-_EXPRESSION: Final = {
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.ansi.relationPrecedence": "false",
-    "spark.sql.chunkBase64String.enabled": "true",
-    "spark.sql.datetime.java8API.enabled": "false",
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-    "spark.sql.functionResolution.sessionOrder": "second",
-    "spark.sql.legacy.allowHashOnMapType": "false",
-    "spark.sql.legacy.allowNegativeScaleOfDecimal": "false",
-    "spark.sql.legacy.bucketedTableScan.outputOrdering": "false",
-    "spark.sql.legacy.castComplexTypesToString.enabled": "false",
-    "spark.sql.legacy.codingErrorAction": "false",
-    "spark.sql.legacy.consecutiveStringLiterals.enabled": "false",
-    "spark.sql.legacy.createEmptyCollectionUsingStringType": "false",
-    "spark.sql.legacy.decimal.retainFractionDigitsOnTruncate": "false",
-    "spark.sql.legacy.doLooseUpcast": "false",
-    "spark.sql.legacy.elementAt.throwException": "false",
-    "spark.sql.legacy.eltOutputAsString": "false",
-    "spark.sql.legacy.emptyStringInJson": "false",
-    "spark.sql.legacy.followThreeValuedLogicInArrayExists": "true",
-    "spark.sql.legacy.integerGroupingId": "false",
-    "spark.sql.legacy.interval.enabled": "false",
-    "spark.sql.legacy.javaCharsets": "false",
-    "spark.sql.legacy.keepCommandOutputSchema": "false",
-    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
-    "spark.sql.legacy.lpadRpadAlwaysReturnString": "false",
-    "spark.sql.legacy.negativeIndexInArrayInsert": "false",
-    "spark.sql.legacy.percentileDiscCalculation": "false",
-    "spark.sql.legacy.raiseErrorWithoutErrorClass": "false",
-    "spark.sql.legacy.sizeOfNull": "true",
-    "spark.sql.legacy.statisticalAggregate": "false",
-    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-    "spark.sql.legacy.typeCoercion.datetimeToString.enabled": "false",
-    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
-    "spark.sql.parser.escapedStringLiterals": "false",
-    "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    _ZONE: None,
-}
-_DEFAULTS: Final[dict[str, str | None]] = {
-    **_ALWAYS, **_CHAR, **_PARQUET, **_PARQUET_TEMPORAL, **_ORC, **_TEXT, **_TEXT_TEMPORAL, **_EXPRESSION
-}  # fmt: skip
-
-RELEVANT_SETTINGS: Final[tuple[str, ...]] = tuple(sorted(_DEFAULTS))
-"""The session settings that can change a value of some format or expression; a request carries them."""
 
 # Reader options that decide which objects are listed, how a schema is inferred or how fast things go, and no value.
 _INDIFFERENT: Final = frozenset(
@@ -130,6 +43,13 @@ _OPTION_DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
     "json": {"multiline": "false", "mode": "PERMISSIVE"},
     "text": {"wholetext": "false"},  # which PySpark's own `read.text` always says
 }
+_SWITCHES: Final = frozenset(
+    {
+        "columnpruning", "enforceschema", "header", "ignoreleadingwhitespace", "ignoretrailingwhitespace", "multiline",
+        "primitivesasstring", "wholetext",
+    }
+)  # fmt: skip
+"""Options whose values are true and false in any case; of others the case may count."""
 _SYNONYMS: Final = {"delimiter": "sep", "charset": "encoding"}
 _SECRET: Final = re.compile(r"secret|password|passwd|token|credential|access\.?key|private|sas", re.IGNORECASE)
 
@@ -148,14 +68,17 @@ def reader_options(format: str, options: Mapping[str, str]) -> dict[str, str]:
     {'header': 'true', 'sep': ';'}
     """
     defaults = _OPTION_DEFAULTS.get(format, {})
+    given = {name.lower(): str(value) for name, value in options.items()}
+    if format in TEXT_FORMATS:
+        for synonym, name in _SYNONYMS.items():  # where both are given, Spark heeds the proper name
+            if synonym in given:
+                given.setdefault(name, given[synonym])
+                del given[synonym]
     found = {}
-    for name, value in options.items():
-        name = name.lower()
-        name = _SYNONYMS.get(name, name) if format in TEXT_FORMATS else name
+    for name, text in given.items():
         if name in _INDIFFERENT:
             continue
-        text = str(value)
-        if text.lower() in ("true", "false"):
+        if name in _SWITCHES:
             text = text.lower()
         if name == "mode":
             text = text.upper()
@@ -212,7 +135,7 @@ def index_facts(
         facts["column " + _text(column.path)] = fact
         types.add(column.type.name)
     expression = not all(isinstance(operand, Column) for operand in operands)
-    facts.update(_setting_facts(format, types, facts.values(), settings, expression=expression))
+    facts.update(setting_facts(format, types, facts.values(), settings, expression=expression))
     return facts
 
 
@@ -256,7 +179,7 @@ def compatible(definition: DatasetDefinition, index: IndexDefinition, request: M
         return "it does not say which settings it was built with"
     for name, remembered in facts.items():
         if not name.startswith("column "):
-            value = _setting(name, request["settings"])
+            value = setting(name, request["settings"])
             if value is None or value != remembered:
                 return f"it was built with {name} = {remembered}, this session has {value or 'an unknown value'}"
     return None
@@ -314,85 +237,6 @@ def _without_nullability(type: Any) -> Any:
     if isinstance(type, list):
         return [_without_nullability(part) for part in type]
     return type
-
-
-# --- settings -----------------------------------------------------------------------------------------------------
-
-
-def _setting_facts(
-    format: str, types: set[str], fields: Iterable[str], settings: Mapping[str, str | None], *, expression: bool
-) -> dict[str, str]:
-    keys: dict[str, str | None] = dict(_ALWAYS)
-    extra: list[str] = []
-    # by the text, since a column of an expression may be an array or a struct of them
-    stamped = any("timestamp" in name for name in types)
-    temporal = stamped or any("date" in name for name in types)
-    if any("CHAR_VARCHAR" in field for field in fields):
-        keys.update(_CHAR)
-    if format == "parquet":
-        keys.update(_PARQUET)
-        if temporal:
-            keys.update(_PARQUET_TEMPORAL)
-            if stamped:
-                # whatever the modes say, a file of Spark 2.4 is rebased, and from a zone that it does not name
-                extra.append(_JVM_ZONE)
-            if _setting(_CONVERSION, settings) == "true":
-                keys[_ZONE] = None
-    elif format == "orc":
-        keys.update(_ORC)
-        if stamped:
-            extra.append(_JVM_ZONE)  # a file holds wall-clock times, which the reader takes to be of its own zone
-    elif format in TEXT_FORMATS:
-        keys.update(_TEXT)
-        if temporal:
-            keys.update(_TEXT_TEMPORAL)
-    if expression:
-        keys.update(_EXPRESSION)
-        extra.append(_SPARK)
-    facts = {}
-    for key in [*keys, *extra]:
-        value = _setting(key, settings)
-        facts[key] = "unknown" if value is None else value  # which no read's value equals
-    return facts
-
-
-_JVM_ZONE: Final = "user.timezone"
-_SPARK: Final = "spark.version"
-
-
-def _setting(key: str, settings: Mapping[str, str | None]) -> str | None:
-    value = settings.get(key)
-    if value is None:
-        if key == _SPARK:
-            return _spark_version()
-        if key in (_JVM_ZONE, _ZONE):  # a session without a zone has that of its JVM
-            return _jvm_zone()
-        return _canonical(_DEFAULTS.get(key))
-    return value if key in (_ZONE, _JVM_ZONE) else _canonical(value)
-
-
-def _canonical(value: str | None) -> str | None:
-    """Settings other than zones and names of columns are booleans and enumerations, in any case."""
-    if value is None:
-        return None
-    return value.lower() if value.lower() in ("true", "false") else value if value.startswith("_") else value.upper()
-
-
-def _spark_version() -> str:
-    """Functions may change with a minor version."""
-    import pyspark
-
-    return ".".join(pyspark.__version__.split(".")[:2])
-
-
-def _jvm_zone() -> str | None:
-    """The JVM's default zone at this moment: it may be set while it runs."""
-    from pyspark import SparkContext
-
-    try:
-        return str(SparkContext._active_spark_context._jvm.java.util.TimeZone.getDefault().getID())  # type: ignore[union-attr]
-    except Exception:  # no JVM to ask: unknown, and an index that depends on it is not used
-        return None
 
 
 def _text(data: Any) -> str:

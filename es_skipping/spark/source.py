@@ -188,7 +188,7 @@ def session_settings(spark: SparkSession) -> dict[str, str | None]:
         try:
             found[key] = conf.getConfString(key)
         except Exception:  # not a key of this Spark version, and not set
-            found[key] = None
+            found[key] = None if key.startswith("spark.") else spark.sparkContext._jsc.hadoopConfiguration().get(key)
     return found
 
 

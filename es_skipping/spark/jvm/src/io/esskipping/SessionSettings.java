@@ -70,6 +70,7 @@ final class SessionSettings {
     SQLConf readers = reading.sessionState().conf();
     for (String key : wanted) {
       String value = readers.contains(key) ? readers.getConfString(key) : defaultOf(readers, key);
+      if (value == null && !key.startsWith("spark.")) value = reading.sparkContext().hadoopConfiguration().get(key);
       if (value != null) found.put(key, value);
     }
     found.put("user.timezone", TimeZone.getDefault().getID());

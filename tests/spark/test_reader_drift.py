@@ -1,0 +1,293 @@
+"""Built under one way of reading, read under another: whatever can change what the bytes mean must be noticed.
+
+One table of reader options, one of settings. Each row is tried in both directions; what cannot change a value has a
+table of its own, so that nothing is noticed which should not be.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+import es_skipping as esk
+from es_skipping.predicates.tree import Call, Column
+from es_skipping.predicates.types import parse_type
+from es_skipping.spark.built_with import RELEVANT_SETTINGS, compatible
+from tests.spark.real import age, reading
+from tests.spark.test_built_with import SETTINGS, built, field, request, struct
+
+STRING, TIMESTAMP, DATE = parse_type("string"), parse_type("timestamp"), parse_type("date")
+SCHEMA = struct(field("s", "string"), field("t", "timestamp"), field("d", "date"))
+S, T = Column(("s",), STRING), Column(("t",), TIMESTAMP)
+
+OPTIONS: list[tuple[str, dict[str, str], dict[str, str]]] = [
+    ("csv", {}, {"header": "true"}),
+    ("csv", {}, {"sep": ";"}),
+    ("csv", {"sep": ";"}, {"delimiter": "|"}),
+    ("csv", {"sep": ";"}, {"sep": ",", "delimiter": ";"}),  # where both are given, `sep` counts
+    ("csv", {"sep": ";"}, {"delimiter": ";", "sep": ","}),
+    ("csv", {}, {"encoding": "UTF-16"}),
+    ("csv", {"encoding": "UTF-16"}, {"encoding": "UTF-8", "charset": "UTF-16"}),
+    ("csv", {}, {"quote": "'"}),
+    ("csv", {}, {"quote": ""}),
+    ("csv", {}, {"escape": '"'}),
+    ("csv", {}, {"charToEscapeQuoteEscaping": "x"}),
+    ("csv", {}, {"comment": "#"}),
+    ("csv", {}, {"nullValue": "NA"}),
+    ("csv", {"nullValue": "TRUE"}, {"nullValue": "true"}),  # a text, however much it looks like a switch
+    ("csv", {"emptyValue": "False"}, {"emptyValue": "false"}),
+    ("csv", {"nanValue": "NaN"}, {"nanValue": "nan"}),
+    ("csv", {}, {"positiveInf": "inf"}),
+    ("csv", {}, {"negativeInf": "-inf"}),
+    ("csv", {}, {"ignoreLeadingWhiteSpace": "true"}),
+    ("csv", {}, {"ignoreTrailingWhiteSpace": "true"}),
+    ("csv", {}, {"dateFormat": "dd/MM/yyyy"}),
+    ("csv", {}, {"timestampFormat": "dd/MM/yyyy"}),
+    ("csv", {}, {"timestampNTZFormat": "dd/MM/yyyy"}),
+    ("csv", {}, {"timeZone": "Asia/Tokyo"}),
+    ("csv", {}, {"locale": "de-DE"}),
+    ("csv", {}, {"multiLine": "true"}),
+    ("csv", {}, {"lineSep": "\r"}),
+    ("csv", {}, {"mode": "DROPMALFORMED"}),
+    ("csv", {}, {"columnNameOfCorruptRecord": "s"}),
+    ("csv", {}, {"enforceSchema": "false"}),
+    ("csv", {}, {"unescapedQuoteHandling": "BACK_TO_DELIMITER"}),
+    ("csv", {}, {"maxCharsPerColumn": "10"}),
+    ("csv", {}, {"maxColumns": "1"}),
+    ("csv", {}, {"columnPruning": "false"}),
+    ("csv", {}, {"enableDateTimeParsingFallback": "true"}),
+    ("csv", {}, {"preferDate": "false"}),
+    ("csv", {}, {"singleVariantColumn": "v"}),
+    ("json", {}, {"primitivesAsString": "true"}),
+    ("json", {}, {"prefersDecimal": "true"}),
+    ("json", {}, {"allowComments": "true"}),
+    ("json", {}, {"allowUnquotedFieldNames": "true"}),
+    ("json", {}, {"allowSingleQuotes": "false"}),
+    ("json", {}, {"allowNumericLeadingZeros": "true"}),
+    ("json", {}, {"allowNonNumericNumbers": "false"}),
+    ("json", {}, {"allowBackslashEscapingAnyCharacter": "true"}),
+    ("json", {}, {"allowUnquotedControlChars": "true"}),
+    ("json", {}, {"dropFieldIfAllNull": "true"}),
+    ("json", {}, {"encoding": "UTF-16LE"}),
+    ("json", {}, {"timestampFormat": "yyyy"}),
+    ("json", {}, {"dateFormat": "yyyy"}),
+    ("json", {}, {"timeZone": "Asia/Tokyo"}),
+    ("json", {}, {"locale": "de-DE"}),
+    ("json", {}, {"multiLine": "true"}),
+    ("json", {}, {"lineSep": ";"}),
+    ("json", {}, {"mode": "DROPMALFORMED"}),
+    ("json", {}, {"columnNameOfCorruptRecord": "s"}),
+    ("json", {}, {"enableDateTimeParsingFallback": "true"}),
+    ("json", {}, {"useUnsafeRow": "true"}),
+    ("text", {}, {"wholetext": "true"}),
+    ("text", {}, {"lineSep": ";"}),
+    ("text", {}, {"encoding": "UTF-16"}),
+    ("parquet", {}, {"datetimeRebaseMode": "LEGACY"}),
+    ("parquet", {}, {"int96RebaseMode": "LEGACY"}),
+    ("parquet", {}, {"parquet.crypto.factory.class": "some.Factory"}),
+    ("parquet", {}, {"readAs": "anything that nobody has heard of yet"}),
+    ("orc", {}, {"orc.force.positional.evolution": "true"}),
+    ("orc", {}, {"orc.skip.corrupt.data": "true"}),
+]
+"""Format, and two sets of options under which the same bytes can be other values."""
+
+SAME: list[tuple[str, dict[str, str], dict[str, str]]] = [
+    ("csv", {"header": "TRUE", "multiLine": "False"}, {"HEADER": "true"}),
+    ("csv", {"sep": ";"}, {"delimiter": ";"}),
+    ("csv", {"sep": ";"}, {"delimiter": ",", "sep": ";"}),
+    ("csv", {"inferSchema": "true"}, {"samplingRatio": "0.1"}),
+    ("csv", {"mode": "permissive"}, {}),
+    ("json", {"charset": "UTF-16LE"}, {"encoding": "UTF-16LE"}),
+    ("parquet", {"mergeSchema": "true", "path": "/a"}, {"basePath": "/", "pathGlobFilter": "*.parquet"}),
+    ("orc", {"recursiveFileLookup": "true"}, {"ignoreMissingFiles": "true"}),
+]
+
+SETTINGS_OF: list[tuple[str, Any, str, str]] = [
+    *(("parquet", S, key, value) for key, value in (
+        ("spark.sql.caseSensitive", "true"),
+        ("spark.sql.parquet.binaryAsString", "true"),
+        ("spark.sql.parquet.fieldId.read.enabled", "true"),
+        ("spark.sql.parquet.fieldId.read.ignoreMissing", "true"),
+        ("spark.sql.parquet.ignoreVariantAnnotation", "true"),
+        ("spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing", "true"),
+    )),
+    *(("parquet", T, key, value) for key, value in (
+        ("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY"),
+        ("spark.sql.parquet.int96RebaseModeInRead", "LEGACY"),
+        ("spark.sql.parquet.int96TimestampConversion", "true"),
+        ("spark.sql.parquet.int96AsTimestamp", "false"),
+        ("spark.sql.legacy.parquet.nanosAsLong", "true"),
+        ("spark.sql.parquet.inferTimestampNTZ.enabled", "false"),
+        ("user.timezone", "Asia/Tokyo"),
+    )),
+    *(("orc", S, key, value) for key, value in (
+        ("spark.sql.caseSensitive", "true"),
+        ("spark.sql.orc.impl", "hive"),
+        ("orc.force.positional.evolution", "true"),
+        ("orc.schema.evolution.case.sensitive", "false"),
+        ("orc.tolerate.missing.schema", "false"),
+        ("orc.skip.corrupt.data", "true"),
+    )),
+    *(("orc", T, key, value) for key, value in (
+        ("user.timezone", "Asia/Tokyo"),
+        ("orc.proleptic.gregorian", "true"),
+        ("orc.proleptic.gregorian.default", "true"),
+    )),
+    *(("csv", S, key, value) for key, value in (
+        ("spark.sql.csv.parser.columnPruning.enabled", "false"),
+        ("spark.sql.columnNameOfCorruptRecord", "s"),
+        ("spark.sql.legacy.javaCharsets", "true"),
+        ("spark.sql.legacy.codingErrorAction", "true"),
+        ("mapreduce.input.linerecordreader.line.maxlength", "10"),
+        ("io.compression.codecs", "some.Codec"),
+    )),
+    *(("json", S, key, value) for key, value in (
+        ("spark.sql.json.enablePartialResults", "false"),
+        ("spark.sql.json.enableExactStringParsing", "false"),
+        ("spark.sql.legacy.json.allowEmptyString.enabled", "true"),
+    )),
+    *((format, T, key, value) for format in ("csv", "json") for key, value in (
+        ("spark.sql.session.timeZone", "Asia/Tokyo"),
+        ("spark.sql.legacy.timeParserPolicy", "LEGACY"),
+        ("spark.sql.timestampType", "TIMESTAMP_NTZ"),
+    )),
+    *(("parquet", Call("f", (S,), STRING), key, value) for key, value in (
+        ("spark.sql.ansi.enabled", "false"),
+        ("spark.sql.ansi.strictIndexOperator", "false"),
+        ("spark.sql.session.timeZone", "Asia/Tokyo"),
+        ("spark.sql.legacy.timeParserPolicy", "LEGACY"),
+        ("spark.sql.icu.caseMappings.enabled", "false"),
+        ("spark.sql.mapKeyDedupPolicy", "LAST_WIN"),
+        ("spark.sql.legacy.sizeOfNull", "false"),
+        ("spark.sql.legacy.truncateForEmptyRegexSplit", "true"),
+        ("spark.sql.legacy.disableMapKeyNormalization", "true"),
+        ("spark.sql.jsonGenerator.ignoreNullFields", "false"),
+        ("spark.sql.json.enablePartialResults", "false"),
+        ("spark.sql.columnNameOfCorruptRecord", "s"),
+        ("spark.sql.function.concatBinaryAsString", "true"),
+        ("spark.sql.function.eltOutputAsString", "true"),
+        ("spark.sql.decimalOperations.allowPrecisionLoss", "false"),
+        ("spark.sql.parser.escapedStringLiterals", "true"),
+        ("spark.sql.variant.validateUnicodeInJsonParsing", "false"),
+        ("spark.version", "3.9"),
+    )),
+]  # fmt: skip
+"""Format, what is indexed, and a setting that can change its values."""
+
+
+@pytest.mark.parametrize(("format", "one", "other"), OPTIONS, ids=lambda value: str(value))
+def test_options_that_change_what_the_bytes_mean(format: str, one: dict[str, str], other: dict[str, str]) -> None:
+    for before, now in ((one, other), (other, one)):
+        index = built(format, S, options=before, schema=SCHEMA)
+        why = compatible(*index, request(format, options=now, dataSchema=SCHEMA))
+        assert why is not None and "options" in why
+
+
+@pytest.mark.parametrize(("format", "one", "other"), SAME, ids=lambda value: str(value))
+def test_options_that_say_the_same(format: str, one: dict[str, str], other: dict[str, str]) -> None:
+    for before, now in ((one, other), (other, one)):
+        index = built(format, S, options=before, schema=SCHEMA)
+        assert compatible(*index, request(format, options=now, dataSchema=SCHEMA)) is None
+
+
+@pytest.mark.parametrize(("format", "operand", "key", "value"), SETTINGS_OF, ids=lambda value: str(value)[:60])
+def test_settings_that_change_a_value(format: str, operand: Any, key: str, value: str) -> None:
+    changed = {**SETTINGS, key: value}
+    for before, now in ((SETTINGS, changed), (changed, SETTINGS)):
+        index = built(format, operand, schema=SCHEMA, settings=before)
+        assert key in str(compatible(*index, request(format, settings=now, dataSchema=SCHEMA)))
+        assert compatible(*index, request(format, settings=before, dataSchema=SCHEMA)) is None
+    assert key in RELEVANT_SETTINGS or not key.startswith(("spark.sql", "orc.", "mapreduce.", "io."))
+
+
+READERS = re.compile(r"spark\.sql\.(parquet|orc|json|csv|legacy\.(parquet|csv|json))\.")
+NO_VALUE = {
+    "spark.sql.json.filterPushdown.enabled", "spark.sql.csv.filterPushdown.enabled", "spark.sql.csv.parser.inputBufferSize",
+    "spark.sql.json.useUnsafeRow",
+    *(f"spark.sql.orc.{name}" for name in (
+        "aggregatePushdown", "columnarReaderBatchSize", "columnarWriterBatchSize", "compression.codec", "filterPushdown",
+        "enableNestedColumnVectorizedReader", "enableVectorizedReader", "mergeSchema",
+    )),
+    *(f"spark.sql.parquet.{name}" for name in (
+        "aggregatePushdown", "columnarReaderBatchSize", "compression.codec", "enableNestedColumnVectorizedReader",
+        "enableNullTypeVectorizedReader", "enableVectorizedReader", "fieldId.write.enabled", "filterPushdown", "filterPushdown.date",
+        "filterPushdown.decimal", "filterPushdown.string.startsWith", "filterPushdown.stringPredicate", "filterPushdown.timestamp",
+        "mergeSchema", "output.committer.class", "outputTimestampType", "pushdown.inFilterThreshold", "recordLevelFilter.enabled",
+        "respectSummaryFiles", "writeLegacyFormat", "datetimeRebaseModeInWrite", "int96RebaseModeInWrite",
+        "variant.annotateLogicalType.enabled", "enableDictionary", "int64AsTimestampMillis",
+    )),
+    # other spellings of settings that are asked for; Spark itself reads one by the other
+    "spark.sql.legacy.parquet.datetimeRebaseModeInRead", "spark.sql.legacy.parquet.int96RebaseModeInRead",
+    "spark.sql.legacy.parquet.datetimeRebaseModeInWrite", "spark.sql.legacy.parquet.int96RebaseModeInWrite",
+}  # fmt: skip
+"""Settings of the readers that make a read faster, or concern writing, and change no value."""
+
+
+def test_every_setting_of_the_readers_is_known() -> None:
+    """A new Spark may bring a setting that changes values: this fails until somebody has looked at it."""
+    (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-catalyst_*.jar")
+    found: set[str] = set()
+    with zipfile.ZipFile(jar) as classes:
+        for name in classes.namelist():
+            if "/SQLConf" in name:
+                texts = re.findall(rb"spark\.sql\.[A-Za-z0-9_.]+[A-Za-z0-9]", classes.read(name))
+                found |= {text.decode() for text in texts}
+    readers = {key for key in found if READERS.match(key)}
+    assert len(readers) > 20
+    assert sorted(readers - set(RELEVANT_SETTINGS) - NO_VALUE) == []
+
+
+def test_orc_by_position(spark: SparkSession, tmp_path: Path) -> None:
+    """A setting of Hadoop's, in the session: the same schema finds the columns by their place instead of their name."""
+    path = str(tmp_path / "d")
+    spark.range(0, 40, 1, 4).selectExpr("cast(id AS INT) AS a", "cast(1000 + id AS INT) AS b").write.orc(path)
+    age(path)
+    esk.Dataset(spark, path, format="orc", schema="b INT, a INT").create_indexes(esk.MinMax("a"), esk.MinMax("b"))
+
+    def where(condition: str) -> int:
+        return reading(spark, lambda session: session.read.schema("b INT, a INT").orc(path).where(condition))
+
+    assert where("a = 7") == 1
+    spark.conf.set("orc.force.positional.evolution", "true")
+    assert where("b = 7") == 4
+    assert where("a = 1007") == 4
+    spark.conf.unset("orc.force.positional.evolution")
+    assert where("b = 1007") == 1
+
+
+def test_a_setting_by_its_old_name(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark still reads ``spark.sql.legacy.parquet.datetimeRebaseModeInRead``, and what we ask for follows it."""
+    path = str(tmp_path / "d")
+    spark.sql(
+        "SELECT timestamp'1500-01-01 00:00:00' + make_interval(0, 0, 0, cast(id AS INT)) AS t FROM range(0, 40, 1, 4)"
+    ).write.parquet(path)
+    age(path)
+    esk.Dataset(spark, path).create_indexes(esk.MinMax("t"))
+    query = f"SELECT * FROM parquet.`{path}` WHERE t < timestamp'1500-01-03 00:00:00'"
+    assert reading(spark, query) == 1
+    spark.conf.set("spark.sql.legacy.parquet.datetimeRebaseModeInRead", "LEGACY")
+    assert reading(spark, query) == 4
+    spark.conf.unset("spark.sql.legacy.parquet.datetimeRebaseModeInRead")
+
+
+def test_case_mappings_of_another_library(spark: SparkSession, tmp_path: Path) -> None:
+    """``upper`` and ``initcap`` by ICU or by the JVM: the same text of an expression, other values."""
+    path = str(tmp_path / "d")
+    letters = "element_at(array('ß', 'ǆ', 'ŉ', 'ﬁ'), cast(id AS INT) + 1) AS s"
+    spark.range(0, 4, 1, 4).selectExpr(letters).write.parquet(path)
+    age(path)
+    esk.Dataset(spark, path).create_indexes(esk.ValueList("initcap(s)"), esk.ValueList("upper(s)"))
+    spark.conf.set("spark.sql.icu.caseMappings.enabled", "false")
+    for condition in (
+        "initcap(s) IN ('ß', 'SS', 'Ss', 'ǅ', 'Ǆ', 'ʼN', 'FI', 'Fi', 'ﬁ')",
+        "initcap(s) = 'ß'",
+        "initcap(s) = 'Ss'",
+    ):
+        assert reading(spark, f"SELECT * FROM parquet.`{path}` WHERE {condition}") == 4
+    assert reading(spark, f"SELECT * FROM parquet.`{path}` WHERE upper(s) = 'none of them'") == 4
