@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import EsSkippingError
 from es_skipping.reports.records import Execution, executions_of
-from es_skipping.stores.base import KEY_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from es_skipping.stores.base import Answer
 
 __all__ = ["OBSERVERS", "Driver", "PlannedScan"]
 
@@ -38,16 +38,17 @@ class PlannedScan:
         self._handle = handle
         self.request: dict[str, Any] = json.loads(handle.request())
 
-    def skipped(self, keys: Sequence[bytes]) -> tuple[int, int]:
-        """How many of the listed objects, and how many bytes, these keys would leave out.
+    def skipped(self, answers: Sequence[Sequence[Answer]]) -> tuple[int, int]:
+        """How many of the listed objects, and how many bytes, these answers would leave out.
 
         Parameters
         ----------
-        keys
-            One text of 16-byte keys for each of the request's ``filters``.
+        answers
+            For each of the request's ``filters`` those of the datasets.
         """
-        body = b"".join(struct.pack(">I", len(part) // KEY_BYTES) + part for part in keys)
-        objects, size = json.loads(self._handle.skipped(bytearray(body)))
+        from es_skipping.spark.reply import body
+
+        objects, size = json.loads(self._handle.skipped(bytearray(body(answers))))
         return int(objects), int(size)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from es_skipping.predicates.types import DataType
     from es_skipping.spark.registry import IndexedDataset
-    from es_skipping.stores.base import MetadataStore
+    from es_skipping.stores.base import Answer, MetadataStore
 
 __all__ = ["explain"]
 
@@ -115,8 +115,8 @@ def _explain_scan(request: Mapping[str, Any], scan: PlannedScan, detail: bool) -
             return ScanExplanation(
                 **counts, objects_skipped=0, bytes_skipped=0, store=url, reason="the scan has no filter"
             )
-        parts, keys = _ask(store, datasets, request, detail)
-        objects, bytes_ = scan.skipped(keys) if any(keys) else (0, 0)
+        parts, answers = _ask(store, datasets, request, detail)
+        objects, bytes_ = scan.skipped(answers) if any(answers) else (0, 0)
     except Exception as error:  # what a query would fail open on is what is to be explained
         reason = f"{type(error).__name__}: {error}"
         return ScanExplanation(**counts, objects_skipped=0, bytes_skipped=0, store=url, reason=reason)
@@ -126,7 +126,7 @@ def _explain_scan(request: Mapping[str, Any], scan: PlannedScan, detail: bool) -
         bytes_skipped=bytes_,
         datasets=tuple(parts),
         store=url,
-        reason=None if objects else _why_nothing(parts, bool(keys and any(keys))),
+        reason=None if objects else _why_nothing(parts, bool(answers and any(answers))),
     )
 
 
@@ -145,15 +145,15 @@ def _why_nothing(parts: list[DatasetExplanation], ruled_out: bool) -> str:
 
 def _ask(
     store: MetadataStore, datasets: list[IndexedDataset], request: Mapping[str, Any], detail: bool
-) -> tuple[list[DatasetExplanation], list[bytes]]:
+) -> tuple[list[DatasetExplanation], list[list[Answer]]]:
     from es_skipping.spark.verdict import clause_for, read_filters
 
     timeout = Settings(request["settings"])["store.timeout"]
     parts: list[DatasetExplanation] = []
-    keys: list[bytes] = []
+    answers: list[list[Answer]] = []
     for trees in request["filters"]:
         predicate = read_filters(trees)
-        found = b""
+        found: list[Answer] = []
         for dataset in datasets:
             entry = dataset.entry
             types = {index.id: index.value_type for index in entry.definition.indexes}
@@ -162,7 +162,7 @@ def _ask(
             if verdict.clause != KEEP:
                 query = store.explain(entry, verdict.clause)
                 answer = store.lookup(entry, verdict.clause, timeout=timeout, detail=detail)
-                found += answer.skip
+                found += [answer] if answer.skipped else []
                 asked = {
                     "clause": clause_text(verdict.clause, types),
                     "query": query.text,
@@ -173,8 +173,8 @@ def _ask(
             parts.append(
                 DatasetExplanation(entry.definition.id, show(predicate), nodes, unusable=verdict.unusable, **asked)
             )
-        keys.append(found)
-    return parts, keys
+        answers.append(found)
+    return parts, answers
 
 
 def _nodes(trace: Trace, types: Mapping[str, DataType]) -> Iterator[NodeExplanation]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from es_skipping.errors import DatasetError, EsSkippingError
+from es_skipping.spark.reply import failed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -61,7 +62,7 @@ class _Callback:
         try:
             return self.answer(request)
         except Exception as error:  # the shim keeps all files, or raises the reason under the strict setting
-            return b"\x01\x03" + f"{type(error).__name__}: {error}".encode("utf-8", "replace")
+            return failed(f"{type(error).__name__}: {error}")
 
     class Java:
         # an interface of the JDK: py4j's class loader does not know those of a jar that was loaded later

@@ -23,6 +23,7 @@ from es_skipping.clauses.metadata import Kind, Metadata
 from es_skipping.errors import StoreError
 from es_skipping.predicates.types import DataType
 from es_skipping.stores.query_log import LoggedQuery
+from es_skipping.stores.selection import KEY_BYTES, Selection
 
 __all__ = [
     "FORMAT_VERSION",
@@ -41,8 +42,6 @@ __all__ = [
 
 FORMAT_VERSION: Final = 1
 """Of everything a store writes; a store that finds a higher one raises `StoreFormatError`."""
-
-KEY_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -179,22 +178,27 @@ class Answer:
 
     Parameters
     ----------
-    skip
-        Keys (`ObjectId.key`) of the objects the clause is proved false of, concatenated, in no order. Only objects
-        whose identity the metadata was computed from; whatever is missing here is kept.
+    found
+        The objects the clause is proved false of: their keys (`ObjectId.key`), concatenated, in no order; or a
+        `Selection`. Only objects whose identity the metadata was computed from; whatever is missing here is kept.
     known
         How many objects the store has metadata of.
     by_index
         How many objects each index alone would skip; only where asked for, else empty.
     """
 
-    skip: bytes
+    found: bytes | Selection
     known: int
     by_index: Mapping[str, int] = field(default_factory=dict)
 
     @property
+    def skip(self) -> bytes:
+        """The keys of the objects to skip, concatenated, in no order."""
+        return self.found if isinstance(self.found, bytes) else self.found.keys()
+
+    @property
     def skipped(self) -> int:
-        return len(self.skip) // KEY_BYTES
+        return len(self.found) // KEY_BYTES if isinstance(self.found, bytes) else self.found.skipped
 
 
 @dataclass(frozen=True, slots=True)

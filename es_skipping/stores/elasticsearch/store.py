@@ -38,14 +38,18 @@ from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, skip_query
 from es_skipping.stores.elasticsearch.query_log import QueryIndices
 from es_skipping.stores.elasticsearch.shape import restricted
 from es_skipping.stores.elasticsearch.state import State, asked_indexes
+from es_skipping.stores.elasticsearch.views import Views
 from es_skipping.stores.open import check_url
 from es_skipping.stores.query_log import LoggedQuery
+from es_skipping.stores.selection import Selection
 
 __all__ = ["ElasticsearchStore"]
 
 _log = logging.getLogger("es_skipping.elasticsearch")
 _REFUSED: Final = "search.allow_expensive_queries"
 _TOO_MANY: Final = re.compile(r"maxClauseCount is set to (\d+)")
+LARGE: Final = 4_096
+"""From so many ordinals on a dataset is asked in a view that is kept open; below it, naming what to skip is cheap."""
 _REFUSED_SECONDS: Final = 300.0
 """How long a server that refused an expensive query is not asked one again."""
 
@@ -89,6 +93,7 @@ class ElasticsearchStore(MetadataStore):
         builder = reader.options(request_timeout=build_seconds)
         self._cluster = Cluster(reader, builder, Names(prefix), self._url, build_seconds)
         self._queries = QueryIndices(self._cluster)
+        self._views = Views(reader, self._cluster.answers)
         self._lock = threading.Lock()
         self._states: dict[str, State] = {}
         self._no_expensive_before = 0.0
@@ -186,6 +191,7 @@ class ElasticsearchStore(MetadataStore):
             yield from self._queries.read(dataset, since)
 
     def close(self) -> None:
+        self._views.close()
         self._cluster.reader.close()
 
     # --- reading all of it
@@ -237,18 +243,26 @@ class ElasticsearchStore(MetadataStore):
         raise StoreError(f"dataset {id!r} changes faster than it can be read")
 
     def _answer(self, state: State, clause: Clause, deadline: Deadline, detail: bool) -> Answer:
-        skip = self._skipped(state, clause, deadline)
+        found = self._skipped(state, clause, deadline)
         by_index: dict[str, int] = {}
         if detail:
             for index in asked_indexes(clause):
-                by_index[index] = len(self._skipped(state, restricted(clause, index), deadline)) // 16
-        return Answer(skip, state.entry.objects, by_index)
+                by_index[index] = Answer(self._skipped(state, restricted(clause, index), deadline), 0).skipped
+        return Answer(found, state.entry.objects, by_index)
 
-    def _skipped(self, state: State, clause: Clause, deadline: Deadline) -> bytes:
+    def _skipped(self, state: State, clause: Clause, deadline: Deadline) -> bytes | Selection:
         expensive = time.monotonic() >= self._no_expensive_before
         try:
             query = self._query(state, clause, deadline, expensive)
-            return b"" if query is None else self._cluster.answers.skipped(state, query, deadline)
+            if query is None:
+                return b""
+            if state.next_ordinal < LARGE:
+                return self._cluster.answers.skipped(state, query, deadline)
+            try:
+                return self._views.view(state, deadline).select(query, deadline)
+            except NotFoundError:  # the view is gone: it was not used for long, or its node is away
+                self._views.forget(state.generation)
+                return self._views.view(state, deadline).select(query, deadline)
         except BadRequestError as error:
             if not self._learned(str(error.body), expensive):
                 raise

@@ -43,12 +43,15 @@ from es_skipping.stores.parquet.segment import IDENTITY, read_columns, segment_a
 from es_skipping.stores.parquet.sets import load
 from es_skipping.stores.parquet.snapshots import Snapshots, store_errors
 from es_skipping.stores.parquet.tables import Layout, objects_of
+from es_skipping.stores.selection import KeyTable, Selection
 
 __all__ = ["ParquetStore"]
 
 _log = logging.getLogger(__name__)
 _MANIFEST_CACHE: Final = 64 << 20
 _OPTIMIZE_TRIES: Final = 3
+LARGE: Final = 16_384
+"""From so many rows on an answer is ordinals in a table that the reader keeps, rather than keys."""
 
 
 class ParquetStore(MetadataStore):
@@ -257,21 +260,35 @@ class ParquetStore(MetadataStore):
         asked = only(clause, usable) if manifest.definition is not None else KEEP
         single = {id: only(asked, {id}) for id in indexes_asked(clause)} if detail else {}
         by_index = dict.fromkeys(single, 0)
-        found: list[bytes] = []
+        masks: list[np.ndarray] = []
         for segment in manifest.segments if asked != KEEP else ():
             if deadline is not None and time.monotonic() > deadline:
                 raise StoreUnavailable(
                     f"the look-up in {self._url} took longer than it may (spark.es_skipping.store.timeout)"
                 )
             reader = _SegmentReader(self, entry.definition.id, segment, usable)
-            skip = reader.refuted(asked)
-            if skip.any():
-                keys = reader.keys()
-                found.append(keys.tobytes() if skip.all() else keys[skip].tobytes())
+            masks.append(reader.refuted(asked))
             for id, alone in single.items():
                 if alone != KEEP:
                     by_index[id] += int(reader.refuted(alone).sum())
-        return Answer(b"".join(found), manifest.objects, by_index)
+        return Answer(self._found(entry.definition.id, manifest, masks), manifest.objects, by_index)
+
+    def _found(self, id: str, manifest: Manifest, masks: list[np.ndarray]) -> bytes | Selection:
+        """The keys of the rows that are true, or where they may be many, ordinals in the snapshot's table."""
+        if sum(map(len, masks)) >= LARGE:
+            return Selection.of(self._table(id, manifest), np.concatenate(masks))
+        marked = zip(manifest.segments, masks, strict=False)  # there is no mask where nothing was asked
+        return b"".join(self._keys(id, segment)[mask].tobytes() for segment, mask in marked if mask.any())
+
+    def _table(self, id: str, manifest: Manifest) -> KeyTable:
+        def read() -> tuple[KeyTable, int]:
+            keys = b"".join(self._keys(id, segment).tobytes() for segment in manifest.segments)
+            live = np.concatenate([~segment.dead_rows() for segment in manifest.segments])
+            table = KeyTable(keys, live)
+            return table, table.nbytes
+
+        table: KeyTable = self._loaded.get((id, manifest.snapshot, "table"), read)
+        return table
 
     def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
         manifest = self._pinned(entry)
@@ -352,9 +369,6 @@ class _SegmentReader:
         """Live rows of which the clause is proved false."""
         proved = refuted(clause, self._answer, self._segment.rows)
         return proved if self._live is None else proved & self._live
-
-    def keys(self) -> np.ndarray:
-        return self._store._keys(self._id, self._segment)
 
     def _answer(self, ask: Ask) -> np.ndarray:
         index, name = self._usable[ask.index]

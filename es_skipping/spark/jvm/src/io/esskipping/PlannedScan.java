@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import scala.collection.immutable.Seq;
 
@@ -16,6 +17,7 @@ public final class PlannedScan {
   private final List<PartitionDirectory> directories;
   private final PartitionRests rests;
   private final String request;
+  private final FileIndex inner;
 
   PlannedScan(SparkSession session, FileSourceScanExec scan) {
     SkippingFileIndex index = (SkippingFileIndex) scan.relation().location();
@@ -26,6 +28,7 @@ public final class PlannedScan {
     rests = PartitionRests.of(
         index.conjuncts(Scala.list(dataFilters)), directories, index.relation.partitionSchema(), Relations.columns(index.relation));
     request = index.request(rests.rests, record);
+    inner = index.inner;
   }
 
   /** Those that Spark hands to {@code listFiles}: without subqueries, whose values are not known yet. */
@@ -51,9 +54,9 @@ public final class PlannedScan {
   }
 
   /**
-   * What a reply with these keys would leave out.
+   * What a reply with this content would leave out.
    *
-   * @param keys the body of a reply of kind 1
+   * @param keys the content of a reply of kind 1
    * @return {@code [objects, bytes]}
    */
   public String skipped(byte[] keys) {
@@ -61,7 +64,7 @@ public final class PlannedScan {
     long before = record.objects;
     long[] left = {0, 0};
     for (PartitionDirectory directory
-        : Scala.list(SkippingFileIndex.without(directories, rests.restOf, Reply.read(reply, rests.rests.size()).skip, Verification.NONE, record))) {
+        : Scala.list(SkippingFileIndex.without(inner, directories, rests.restOf, Reply.read(reply, rests.rests.size()).skip, Verification.NONE, record))) {
       Scala.list(directory.files()).forEach(file -> {
         left[0]++;
         left[1] += file.getLen();

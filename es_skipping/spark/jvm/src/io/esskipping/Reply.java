@@ -9,7 +9,7 @@ import java.nio.file.Path;
 
 /** One decoded reply: a set of keys to skip for each entry of the request's filters, or none and the reason. */
 final class Reply {
-  static final int VERSION = 1;
+  static final int VERSION = 2;
 
   /** One per entry of the request's filters; null where nothing may be skipped. */
   final KeySet[] skip;
@@ -57,14 +57,37 @@ final class Reply {
     KeySet[] sets = new KeySet[entries];
     try {
       for (int i = 0; i < entries; i++) {
-        int count = content.getInt();
-        if (count < 0 || count > content.remaining() / 16) throw new LookupFailed("the reply is cut off");
-        sets[i] = new KeySet(content, count);
+        sets[i] = KeySet.NONE;
+        for (int parts = content.getInt(); parts != 0; parts--) sets[i] = KeySet.union(sets[i], part(content));
       }
     } catch (BufferUnderflowException error) {
       throw new LookupFailed("the reply is cut off");
     }
     if (content.hasRemaining()) throw new LookupFailed("the reply is longer than it says");
     return sets;
+  }
+
+  private static KeySet part(ByteBuffer content) throws LookupFailed {
+    byte kind = content.get();
+    if (kind == 0) return new NamedKeys(content, count(content, 16));
+    if (kind != 1 && kind != 2) throw new LookupFailed("the reply has a part of unknown kind " + kind);
+    String id = string(content);
+    String file = string(content);
+    int size = content.getInt();
+    int named = count(content, 4);
+    if (size < 0) throw new LookupFailed("the reply is cut off");
+    return KeyTable.of(id, file, size).select(content, named, kind == 2);
+  }
+
+  private static int count(ByteBuffer content, int width) throws LookupFailed {
+    int count = content.getInt();
+    if (count < 0 || count > content.remaining() / width) throw new LookupFailed("the reply is cut off");
+    return count;
+  }
+
+  private static String string(ByteBuffer content) {
+    byte[] text = new byte[Short.toUnsignedInt(content.getShort())];
+    content.get(text);
+    return new String(text, StandardCharsets.UTF_8);
   }
 }

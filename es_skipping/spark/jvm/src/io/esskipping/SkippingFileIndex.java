@@ -126,7 +126,7 @@ final class SkippingFileIndex implements FileIndex {
     record.askMs = (asked - start) / 1e6;
     if (reply.skip == null) return record.nothing(reply.reason, all);
     Verification verification = Verification.of(session, conf, reply.skip);
-    Seq<PartitionDirectory> kept = without(directories, rests.restOf, reply.skip, verification, record);
+    Seq<PartitionDirectory> kept = without(inner, directories, rests.restOf, reply.skip, verification, record);
     record.applyMs = (System.nanoTime() - asked) / 1e6;
     return kept;
   }
@@ -164,7 +164,9 @@ final class SkippingFileIndex implements FileIndex {
   }
 
   static Seq<PartitionDirectory> without(
-      List<PartitionDirectory> directories, int[] restOf, KeySet[] skip, Verification verification, ScanRecord record) {
+      FileIndex index, List<PartitionDirectory> directories, int[] restOf, KeySet[] skip, Verification verification, ScanRecord record) {
+    ListedKeys listed = ListedKeys.of(index, directories);
+    int place = 0;
     List<PartitionDirectory> kept = new ArrayList<>(directories.size());
     int skipped = 0;
     long skippedBytes = 0;
@@ -175,8 +177,7 @@ final class SkippingFileIndex implements FileIndex {
       List<FileStatusWithMetadata> files = new ArrayList<>();
       for (Iterator<FileStatusWithMetadata> j = directory.files().iterator(); j.hasNext();) {
         FileStatusWithMetadata file = j.next();
-        boolean ruledOut = keys.contains(file.getPath().toString(), file.getLen(), file.getModificationTime());
-        if (!ruledOut || !verification.passes(file)) {
+        if (!listed.in(keys, place++) || !verification.passes(file)) {
           files.add(file);
         } else {
           skipped++;

@@ -22,7 +22,7 @@ final class Verification {
   static Verification of(SparkSession session, SQLConf conf, KeySet[] skip) {
     if (!"stat".equals(conf.getConfString(SessionSettings.PREFIX + "verify", "none").trim())) return NONE;
     long keys = 0;
-    for (KeySet set : skip) keys += set.size;
+    for (KeySet set : skip) keys += set.size();
     return keys <= limit(conf) ? new Verification(session.sessionState().newHadoopConf()) : NONE;
   }
 

@@ -1,0 +1,199 @@
+"""How long a look-up takes, by number of objects, kind of clause and share of survivors, in each store.
+
+Run it with a server that may be written to::
+
+    python benchmarks/lookup.py --store http://localhost:9200 --objects 10000,100000,1000000 --output lookup.json
+    python benchmarks/lookup.py --store /tmp/metadata --objects 10000,100000,1000000
+
+Metadata of invented objects (four MinMax, a ValueList of ten values, a Prefix, a GeoBox; paths as a lake has them) is
+put straight into the store. The clock runs from a look-up's call to the reply that the shim can apply, encoded. *First*
+is the first look-up of its kind, *p50* and *p99* are of others of that kind, *again* is of a clause asked before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from es_skipping.clauses.clause import Ask, Clause
+from es_skipping.clauses.metadata import Boxes, Intervals, Values
+from es_skipping.clauses.questions import AnyOf, Meets, Overlaps, Range
+from es_skipping.predicates.types import parse_type
+from es_skipping.settings import Settings
+from es_skipping.spark import reply
+from es_skipping.stores.base import DatasetDefinition, DatasetEntry, IndexDefinition, MetadataStore, ObjectId
+from es_skipping.stores.base import ObjectMetadata as Object
+from es_skipping.stores.open import open_store
+
+SHARES: Final = (0.0001, 0.01, 0.5, 0.99)
+CITIES: Final = 1_000
+
+INDEXES: Final = (
+    *(
+        IndexDefinition(f"minmax({name})", "MinMax", (name,), "intervals", parse_type(type))
+        for name, type in (("ts", "timestamp"), ("id", "bigint"), ("price", "double"), ("name", "string"))
+    ),
+    IndexDefinition("valuelist(city)", "ValueList", ("city",), "values", parse_type("string")),
+    IndexDefinition("prefix(host,length=8)", "Prefix", ("host",), "values", parse_type("string")),
+    IndexDefinition("geobox(lat,lon)", "GeoBox", ("lat", "lon"), "boxes", parse_type("double")),
+)
+
+
+def definition(count: int) -> DatasetDefinition:
+    return DatasetDefinition(f"bench-{count}", (f"s3a://lake/warehouse/bench_{count}",), "parquet", INDEXES)
+
+
+def objects(count: int) -> Iterator[Object]:
+    """``ts`` and ``id`` ascend with the paths, as in a lake that is written by day; the others are scattered."""
+    dice = random.Random(count)
+    scattered = list(range(count))
+    dice.shuffle(scattered)
+    for n, mixed in enumerate(scattered):
+        path = (
+            f"s3a://lake/warehouse/bench_{count}/day=2026-{1 + n * 12 // count:02}-{1 + n % 28:02}/"
+            f"part-{n:07}-{dice.getrandbits(64):016x}{dice.getrandbits(64):016x}.c000.snappy.parquet"
+        )
+        ts, price = 1_760_000_000_000_000 + n * 1_000_000, 1000.0 * mixed / count
+        lat, lon = 180.0 * mixed / count - 90, dice.uniform(-180, 179)
+        cities = {f"city {(mixed + k * 97) % CITIES:04}" for k in range(10)}
+        yield Object(
+            ObjectId(path, 100_000_000 + mixed, 1_760_000_000_000 + n),
+            1_000_000,
+            {
+                "minmax(ts)": Intervals(((ts, ts + 900_000),), 0),
+                "minmax(id)": Intervals(((n * 1000, n * 1000 + 999),), 0),
+                "minmax(price)": Intervals(((price, price + 500.0 / count),), 0, 0),
+                "minmax(name)": Intervals(((f"n{mixed:09}", f"n{mixed:09}z"),), 0),
+                "valuelist(city)": Values(frozenset(cities), 0),
+                "prefix(host,length=8)": Values(frozenset({f"h{mixed % 10_000:07}"}), 0),
+                "geobox(lat,lon)": Boxes((((lat, lat + 90.0 / count), (lon, lon + 0.5)),)),
+            },
+        )
+
+
+def clauses(kind: str, count: int, share: float, dice: random.Random) -> Clause:
+    """A clause of this kind that about this share of the objects survives."""
+    start = dice.uniform(0, 1 - share)
+    survivors = max(1, int(share * count))
+    first = int(start * count)
+    if kind == "range, clustered":
+        low = 1_760_000_000_000_000 + first * 1_000_000
+        return Ask("minmax(ts)", Overlaps((Range(low, low + (survivors - 1) * 1_000_000),)))
+    if kind == "range, scattered":
+        low_price = 1000.0 * first / count
+        return Ask("minmax(price)", Overlaps((Range(low_price, 1000.0 * (first + survivors - 1) / count),)))
+    if kind == "string range":
+        return Ask("minmax(name)", Overlaps((Range(f"n{first:09}", f"n{first + survivors - 1:09}"),)))
+    if kind == "value list":
+        wanted = max(1, round(share * CITIES / 10)) if share < 0.2 else round(CITIES * (1 - (1 - share) ** 0.1))
+        return Ask("valuelist(city)", AnyOf(tuple(f"city {(int(start * 900) + n) % CITIES:04}" for n in range(wanted))))
+    if kind == "prefix":
+        wanted = max(1, round(share * 10_000))
+        return Ask("prefix(host,length=8)", AnyOf(tuple(f"h{int(start * 10_000) + n:07}" for n in range(wanted))))
+    low_lat = 180.0 * first / count - 90
+    high_lat = 180.0 * (first + survivors - 1) / count - 90
+    return Ask("geobox(lat,lon)", Meets((Range(low_lat, high_lat), Range(-180.0, 180.0))))
+
+
+KINDS: Final = ("range, clustered", "range, scattered", "string range", "value list", "prefix", "box")
+
+
+def load(store: MetadataStore, count: int) -> float:
+    """Put the metadata there, unless it is; returns the seconds that took."""
+    found = store.dataset(definition(count).id)
+    if found is not None and found.objects == count:
+        return 0.0
+    begun = time.perf_counter()
+    with store.change(definition(count), fresh=True) as change:
+        change.put(objects(count))
+        change.publish()
+    return time.perf_counter() - begun
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    begun = time.perf_counter()
+    found = call()
+    return 1000 * (time.perf_counter() - begun), found
+
+
+def measure(url: str, settings: Settings, count: int, repeat: int) -> Iterator[dict[str, Any]]:
+    store = open_store(url, settings)
+    entry = store.dataset(definition(count).id)
+    assert entry is not None
+    dice = random.Random(7)
+    for kind in KINDS:
+        for share in SHARES:
+            yield {"objects": count, "kind": kind, "share": share, **once(store, entry, kind, share, repeat, dice)}
+
+
+def once(
+    store: MetadataStore, entry: DatasetEntry, kind: str, share: float, repeat: int, dice: random.Random
+) -> dict[str, Any]:
+    count = entry.objects
+
+    def look_up(clause: Clause) -> tuple[bytes, int]:
+        answer = store.lookup(entry, clause, timeout=60)
+        return reply.body([[answer]]), answer.skipped
+
+    first, _ = timed(lambda: look_up(clauses(kind, count, share, dice)))
+    rounds = repeat if share < 0.1 else max(3, repeat // 10)
+    times, again, sizes, kept = [], [], [], []
+    for _ in range(rounds):
+        clause = clauses(kind, count, share, dice)
+        ms, (data, skipped) = timed(lambda clause=clause: look_up(clause))  # type: ignore[misc]
+        times.append(ms)
+        sizes.append(len(data))
+        kept.append(count - skipped)
+        again.append(timed(lambda clause=clause: look_up(clause))[0])  # type: ignore[misc]
+    return {
+        "survivors": int(statistics.median(kept)),
+        "first": round(first, 1),
+        "p50": round(statistics.median(times), 2),
+        "p99": round(sorted(times)[min(len(times) - 1, int(0.99 * len(times)))], 2),
+        "again": round(statistics.median(again), 2),
+        "reply_bytes": int(statistics.median(sizes)),
+        "client_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--store", required=True, help="URL of the store; datasets bench-... are written there")
+    parser.add_argument("--objects", default="10000,100000", help="numbers of objects, separated by commas")
+    parser.add_argument("--repeat", type=int, default=100, help="look-ups for each kind and share")
+    parser.add_argument("--output", type=Path, help="where the figures go as JSON")
+    parser.add_argument("--drop", action="store_true", help="drop the datasets at the end")
+    given = parser.parse_args()
+    settings = Settings({"spark.es_skipping.store.timeout": "60s"})
+    store = open_store(given.store, settings)
+    results: list[dict[str, Any]] = []
+    counts = [int(text) for text in given.objects.split(",")]
+    for count in counts:
+        seconds = load(store, count)
+        if seconds:
+            print(f"{count:,} objects loaded in {seconds:.0f} s: {count / seconds:,.0f} a second", flush=True)
+        print("| objects | clause | survivors | first ms | p50 ms | p99 ms | again ms | reply bytes | client MB |")
+        print("|--:|---|--:|--:|--:|--:|--:|--:|--:|")
+        for row in measure(given.store, settings, count, given.repeat):
+            results.append(row)
+            print(
+                f"| {row['objects']:,} | {row['kind']} | {row['survivors']:,} | {row['first']} | {row['p50']} "
+                f"| {row['p99']} | {row['again']} | {row['reply_bytes']:,} | {row['client_mb']:,} |",
+                flush=True,
+            )
+    if given.output:
+        given.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    if given.drop:
+        for count in counts:
+            store.drop(definition(count).id)
+
+
+if __name__ == "__main__":
+    main()

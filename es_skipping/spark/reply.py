@@ -1,0 +1,77 @@
+"""Replies to the shim, as bytes (``docs/decisions/0001-bridge-protocol.md``)."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from es_skipping.stores.base import KEY_BYTES, Answer
+
+__all__ = ["PROTOCOL", "body", "failed", "nothing", "skip"]
+
+PROTOCOL: Final = 2
+_NOTHING, _INLINE, _FILE, _FAILED = range(4)
+_KEYS, _SKIP, _KEEP = range(3)
+_INLINE_BYTES: Final = 1 << 20
+"""Above this the content goes by a local file: py4j would carry it as base64 text."""
+_FEW: Final = 4_096
+"""So many objects are named by their keys, rather than by ordinals in a table that the JVM must have read."""
+
+
+def nothing(reason: str) -> bytes:
+    """Nothing may be skipped."""
+    return _text(_NOTHING, reason)
+
+
+def failed(reason: str) -> bytes:
+    """The look-up failed."""
+    return _text(_FAILED, reason)
+
+
+def skip(answers: Iterable[Sequence[Answer]]) -> bytes:
+    """For each entry of the request's filters the answers of the datasets: what any of them rules out is skipped."""
+    content = body(answers)
+    if len(content) <= _INLINE_BYTES:
+        return bytes((PROTOCOL, _INLINE)) + content
+    with tempfile.NamedTemporaryFile(prefix="es-skipping-", suffix=".keys", delete=False) as file:
+        file.write(content)
+    return _text(_FILE, file.name)
+
+
+def body(answers: Iterable[Sequence[Answer]]) -> bytes:
+    """The content of a reply that names objects.
+
+    Examples
+    --------
+    >>> body([[Answer(bytes(16), 1)], []]).hex(" ", 4)
+    '00000001 00000000 01000000 00000000 00000000 00000000 00000000 00'
+    """
+    parts: list[bytes] = []
+    for entry in answers:
+        parts.append(struct.pack(">I", len(entry)))
+        for answer in entry:
+            parts += _part(answer)
+    return b"".join(parts)
+
+
+def _part(answer: Answer) -> list[bytes]:
+    found = answer.found
+    if isinstance(found, bytes) or found.skipped <= _FEW:
+        keys = answer.skip
+        return [struct.pack(">BI", _KEYS, len(keys) // KEY_BYTES), keys]
+    table = found.table
+    name, path = table.id.encode("ascii"), table.file().encode("utf-8", "surrogateescape")
+    return [
+        struct.pack(">BH", _KEEP if found.keep else _SKIP, len(name)),
+        name,
+        struct.pack(">H", len(path)),
+        path,
+        struct.pack(">II", len(table), len(found.ordinals)),
+        found.ordinals.astype(">u4").tobytes(),
+    ]
+
+
+def _text(kind: int, text: str) -> bytes:
+    return bytes((PROTOCOL, kind)) + text.encode("utf-8", "replace")

@@ -1,0 +1,286 @@
+"""Look-ups of large datasets: in a view of the index that stands still, of which is known which documents it holds.
+
+A point in time is one. When it is opened, the ordinals of all documents in it are read, once: that is the table of the
+identities that answers of this view speak of. A document that the view lacks (a lagging copy, a lost one) is not in the
+table, so it is kept, whichever way an answer is put. Since nothing changes in a view, an answer stays right, and what
+was answered is remembered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from elasticsearch import ApiError, Elasticsearch
+
+from es_skipping.errors import StoreError
+from es_skipping.stores.base import KEY_BYTES
+from es_skipping.stores.elasticsearch.answers import PAGE, whole
+from es_skipping.stores.elasticsearch.bools import EVERY, Query, all_of, any_of
+from es_skipping.stores.elasticsearch.complement import NOTHING, complement
+from es_skipping.stores.selection import KeyTable, Selection
+
+if TYPE_CHECKING:
+    from es_skipping.stores.elasticsearch.answers import Answers, Deadline
+    from es_skipping.stores.elasticsearch.state import State
+
+__all__ = ["View", "Views"]
+
+KEEP_ALIVE: Final = "5m"
+_BLOCK: Final = 256
+_MOST_BLOCKS: Final = 16_384
+_MOST_STRETCHES: Final = 500
+_MOST_VIEWS: Final = 16
+_REMEMBERED_BYTES: Final = 32 << 20
+_AT_ONCE: Final = 2
+_TOO_MANY: Final = "too_many_buckets_exception"
+
+Flags = npt.NDArray[np.bool_]
+
+
+class View:
+    """One point in time of one published generation.
+
+    Parameters
+    ----------
+    client
+        With the deadline of a look-up.
+    pit
+        Id of the point in time.
+    state
+        What was published when it was opened.
+    keys
+        By ordinal, 16 bytes; zeros where nobody has it.
+    """
+
+    def __init__(self, client: Elasticsearch, pit: str, state: State, keys: bytearray, deadline: Deadline) -> None:
+        self._client = client
+        self.pit = pit
+        self._size = max(1, state.next_ordinal)
+        self._block = _BLOCK
+        while self._size // self._block >= _MOST_BLOCKS:
+            self._block *= 2
+        self._seen = self._ordinals_seen(deadline)
+        published = np.zeros(self._size, np.bool_)
+        packed = np.frombuffer(bytes(keys[: self._size * KEY_BYTES]), np.uint64).reshape(-1, 2)
+        published[: len(packed)] = (packed != 0).any(axis=1)
+        image = bytes(keys[: self._size * KEY_BYTES]).ljust(self._size * KEY_BYTES, b"\x00")
+        self.table = KeyTable(image, self._seen & published)
+        self._known = self._groups_of_all(state, deadline)
+        self._lock = threading.Lock()
+        self._answers: OrderedDict[str, Selection] = OrderedDict()
+        self._remembered = 0
+
+    # --- what the view holds
+
+    def _search(self, query: Query, deadline: Deadline, **body: Any) -> Mapping[str, Any]:
+        left = deadline.left()
+        reply = self._client.options(request_timeout=left).search(
+            size=0,
+            track_total_hits=True,
+            query={"bool": {"filter": [query]}},
+            pit={"id": self.pit, "keep_alive": KEEP_ALIVE},
+            timeout=f"{max(1, int(left * 1000))}ms",
+            filter_path=_WANTED,
+            **body,
+        )
+        found = whole(reply.body)
+        self.pit = found.get("pit_id", self.pit)
+        return found
+
+    def _counts(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64]:
+        """By block of ordinals, how many documents match."""
+        histogram = {"field": "ordinal", "interval": self._block, "min_doc_count": 1}
+        reply = self._search(self._within(query), deadline, aggs={"blocks": {"histogram": histogram}})
+        counts = np.zeros(-(-self._size // self._block), np.int64)
+        for bucket in reply["aggregations"]["blocks"]["buckets"]:
+            counts[int(bucket["key"]) // self._block] = bucket["doc_count"]
+        if int(counts.sum()) != reply["hits"]["total"]["value"]:
+            raise StoreError("the answer of Elasticsearch is not whole: fewer ordinals than documents")
+        return counts
+
+    def _within(self, query: Query) -> Query:
+        return all_of([{"range": {"ordinal": {"gte": 0, "lt": self._size}}}, query])
+
+    def _ordinals_seen(self, deadline: Deadline) -> Flags:
+        counts = self._counts(EVERY, deadline)
+        full = np.full(len(counts), self._block, np.int64)
+        full[-1] = self._size - (len(counts) - 1) * self._block
+        self._counts_seen = counts
+        # An ordinal is one document's for ever, so a block with as many documents as ordinals has all of them.
+        seen: Flags = np.repeat(counts == full, self._block)[: self._size]
+        partial = np.flatnonzero((counts != full) & (counts > 0))
+        seen[self._exactly(EVERY, partial, counts, deadline)] = True
+        return seen
+
+    def _exactly(
+        self, query: Query, blocks: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], deadline: Deadline
+    ) -> npt.NDArray[np.int64]:
+        """The ordinals of the documents in these blocks that match."""
+        pages: list[Query] = []
+        at = 0
+        while at < len(blocks):
+            total, stretches, first = 0, list[tuple[int, int]](), at
+            while at < len(blocks) and (at == first or total + counts[blocks[at]] <= PAGE):
+                block = int(blocks[at])
+                if stretches and stretches[-1][1] == block:
+                    stretches[-1] = (stretches[-1][0], block + 1)
+                elif len(stretches) == _MOST_STRETCHES:
+                    break
+                else:
+                    stretches.append((block, block + 1))
+                total += int(counts[block])
+                at += 1
+            ranges: list[Query] = [
+                {"range": {"ordinal": {"gte": low * self._block, "lt": min(high * self._block, self._size)}}}
+                for low, high in stretches
+            ]
+            pages.append(all_of([any_of(ranges), query]))
+        if len(pages) <= 1:
+            found = [self._ordinals(page, deadline) for page in pages]
+        else:  # while one page is decoded here, the server makes the next
+            with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="es-skipping-page") as pool:
+                found = list(pool.map(lambda page: self._ordinals(page, deadline), pages))
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def _ordinals(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64]:
+        histogram = {"field": "ordinal", "interval": 1, "min_doc_count": 1}
+        reply = self._search(query, deadline, aggs={"ordinals": {"histogram": histogram}})
+        buckets = reply.get("aggregations", {}).get("ordinals", {}).get("buckets", [])
+        if sum(bucket["doc_count"] for bucket in buckets) != reply["hits"]["total"]["value"]:
+            raise StoreError("the answer of Elasticsearch is not whole: fewer ordinals than documents")
+        return np.fromiter((bucket["key"] for bucket in buckets), np.int64, len(buckets))
+
+    def _groups_of_all(self, state: State, deadline: Deadline) -> frozenset[str]:
+        names = {group.name for group in state.groups.values()}
+        filters = {name: {"term": {"known": name}} for name in names}
+        if not filters:
+            return frozenset()
+        reply = self._search(EVERY, deadline, aggs={"known": {"filters": {"filters": filters}}})
+        total = reply["hits"]["total"]["value"]
+        found = reply["aggregations"]["known"]["buckets"]
+        return frozenset(name for name in names if found[name]["doc_count"] == total)
+
+    # --- answers
+
+    def select(self, proof: Query, deadline: Deadline) -> Selection:
+        """The objects of which this query proves that they hold nothing."""
+        name = json.dumps(proof, sort_keys=True)
+        with self._lock:
+            known = self._answers.get(name)
+            if known is not None:
+                self._answers.move_to_end(name)
+                return known
+        found = self._select(proof, deadline)
+        with self._lock:
+            if name not in self._answers:
+                self._answers[name] = found
+                self._remembered += found.nbytes + len(name)
+            while self._remembered > _REMEMBERED_BYTES and len(self._answers) > 1:
+                text, oldest = self._answers.popitem(last=False)
+                self._remembered -= oldest.nbytes + len(text)
+        return found
+
+    def _select(self, proof: Query, deadline: Deadline) -> Selection:
+        keep = complement(proof, self._known)
+        if keep == NOTHING:
+            return Selection.of(self.table, np.ones(self._size, np.bool_))
+        try:
+            # Most often few are to be kept: then one request is all.
+            return self._kept(self._ordinals(self._within(keep), deadline))
+        except ApiError as error:
+            if _TOO_MANY not in str(error.body):
+                raise
+        kept = self._counts(keep, deadline)
+        partial = np.flatnonzero((kept > 0) & (kept < self._counts_seen))
+        skipped = self._counts_seen - kept
+        fewer_kept = int(kept[partial].sum()) <= int(skipped[partial].sum())
+        skip: Flags = np.repeat(kept == 0, self._block)[: self._size]
+        if fewer_kept:
+            skip |= np.repeat((kept > 0) & (kept < self._counts_seen), self._block)[: self._size]
+            skip[self._exactly(keep, partial, kept, deadline)] = False
+        else:
+            skip[self._exactly(proof, partial, skipped, deadline)] = True
+        return Selection.of(self.table, skip)
+
+    def _kept(self, ordinals: npt.NDArray[np.int64]) -> Selection:
+        skip = np.ones(self._size, np.bool_)
+        skip[ordinals] = False
+        return Selection.of(self.table, skip)
+
+
+_WANTED: Final = [
+    "error",
+    "timed_out",
+    "terminated_early",
+    "pit_id",
+    "_shards.total",
+    "_shards.successful",
+    "_shards.failed",
+    "hits.total.value",
+    "aggregations.*.buckets",
+]
+
+
+class Views:
+    """The views of one cluster, by generation. Safe to use from several threads."""
+
+    def __init__(self, client: Elasticsearch, answers: Answers) -> None:
+        self._client = client
+        self._answers = answers
+        self._lock = threading.Lock()
+        self._views: OrderedDict[str, tuple[int, View]] = OrderedDict()
+        self._opening: dict[str, threading.Lock] = {}
+
+    def view(self, state: State, deadline: Deadline) -> View:
+        """The view of what is published; opened where there is none, or one of another publication."""
+        with self._lock:
+            opening = self._opening.setdefault(state.generation, threading.Lock())
+        with opening:
+            with self._lock:
+                version, view = self._views.get(state.generation, (None, None))
+                if view is not None and version == state.version:
+                    self._views.move_to_end(state.generation)
+                    return view
+            keys = self._answers.keys(state, deadline)
+            opened = self._client.options(request_timeout=deadline.left()).open_point_in_time(
+                index=state.generation, keep_alive=KEEP_ALIVE, allow_partial_search_results=False
+            )
+            try:
+                fresh = View(self._client, opened["id"], state, keys, deadline)
+            except BaseException:
+                self._close(opened["id"])
+                raise
+            with self._lock:
+                old = self._views.pop(state.generation, None)
+                self._views[state.generation] = (state.version, fresh)
+                surplus = [self._views.popitem(last=False)[1] for _ in range(len(self._views) - _MOST_VIEWS)]
+            for _, gone in [*([old] if old else []), *surplus]:
+                self._close(gone.pit)
+            return fresh
+
+    def forget(self, generation: str) -> None:
+        """Close the view of a generation: it is gone, or its point in time is."""
+        with self._lock:
+            found = self._views.pop(generation, None)
+        if found is not None:
+            self._close(found[1].pit)
+
+    def close(self) -> None:
+        """Close all of them."""
+        with self._lock:
+            views = [view for _, view in self._views.values()]
+            self._views.clear()
+        for view in views:
+            self._close(view.pit)
+
+    def _close(self, pit: str) -> None:
+        with contextlib.suppress(Exception):  # it ends by itself before long
+            self._client.close_point_in_time(id=pit)

@@ -1,0 +1,130 @@
+"""An answer over a table of identities: some tens of bytes, or four for each object of the smaller side.
+
+A look-up that tells a million objects apart need not name each of them. Where reader and store share a table of the
+identities, an answer is a set of ordinals in it: those to skip or, where they are fewer, those to keep. The table holds
+exactly the objects whose metadata the store has *seen* in the view that answers, so "all in the table but these" is as
+sound as naming them: an object that is in no table is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import uuid
+import weakref
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["KEY_BYTES", "KeyTable", "Selection"]
+
+KEY_BYTES: Final = 16
+
+
+class KeyTable:
+    """Identities by ordinal.
+
+    Parameters
+    ----------
+    keys
+        16 bytes for each ordinal.
+    live
+        Which ordinals count; the others are nobody's. Of two that have one key the last counts.
+    """
+
+    def __init__(self, keys: bytes | bytearray, live: npt.NDArray[np.bool_]) -> None:
+        count = len(live)
+        packed = np.frombuffer(bytes(keys[: count * KEY_BYTES]), np.dtype((np.void, KEY_BYTES)))
+        self.live = live & ~_twins(packed, live)
+        self.objects = int(np.count_nonzero(self.live))
+        self._keys = packed
+        self.id = uuid.uuid4().hex
+        self._lock = threading.Lock()
+        self._path: str | None = None
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._keys.nbytes + self.live.nbytes)
+
+    def keys(self, chosen: npt.NDArray[np.bool_]) -> bytes:
+        """The keys of these ordinals, concatenated."""
+        return self._keys[chosen].tobytes()
+
+    def file(self) -> str:
+        """A local file with all of it, 16 bytes for each ordinal and zeros for nobody; written once, and gone with the
+        table."""
+        with self._lock:
+            if self._path is None:
+                image = self._keys.copy()
+                image[~self.live] = bytes(KEY_BYTES)
+                descriptor, path = tempfile.mkstemp(prefix="es-skipping-", suffix=".table")
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(image.tobytes())
+                weakref.finalize(self, _remove, path)
+                self._path = path
+            return self._path
+
+
+def _remove(path: str) -> None:
+    if os.path.exists(path):
+        os.unlink(path)
+
+
+def _twins(packed: npt.NDArray[np.void], live: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Live ordinals whose key a later one has as well: an object that was removed, and came back as it was."""
+    found = np.zeros(len(packed), np.bool_)
+    places = np.flatnonzero(live)
+    if not len(places):
+        return found
+    halves = np.frombuffer(packed.tobytes(), np.uint64).reshape(-1, 2)[places]
+    order = np.lexsort((places, halves[:, 1], halves[:, 0]))
+    ordered = halves[order]
+    same = np.flatnonzero((ordered[1:] == ordered[:-1]).all(axis=1))
+    found[places[order[same]]] = True
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Objects of a table that may be skipped.
+
+    Parameters
+    ----------
+    table
+        Whose ordinals are meant.
+    ordinals
+        Ascending, all of them live in the table.
+    keep
+        Whether these are to be kept and all others of the table skipped.
+    """
+
+    table: KeyTable
+    ordinals: npt.NDArray[np.uint32]
+    keep: bool
+
+    @classmethod
+    def of(cls, table: KeyTable, skip: npt.NDArray[np.bool_]) -> Selection:
+        """The smaller way to say that these ordinals are to be skipped, as far as they are live."""
+        skip = skip & table.live
+        keep = 2 * int(np.count_nonzero(skip)) > table.objects
+        return cls(table, np.flatnonzero(table.live & ~skip if keep else skip).astype(np.uint32), keep)
+
+    @property
+    def skipped(self) -> int:
+        return self.table.objects - len(self.ordinals) if self.keep else len(self.ordinals)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.ordinals.nbytes)
+
+    def keys(self) -> bytes:
+        """The keys of the objects to skip, concatenated."""
+        chosen = np.zeros(len(self.table), np.bool_)
+        chosen[self.ordinals] = True
+        return self.table.keys(self.table.live & ~chosen if self.keep else chosen)

@@ -1,0 +1,292 @@
+"""Look-ups in a view that is kept open, as large datasets are asked: the same answers, whichever way they are put."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from elasticsearch import Elasticsearch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from es_skipping.clauses.clause import Ask, Clause, Conjunction, Disjunction
+from es_skipping.clauses.evaluate import holds
+from es_skipping.clauses.metadata import Intervals, Values
+from es_skipping.clauses.questions import AnyOf, HasNull, Overlaps, Range
+from es_skipping.errors import StoreError
+from es_skipping.stores.base import DatasetEntry, MetadataStore, ObjectMetadata
+from es_skipping.stores.elasticsearch import store as store_module
+from es_skipping.stores.elasticsearch import views
+from es_skipping.stores.elasticsearch.bools import EVERY, Query, all_of, any_of, none_of
+from es_skipping.stores.elasticsearch.complement import NOTHING, complement
+from es_skipping.stores.elasticsearch.store import ElasticsearchStore
+from es_skipping.stores.selection import Selection
+from tests.stores.contract import (
+    LIST,
+    MINMAX,
+    StoreContract,
+    between,
+    dataset_definition,
+    entry_of,
+    keys,
+    minmax,
+    object_id,
+    object_metadata,
+    skipped,
+    write,
+)
+from tests.stores.elasticsearch.conftest import make_store
+from tests.stores.elasticsearch.proxy import Exchange, proxy
+from tests.stores.elasticsearch.test_contract import TestElasticsearchStore as _Contract
+
+DEFINITION = dataset_definition(MINMAX, LIST)
+
+
+@pytest.fixture(autouse=True)
+def always_in_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "LARGE", 0)
+
+
+@pytest.fixture
+def store(elasticsearch_store: ElasticsearchStore) -> ElasticsearchStore:
+    return elasticsearch_store
+
+
+class TestQuestions:
+    """The contract's differential tests."""
+
+    examples = 15
+    exact = _Contract.exact
+    reopen = _Contract.reopen
+    check = StoreContract.check
+    test_unknown_keeps = StoreContract.test_unknown_keeps
+    test_boxes = StoreContract.test_boxes
+    test_random_metadata_and_clauses = StoreContract.test_random_metadata_and_clauses
+    test_deep_and_wide_clauses = StoreContract.test_deep_and_wide_clauses
+    test_a_stale_entry_is_answered_rightly = StoreContract.test_a_stale_entry_is_answered_rightly
+    test_a_stale_entry_of_a_dropped_dataset = StoreContract.test_a_stale_entry_of_a_dropped_dataset
+    test_detail_counts_by_index = StoreContract.test_detail_counts_by_index
+
+
+def objects(count: int) -> list[ObjectMetadata]:
+    """Object n holds n; each ninth is of unknown values, each seventh without the list."""
+    made = []
+    for n in range(count):
+        known = {"minmax": Intervals(None, 0) if n % 9 == 8 else minmax(n, n)}
+        if n % 7:
+            known["list"] = Values(frozenset({f"v{n % 10}"}), 0)  # type: ignore[assignment]
+        made.append(object_metadata(n, **known))
+    return made
+
+
+def check(store: MetadataStore, entry: DatasetEntry, listed: list[ObjectMetadata], clause: Clause) -> Selection:
+    """Exactly what the oracle would skip."""
+    answer = store.lookup(entry, clause)
+    assert keys(answer.skip) == {one.id.key for one in listed if holds(clause, one.metadata) is False}
+    assert isinstance(answer.found, Selection)
+    assert answer.skipped == len(answer.skip) // 16
+    return answer.found
+
+
+def test_the_smaller_side_is_named(store: ElasticsearchStore) -> None:
+    listed = [object_metadata(n, minmax=minmax(n, n)) for n in range(200)]
+    entry = write(store, DEFINITION, listed)
+    few = check(store, entry, listed, between(5, 9))
+    assert (few.keep, len(few.ordinals), few.skipped) == (True, 5, 195)
+    most = check(store, entry, listed, between(5, 190))
+    assert (most.keep, len(most.ordinals)) == (False, 14)
+    none = check(store, entry, listed, between(1000, 1000))
+    assert (none.keep, len(none.ordinals), none.skipped) == (True, 0, 200)
+    assert check(store, entry, listed, between(0, 1000)).skipped == 0
+
+
+@pytest.fixture
+def small_pages(client: Elasticsearch, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As if a million objects were asked: more buckets than the server makes in one reply."""
+    monkeypatch.setattr(views, "PAGE", 100)
+    monkeypatch.setattr(views, "_BLOCK", 16)
+    client.cluster.put_settings(transient={"search.max_buckets": 150})
+    yield
+    client.cluster.put_settings(transient={"search.max_buckets": None})
+
+
+@pytest.mark.usefixtures("small_pages")
+def test_pages_and_holes(store: ElasticsearchStore) -> None:
+    listed = objects(1000)
+    write(store, DEFINITION, listed)
+    # Holes in the ordinals, and blocks that are whole: some objects change, some go, many come.
+    changed = [object_metadata(n, mtime=5, minmax=minmax(n, n + 1)) for n in range(100, 130, 3)]
+    gone = [one.id for one in listed[300:460:2]]
+    entry = write(store, DEFINITION, [*changed, *objects(1300)[1000:]], remove=gone)
+    left = {one.id.path: one for one in [*objects(1300), *changed] if one.id not in gone}
+    now = list(left.values())
+    for low, high in ((5, 5), (0, 600), (0, 1290), (100, 480), (-5, -1)):
+        check(store, entry, now, between(low, high))
+    odd: Clause = Ask(LIST.id, AnyOf(("v1", "v3")))
+    check(store, entry, now, odd)
+    check(store, entry, now, Conjunction((odd, between(90, 900))))
+    check(store, entry, now, Disjunction((Ask(LIST.id, AnyOf(("v2",))), between(400, 410))))
+    check(store, entry, now, Ask(MINMAX.id, HasNull()))
+
+
+def test_a_document_that_is_not_seen_is_kept(store: ElasticsearchStore, client: Elasticsearch) -> None:
+    """As on a copy that lags behind: its object must be in no answer, though the keys are known."""
+    listed = [object_metadata(n, minmax=minmax(n, n)) for n in range(50)]
+    entry = write(store, DEFINITION, listed)
+    index = entry.snapshot.rpartition("@")[0]
+    hit = client.search(index=index, query={"term": {"ordinal": 7}})["hits"]["hits"][0]
+    client.delete(index=index, id=hit["_id"], refresh=True)
+    seen = [one for one in listed if one.id.path != hit["_source"]["path"]]
+    for clause in (between(1000, 1000), between(3, 4), between(0, 40)):
+        check(store, entry, seen, clause)
+
+
+def test_what_others_write_meanwhile_is_nobody(store: ElasticsearchStore, client: Elasticsearch) -> None:
+    listed = [object_metadata(n, minmax=minmax(n, n)) for n in range(20)]
+    entry = write(store, DEFINITION, listed)
+    with make_store(store.url, store._cluster.names.prefix).change(DEFINITION) as change:
+        change.put([object_metadata(n, mtime=9, minmax=minmax(5, 5)) for n in range(10, 40)])
+        assert list(change.written())
+        check(store, entry, listed, between(5, 5))
+        check(store, entry, listed, between(1000, 1000))
+    check(store, entry, listed, between(5, 5))
+
+
+def test_an_object_that_came_back_is_named_once(store: ElasticsearchStore) -> None:
+    one = object_metadata(1, minmax=minmax(1, 1))
+    write(store, DEFINITION, [one, object_metadata(2, minmax=minmax(2, 2))])
+    write(store, DEFINITION, remove=[one.id])
+    entry = write(store, DEFINITION, [one])
+    assert skipped(store, entry, between(9, 9)) == {one.id.key, object_id(2).key}
+
+
+def open_contexts(client: Elasticsearch) -> int:
+    nodes = client.nodes.stats(metric="indices", index_metric="search")["nodes"]
+    return sum(node["indices"]["search"]["open_contexts"] for node in nodes.values())
+
+
+def test_views_follow_publications_and_are_closed(
+    store: ElasticsearchStore, client: Elasticsearch, prefix: str
+) -> None:
+    before = open_contexts(client)
+    reader = make_store(store.url, prefix)
+    listed = [object_metadata(n, minmax=minmax(n, n)) for n in range(10)]
+    for n in range(3):
+        listed[n] = object_metadata(n, mtime=n, minmax=minmax(100, 100))
+        write(store, DEFINITION, listed)
+        entry = entry_of(reader)
+        check(reader, entry, listed, between(100, 100))
+        check(reader, entry, listed, between(5, 6))
+        assert open_contexts(client) <= before + 1
+    reader.close()
+    assert open_contexts(client) == before
+
+
+def test_a_view_that_expired_is_opened_again(store: ElasticsearchStore, client: Elasticsearch) -> None:
+    listed = [object_metadata(n, minmax=minmax(n, n)) for n in range(10)]
+    entry = write(store, DEFINITION, listed)
+    check(store, entry, listed, between(5, 6))
+    client.close_point_in_time(id=store._views._views[entry.snapshot.rpartition("@")[0]][1].pit)
+    check(store, entry, listed, between(5, 7))
+
+
+def test_a_selective_look_up_is_one_request_and_a_repeated_one_none(elasticsearch_url: str, prefix: str) -> None:
+    with proxy(elasticsearch_url) as faulty:
+        store = make_store(faulty.url, prefix)
+        listed = [object_metadata(n, minmax=minmax(n, n)) for n in range(10)]
+        entry = write(store, DEFINITION, listed)
+        check(store, entry, listed, between(5, 6))
+        faulty.seen.clear()
+        check(store, entry, listed, between(5, 7))
+        check(store, entry, listed, between(5, 7))
+        assert len(faulty.seen) == 1
+        store.drop("events")
+        store.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"_shards": {"total": 2, "successful": 1, "failed": 1}},
+        {"timed_out": True},
+        {"hits": {"total": {"value": 6}}},
+        {"aggregations": {}},
+        {"_shards": {}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+@pytest.mark.parametrize("opened", [False, True])
+def test_what_is_not_whole_is_an_error(
+    elasticsearch_url: str, store: ElasticsearchStore, change: dict[str, object], opened: bool
+) -> None:
+    listed = [object_metadata(n, minmax=minmax(n, n)) for n in range(5)]
+    entry = write(store, DEFINITION, listed)
+
+    def after(exchange: Exchange) -> None:
+        if "/_search" in exchange.path:
+            exchange.reply |= change
+
+    with proxy(elasticsearch_url) as faulty:
+        reader = make_store(faulty.url, store._cluster.names.prefix)
+        if opened:
+            check(reader, entry, listed, between(1, 2))
+        faulty.after = after
+        with pytest.raises(StoreError):
+            reader.lookup(entry, between(3, 3))
+        faulty.after = lambda exchange: None
+        check(reader, entry_of(reader), listed, between(3, 3))
+        reader.close()
+
+
+# --- complements ----------------------------------------------------------------------------------------------------
+
+LEAVES: list[Query] = [{"term": {"x": n}} for n in range(3)]
+KNOWN: Query = {"term": {"known": "g"}}
+
+
+def matches(query: Query, true: set[str]) -> bool:
+    """What a server makes of a query, leaves taken as given."""
+    if query == EVERY:
+        return True
+    if query == NOTHING:
+        return False
+    inner = query.get("bool")
+    if inner is None:
+        return str(query) in true
+    should = [matches(part, true) for part in inner.get("should", ())]
+    return (
+        all(matches(part, true) for part in inner.get("filter", ()))
+        and not any(matches(part, true) for part in inner.get("must_not", ()))
+        and (any(should) if "should" in inner else True)
+    )
+
+
+QUERIES = st.recursive(
+    st.sampled_from([*LEAVES, KNOWN, EVERY]),
+    lambda inner: st.builds(
+        lambda make, parts: make(parts),
+        st.sampled_from([all_of, any_of, none_of]),
+        st.lists(inner, min_size=1, max_size=3),
+    ),
+    max_leaves=8,
+)
+
+
+@given(QUERIES, st.sets(st.sampled_from([str(leaf) for leaf in LEAVES])), st.booleans())
+def test_a_complement_matches_exactly_the_others(query: Query, true: set[str], known: bool) -> None:
+    if known:
+        assert matches(complement(query, {"g"}), true | {str(KNOWN)}) is not matches(query, true | {str(KNOWN)})
+    for more in (set(), {str(KNOWN)}):
+        assert matches(complement(query, frozenset()), true | more) is not matches(query, true | more)
+
+
+def test_a_range_of_what_is_known_of_all_is_asked_by_its_index() -> None:
+    reached: Query = {"range": {"g.range": {"gte": 1, "lte": 2, "relation": "intersects"}}}
+    assert complement(all_of([KNOWN, none_of([reached])]), {"g"}) == reached
+
+
+def test_ranges(store: ElasticsearchStore) -> None:
+    listed = objects(100)
+    entry = write(store, DEFINITION, listed)
+    two: Clause = Ask(MINMAX.id, Overlaps((Range(None, 3), Range(95, None, low_open=True))))
+    check(store, entry, listed, two)
