@@ -58,6 +58,7 @@ class TestQuestions:
     examples = 15
     exact = _Contract.exact
     reopen = _Contract.reopen
+    same_metadata = StoreContract.same_metadata
     check = StoreContract.check
     test_unknown_keeps = StoreContract.test_unknown_keeps
     test_boxes = StoreContract.test_boxes
