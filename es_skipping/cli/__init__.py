@@ -5,6 +5,7 @@
 ``es-skipping index ...``    create, refresh, describe, drop and list indexes
 ``es-skipping reindex``      metadata from one store to another, or to a new index of the same
 ``es-skipping explain``      why a query would skip what, and why not more
+``es-skipping kibana ...``   data views and a dashboard for Kibana
 ``es-skipping doctor``       is everything here that is needed?
 ===========================  ==================================================
 

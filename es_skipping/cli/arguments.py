@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import es_skipping
-from es_skipping.cli import demo_command, doctor_command, explain_command, index_commands, reindex_command
+from es_skipping.cli import (
+    demo_command,
+    doctor_command,
+    explain_command,
+    index_commands,
+    kibana_command,
+    reindex_command,
+)
 from es_skipping.cli.output import Console
 
 __all__ = ["parser"]
@@ -29,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     _index(commands)
     _reindex(commands)
     _explain(commands)
+    _kibana(commands)
     _doctor(commands)
     return top
 
@@ -134,11 +142,30 @@ def _explain(commands: Commands) -> None:
     )
 
 
+def _kibana(commands: Commands) -> None:
+    kibana = commands.add_parser("kibana", help="data views and a dashboard for Kibana")
+    actions = kibana.add_subparsers(dest="action", required=True, metavar="ACTION")
+    export = _command(actions, "export", "write the saved objects to a file", kibana_command.export_objects)
+    export.add_argument("file", help="where to write; - is standard output")
+    export.add_argument("--kibana", metavar="URL", help="take them from this Kibana, as they are there")
+    export.add_argument("--space", help="the space's id")
+    put = _command(actions, "import", "put the saved objects into a Kibana", kibana_command.import_objects)
+    put.add_argument("file", nargs="?", help="a file of saved objects; the shipped ones where left out")
+    put.add_argument("--kibana", metavar="URL", required=True, help="http(s)://host:port of Kibana")
+    put.add_argument("--space", help="the space's id")
+
+
 def _doctor(commands: Commands) -> None:
     command = _command(
         commands, "doctor", "check Python, Java, Spark, the jar, the settings and the store", doctor_command.run_doctor
     )
     command.add_argument("--no-spark", action="store_true", help="leave out the checks that start Spark")
+    command.add_argument(
+        "--stale-days",
+        type=_positive,
+        default=7,
+        help="tell of datasets that were not refreshed for longer (default 7)",
+    )
 
 
 def _positive(text: str) -> int:

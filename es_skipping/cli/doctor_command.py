@@ -114,6 +114,11 @@ def _store(args: argparse.Namespace) -> Iterator[Finding]:
         return  # a Parquet store is reached by Spark's file systems: the round trip tries it
     store = open_store(url, Settings(conf))
     yield Finding("store", "good", f"{store.url} answers; it holds {len(store.datasets())} datasets")
+    from es_skipping.stores.elasticsearch.store import ElasticsearchStore
+
+    assert isinstance(store, ElasticsearchStore)
+    for check in store.checks(args.stale_days):
+        yield Finding(check.name, check.state, check.found)
 
 
 def _round_trip(args: argparse.Namespace) -> Iterator[Finding]:

@@ -29,6 +29,9 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
         ["--help"],
         *([*command, "--help"] for command in EVERY),
         ["explain", "--help"],
+        ["reindex", "--help"],
+        ["kibana", "export", "--help"],
+        ["kibana", "import", "--help"],
         ["doctor", "--help"],
     ):
         with pytest.raises(SystemExit) as stop:
@@ -42,7 +45,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["index"], ["reindex"], ["index", "create"], ["index", "create", "/lake"], ["demo", "--scale", "0"]],
+    [[], ["index"], ["nonsense"], ["index", "create"], ["index", "create", "/lake"], ["demo", "--scale", "0"]],
     ids=" ".join,
 )
 def test_what_is_not_understood_exits_with_2_and_says_nothing_on_stdout(

@@ -22,7 +22,7 @@ from elasticsearch.serializer import JsonSerializer
 from es_skipping.errors import EsSkippingError, SettingError, StoreError, StoreUnavailable
 from es_skipping.stores.open import check_url
 
-__all__ = ["BUSY", "connect", "translated"]
+__all__ = ["BUSY", "connect", "credentials", "translated"]
 
 BUSY: Final = frozenset({429, 502, 503, 504})
 """Replies that say "later", not "no"."""
@@ -55,7 +55,7 @@ def connect(url: str, settings: Mapping[str, Any]) -> Elasticsearch:
         host, slash, path = rest.partition("/")
         url = f"{scheme}://{host}:{443 if scheme.lower() == 'https' else 80}{slash}{path}"
     options: dict[str, Any] = {
-        **_credentials(settings),
+        **credentials(settings),
         "request_timeout": settings["store.timeout"],
         "max_retries": 0,
         "retry_on_timeout": False,
@@ -80,7 +80,8 @@ class _FastReader(JsonSerializer):
             raise SerializationError(f"Unable to deserialize as JSON: {data[:200]!r}", errors=(error,)) from error
 
 
-def _credentials(settings: Mapping[str, Any]) -> dict[str, Any]:
+def credentials(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """User and password, API key or bearer token, as the client's constructor takes them."""
     user, password, token = (settings[f"store.{name}"] for name in ("user", "password", "token"))
     if token:
         if user or password:

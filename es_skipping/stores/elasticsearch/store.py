@@ -30,6 +30,7 @@ from es_skipping.stores.base import (
 from es_skipping.stores.elasticsearch.answers import Deadline, KeysMissing, request_body
 from es_skipping.stores.elasticsearch.bools import Query
 from es_skipping.stores.elasticsearch.change import ElasticsearchChange
+from es_skipping.stores.elasticsearch.checks import Check, checks
 from es_skipping.stores.elasticsearch.client import connect
 from es_skipping.stores.elasticsearch.cluster import Cluster
 from es_skipping.stores.elasticsearch.documents import object_id, object_metadata
@@ -189,6 +190,10 @@ class ElasticsearchStore(MetadataStore):
     def logged_queries(self, dataset: str | None = None, since: int = 0) -> Iterator[LoggedQuery]:
         with self._cluster.translated("reading the query log"):
             yield from self._queries.read(dataset, since)
+
+    def checks(self, stale_days: float = 7.0) -> list[Check]:
+        """What an operator should know of this cluster."""
+        return list(checks(self._cluster, stale_days))
 
     def close(self) -> None:
         self._views.close()

@@ -14,7 +14,7 @@ from es_skipping.errors import StoreError, StoreFormatError
 from es_skipping.stores.base import FORMAT_VERSION
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX
 
-__all__ = ["COMPONENTS", "TEMPLATES", "install_templates", "load"]
+__all__ = ["COMPONENTS", "TEMPLATES", "install_templates", "load", "shipped"]
 
 COMPONENTS: Final = ("settings", "objects-mappings")
 TEMPLATES: Final = ("objects", "datasets", "keys", "queries")
@@ -35,17 +35,20 @@ def load(name: str, prefix: str = DEFAULT_PREFIX) -> dict[str, Any]:
     return data
 
 
-@cache
 def _text(name: str) -> str:
-    """From the installed package, or from the folder beside it in a source tree."""
-    file = f"{DEFAULT_PREFIX}-{name}.json"
+    return shipped(f"{DEFAULT_PREFIX}-{name}.json")
+
+
+@cache
+def shipped(file: str) -> str:
+    """A file of ``mappings/``, from the installed package or from the folder beside it in a source tree."""
     packaged = files("es_skipping") / "_mappings" / file
     if packaged.is_file():
         return packaged.read_text(encoding="utf-8")
     beside = Path(__file__).parents[3] / "mappings" / file
     if beside.is_file():
         return beside.read_text(encoding="utf-8")
-    raise StoreError(f"the template {file} is missing from this installation of es_skipping: install it again")
+    raise StoreError(f"the file {file} is missing from this installation of es_skipping: install it again")
 
 
 def install_templates(client: Elasticsearch, prefix: str = DEFAULT_PREFIX, *, needed: bool = True) -> None:

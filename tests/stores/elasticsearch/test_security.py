@@ -108,6 +108,16 @@ def test_users_certificates_and_least_privilege(
     with pytest.raises(StoreError, match="may not do this"):
         write(reader, definition, objects)
 
+    # The doctor tells who may do what.
+    for store, state, words in (
+        (administrator, "good", "may look up and build, and may install templates"),
+        (writer, "good", "may look up and build, and may not (manage_index_templates) install templates"),
+        (reader, "note", "reader may look up, not build: no write, create_index, manage"),
+    ):
+        told = {check.name: check for check in store.checks()}
+        assert (told["privileges"].state, words in told["privileges"].found) == (state, True)
+        assert told["mappings"].state == "good"
+
     # By fingerprint instead of an authority.
     digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(certificate.cert_chain_pems[0].bytes().decode())).hexdigest()
     assert skipped(store_as(secure, "reader", sslFingerprint=digest), entry, between(2, 2)) == expected
