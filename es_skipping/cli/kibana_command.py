@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from es_skipping.cli.output import Console
 from es_skipping.cli.session import given_conf
 from es_skipping.errors import SettingError
 from es_skipping.settings import Settings
-from es_skipping.stores.elasticsearch.kibana import Kibana, saved_objects
+
+if TYPE_CHECKING:
+    from es_skipping.stores.elasticsearch.kibana import Kibana
 
 __all__ = ["export_objects", "import_objects"]
 
 
 def export_objects(args: argparse.Namespace, console: Console) -> int:
+    from es_skipping.stores.elasticsearch.kibana import saved_objects
+
     text = saved_objects() if args.kibana is None else _kibana(args).get()
     if args.file == "-":
         console.text(text.rstrip("\n"))
@@ -28,6 +33,8 @@ def export_objects(args: argparse.Namespace, console: Console) -> int:
 
 
 def import_objects(args: argparse.Namespace, console: Console) -> int:
+    from es_skipping.stores.elasticsearch.kibana import saved_objects
+
     try:
         text = saved_objects() if args.file is None else Path(args.file).read_text(encoding="utf-8")
     except OSError as error:
@@ -37,4 +44,6 @@ def import_objects(args: argparse.Namespace, console: Console) -> int:
 
 
 def _kibana(args: argparse.Namespace) -> Kibana:
+    from es_skipping.stores.elasticsearch.kibana import Kibana
+
     return Kibana(args.kibana, Settings(given_conf(args)), args.space)
