@@ -55,7 +55,16 @@ class Target:
 
 class Collector(ABC, Generic[P]):
     """Turns batches of one object's rows into metadata. Runs in Spark's Python workers and must pickle, as must its
-    partials: one object can be read as several splits."""
+    partials: one object can be read as several splits.
+
+    Attributes
+    ----------
+    repeats_matter
+        False where the summary of rows is that of each column's distinct values, in any order, with as many nulls and
+        NaNs: then a build hands over fewer rows, which is most of what it costs.
+    """
+
+    repeats_matter: ClassVar[bool] = True
 
     @abstractmethod
     def partial(self, columns: Sequence[pa.Array]) -> P:

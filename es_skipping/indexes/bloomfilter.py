@@ -114,6 +114,8 @@ def _whole_numbers(wanted: Range) -> list[int] | None:
 
 
 class _HashCollector(Collector[Hashes]):
+    repeats_matter = False
+
     def __init__(self, type: DataType, fpp: float) -> None:
         self._type = type
         self._fpp = fpp

@@ -120,6 +120,8 @@ def feature_words(features: Sequence[SparkColumn]) -> list[SparkColumn]:
 class _UnionCollector(Collector["tuple[int, ...]"]):
     """The words of all rows, joined by OR."""
 
+    repeats_matter = False
+
     def partial(self, columns: Sequence[pa.Array]) -> tuple[int, ...]:
         import numpy as np
 

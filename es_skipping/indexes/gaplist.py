@@ -96,6 +96,8 @@ class _GapCollector(Collector[Covered]):
     where more than `_STRETCHES` gaps, all wider, were seen before the values that fill them.
     """
 
+    repeats_matter = False
+
     def __init__(self, type: DataType, gaps: int) -> None:
         self._type = type
         self._gaps = gaps

@@ -92,6 +92,8 @@ Gathered: TypeAlias = Distinct | Hashes
 
 
 class _HybridCollector(Collector[Gathered]):
+    repeats_matter = False
+
     def __init__(self, type: DataType, threshold: int, fpp: float) -> None:
         self._type = type
         self._threshold = threshold

@@ -105,6 +105,8 @@ class Extent(NamedTuple):
 
 
 class _MinMaxCollector(Collector[Extent]):
+    repeats_matter = False
+
     def __init__(self, type: DataType) -> None:
         self._type = type
 

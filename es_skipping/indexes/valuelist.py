@@ -109,6 +109,8 @@ def listed_clause(leaf: Leaf, target: Target) -> Clause | None:
 class ValuesCollector(Collector[Distinct]):
     """Gathers distinct values, up to ``limit`` of them and `LIMIT_BYTES`."""
 
+    repeats_matter = False
+
     def __init__(self, type: DataType, limit: int) -> None:
         self._type = type
         self._limit = limit

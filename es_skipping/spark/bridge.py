@@ -22,6 +22,7 @@ __all__ = [
     "Answer",
     "all_records",
     "connect_session",
+    "distinct_rows",
     "expression_tree",
     "hand_on",
     "install",
@@ -31,6 +32,7 @@ __all__ = [
     "list_objects",
     "records",
     "relation_facts",
+    "ship_jar",
 ]
 
 Answer: TypeAlias = Callable[[str], bytes]
@@ -218,6 +220,41 @@ def expression_tree(df: DataFrame, expression: str | Column) -> dict[str, Any]:
     projected = df.selectExpr(expression) if isinstance(expression, str) else df.select(expression)
     tree: dict[str, Any] = json.loads(_ask(projected, "tree"))
     return tree
+
+
+def distinct_rows(df: DataFrame) -> DataFrame | None:
+    """A DataFrame with fewer rows, made so before they leave the JVM: distinct values per object and column.
+
+    Parameters
+    ----------
+    df
+        Its first column is the object's number, a ``bigint``; rows of one object are next to each other.
+
+    Returns
+    -------
+    DataFrame or None
+        Columns ``object, rows, nulls1, nans1, nulls2, ...`` and then those of ``df`` after its first. The counts of a
+        chunk of an object stand in its first row and are 0 in the others; a null among the values stands for nothing,
+        and values of one row have nothing to do with each other. None where a column's type does not allow it.
+    """
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    found = jvm_api(df.sparkSession).distinctRows(df._jdf)
+    return None if found is None else ClassicDataFrame(found, df.sparkSession)
+
+
+def ship_jar(spark: SparkSession) -> None:
+    """Give executors the jar, unless the session was launched with it."""
+    context = spark.sparkContext
+    if JAR.name in (context.getConf().get("spark.jars") or ""):
+        return
+    if not any(JAR.name in str(jar) for jar in _added_jars(context)):
+        context._jsc.addJar(str(JAR))
+
+
+def _added_jars(context: Any) -> list[str]:
+    jars = context._jsc.sc().listJars()
+    return [str(jars.apply(i)) for i in range(jars.size())]
 
 
 def _ask(df: DataFrame, question: str) -> str:

@@ -23,6 +23,7 @@ from es_skipping.clauses.metadata import Boxes, Intervals, Kind, Metadata, Value
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.base import Index
 from es_skipping.predicates.types import DataType
+from es_skipping.spark.bridge import distinct_rows, ship_jar
 from es_skipping.spark.built_with import TEXT_FORMATS
 from es_skipping.spark.collect_worker import FINISHED, PARTIAL, CollectPartials, Finish, Part
 from es_skipping.spark.columns import ResolvedColumn, spark_column
@@ -279,7 +280,11 @@ def _job(frame: DataFrame, path: Column, group: Sequence[Wanted], format: str, *
         collector = one.index.collector(one.types)
         known = format not in TEXT_FORMATS
         parts.append(Part(one.id, collector, tuple(places), one.index.kind, one.value_type, nulls_known=known))
-    partials = frame.select(*selected).mapInArrow(CollectPartials(parts), PARTIAL)
+    rows = frame.select(*selected)
+    fewer = None if any(part.collector.repeats_matter for part in parts) else distinct_rows(rows)
+    partials = (rows if fewer is None else fewer).mapInArrow(
+        CollectPartials(parts, distinct=fewer is not None), PARTIAL
+    )
     together = partials.repartition(max(1, partitions), "object").sortWithinPartitions("object")
     return together.mapInArrow(Finish(parts), FINISHED)
 
@@ -409,7 +414,8 @@ _ship_lock = threading.Lock()
 
 
 def ship_package(spark: SparkSession) -> None:
-    """Give executors on other machines this package's code; they need only pyarrow."""
+    """Give executors this package's jar, and on other machines its Python code; they need only pyarrow and pandas."""
+    ship_jar(spark)
     context = spark.sparkContext
     if _is_local(context.master):
         return

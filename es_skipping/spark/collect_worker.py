@@ -24,6 +24,7 @@ FINISHED: Final = PARTIAL
 
 _BATCH_ROWS: Final = 256
 _BATCH_BYTES: Final = 1 << 20
+_DISTINCT_ROWS: Final = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,18 @@ class CollectPartials:
     """Batches of rows, the object's number in their first column, to partials of all indexes per run of an object.
 
     Rows of one object come together, since a task reads one split after the other: what is held is one object's.
+
+    Parameters
+    ----------
+    parts
+        What is collected.
+    distinct
+        Whether the batches are those of `es_skipping.spark.bridge.distinct_rows`.
     """
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[Part], *, distinct: bool = False) -> None:
         self._parts = tuple(parts)
+        self._distinct = distinct
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         out = _Output()
@@ -81,9 +90,10 @@ class CollectPartials:
                     if current is not None:
                         yield from out.add(current, rows, state)
                     current, rows, state = number, 0, [None] * len(self._parts)
-                rows += piece.num_rows
-                for at, part in enumerate(self._parts):
-                    state[at] = _with(part, state[at], piece)
+                for count, columns in _distinct(piece) if self._distinct else [(piece.num_rows, piece.columns)]:
+                    rows += count
+                    for at, part in enumerate(self._parts):
+                        state[at] = _with(part, state[at], columns)
         if current is not None:
             yield from out.add(current, rows, state)
         yield from out.flush()
@@ -148,12 +158,46 @@ def finished(parts: Sequence[Part], state: Sequence[Any]) -> tuple[dict[str, Any
     return known, unknown
 
 
-def _with(part: Part, state: Any, piece: pa.RecordBatch) -> Any:
+def _distinct(piece: pa.RecordBatch) -> Iterator[tuple[int, list[pa.Array]]]:
+    """How many rows a piece stands for, and its columns as if those rows had come, repeated values left out.
+
+    The columns differ in length; the first, the object's, is not used. A piece that stands for very many rows comes in
+    several parts, because its nulls are written out.
+    """
+    import numpy as np
+
+    total = np.cumsum(piece.column(1).to_numpy())
+    start = 0
+    while start < piece.num_rows:
+        before = int(total[start - 1]) if start else 0
+        end = max(start + 1, int(np.searchsorted(total, before + _DISTINCT_ROWS, side="right")))
+        yield int(total[end - 1]) - before, _told_again(piece.slice(start, end - start))
+        start = end
+
+
+def _told_again(piece: pa.RecordBatch) -> list[pa.Array]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    number = (piece.num_columns - 2) // 3
+    counts = [pc.sum(column).as_py() for column in piece.columns[2 : 2 + 2 * number]]
+    columns = [piece.column(0)]
+    for values, nulls, nans in zip(piece.columns[2 + 2 * number :], counts[::2], counts[1::2], strict=True):
+        parts = [values.drop_null()]
+        if nulls:
+            parts.append(pa.nulls(nulls, values.type))
+        if nans:
+            parts.append(pa.repeat(pa.scalar(float("nan"), values.type), nans))
+        columns.append(parts[0] if len(parts) == 1 else pa.concat_arrays(parts))
+    return columns
+
+
+def _with(part: Part, state: Any, columns: Sequence[pa.Array]) -> Any:
     """One more piece of an object. A collector that fails makes its own index unknown there, and nothing else."""
     if isinstance(state, _Unknown):
         return state
     try:
-        partial = part.collector.partial([piece.column(at) for at in part.columns])
+        partial = part.collector.partial([columns[at] for at in part.columns])
         return partial if state is None else part.collector.merge(state, partial)
     except Exception as error:
         return _Unknown(f"{type(error).__name__}: {error}")

@@ -114,6 +114,18 @@ class IndexContract:
                 lost = [row for row in known if truth(predicate, row, self.truth)]
                 assert not lost, (predicate, metadata)
 
+    @given(data=st.data())
+    @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+    def test_repeats_matter_or_it_says_so(self, data: st.DataObject) -> None:
+        index, types = data.draw(st.sampled_from(list(self.setups)))
+        collector: Collector[Any] = index.collector(types)
+        if collector.repeats_matter:
+            return
+        rows = data.draw(st.lists(st.tuples(*map(self.cells, types)), min_size=1, max_size=12))
+        columns = self.select(index, [[row[at] for row in rows] for at in range(len(types))], types)
+        once = [_once(column) for column in columns]
+        assert collector.finish(collector.partial(once)) == collector.finish(collector.partial(columns))
+
     def test_an_object_without_values_is_skipped_by_a_test_for_one(self) -> None:
         for setup in self.setups:
             index, types = setup
@@ -156,3 +168,23 @@ class IndexContract:
 def _pickled(thing: Any) -> Any:
     """As it arrives in another process."""
     return pickle.loads(pickle.dumps(thing))  # noqa: S301 - written in the line itself
+
+
+def _once(column: pa.Array) -> pa.Array:
+    """A column's values, each once and in another order, with as many nulls and NaNs as it has."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = column.drop_null()
+    nans = values.slice(0, 0)
+    if pa.types.is_floating(column.type):
+        nans = values.filter(pc.is_nan(values))
+        values = values.filter(pc.invert(pc.is_nan(values)))
+    distinct = pc.unique(values)
+    return pa.concat_arrays(
+        [
+            pa.nulls(column.null_count, column.type),
+            nans,
+            distinct.take(pa.array(range(len(distinct))[::-1], pa.int64())),
+        ]
+    )

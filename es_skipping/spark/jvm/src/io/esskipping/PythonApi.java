@@ -2,6 +2,8 @@ package io.esskipping;
 
 import java.util.List;
 import java.util.function.Function;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.classic.SparkSession;
 
 /**
@@ -48,6 +50,13 @@ public final class PythonApi {
   /** Whether the rule is part of a session. */
   public boolean installed(Object session) {
     return Installation.installed(((SparkSession) session).sessionState());
+  }
+
+  /** See {@link DistinctRows#of}; null where that is not possible. */
+  @SuppressWarnings("unchecked")
+  public Object distinctRows(Object dataset) {
+    Dataset<Row> frame = (Dataset<Row>) dataset;
+    return DistinctRows.possible(frame) ? DistinctRows.of(frame) : null;
   }
 
   /** See {@link Records#since}. */

@@ -1,0 +1,183 @@
+"""What needs a Spark of its own: Hive's catalog, another file system, the event log and the UI, no callback port.
+
+One process does all of it, because each would start a JVM; the tests look at what it found.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+SECRET = "hunter2-of-the-store"
+
+SCRIPT = """
+import json, socket, sys, urllib.request
+from pathlib import Path
+
+import es_skipping as esk
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from tests.spark.objects_read import num_files
+from tests.spark.real import age, same_rows
+
+folder = Path(sys.argv[1])
+lake = "viewfs://lake"
+builder = SparkSession.builder.master("local[2]").enableHiveSupport()
+for key, value in {
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+    "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/metastore;create=true",
+    "spark.hadoop.hive.exec.scratchdir": str(folder / "scratch"),
+    "spark.hadoop.fs.viewfs.mounttable.lake.link./data": (folder / "data").as_uri(),
+    "spark.hadoop.fs.viewfs.mounttable.lake.link./store": (folder / "store").as_uri(),
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.eventLog.dir": (folder / "events").as_uri(),
+    "spark.ui.port": "0",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.es_skipping.store.url": f"{lake}/store",
+    "spark.es_skipping.store.timeout": "30s",
+    "spark.es_skipping.query.budget": "60s",
+    "spark.es_skipping.store.user": "reader",
+    "spark.es_skipping.store.password": sys.argv[2],
+}.items():
+    builder = builder.config(key, value)
+for name in ("data", "store", "events"):
+    (folder / name).mkdir()
+spark = esk.configure(builder).getOrCreate()
+spark.sparkContext.setLogLevel("OFF")
+found = {}
+
+
+def read(query):
+    df = same_rows(spark, query)
+    return [sum(num_files(df)), len(df.collect())]
+
+
+# Hive's tables
+spark.sql("SET hive.exec.dynamic.partition.mode=nonstrict")
+spark.sql("CREATE DATABASE lake")
+spark.sql("CREATE TABLE lake.words (id BIGINT, word STRING) PARTITIONED BY (day STRING) STORED AS PARQUET")
+for day in ("a", "b"):
+    rows = "SELECT /*+ REPARTITION_BY_RANGE(4, id) */ id, concat('w', id) FROM range(40)"
+    spark.sql(f"INSERT INTO lake.words PARTITION (day = '{day}') {rows}")
+elsewhere = (folder / "elsewhere").as_uri()
+spark.range(100, 140, 1, 4).selectExpr("id", "concat('w', id) AS word").write.parquet(elsewhere)
+spark.sql(f"ALTER TABLE lake.words ADD PARTITION (day = 'c') LOCATION '{elsewhere}'")
+age(folder)
+spark.catalog.refreshTable("lake.words")
+result = esk.Dataset(spark, table="lake.words").create_indexes(esk.MinMax("id"), esk.Suffix("word", length=2))
+found["hive objects"] = [result.added, list(result.failed)]
+found["hive range"] = read("SELECT * FROM lake.words WHERE id BETWEEN 3 AND 5")
+found["hive partition and range"] = read("SELECT * FROM lake.words WHERE id BETWEEN 3 AND 5 AND day = 'b'")
+found["hive elsewhere"] = read("SELECT * FROM lake.words WHERE id = 117")
+found["hive suffix"] = read("SELECT * FROM lake.words WHERE word LIKE '%39' AND day <> 'a'")
+spark.sql("INSERT INTO lake.words PARTITION (day = 'b') VALUES (4, 'new')")
+found["hive after an insert"] = read("SELECT * FROM lake.words WHERE id BETWEEN 3 AND 5")
+
+# a file system other than the local one, for data and metadata
+path = f"{lake}/data/numbers"
+spark.range(0, 100, 1, 5).selectExpr("id", "id % 7 AS k", "CAST(id AS STRING) AS text").write.parquet(path)
+age(folder / "data")
+numbers = esk.Dataset(spark, path)
+found["viewfs footers"] = [numbers.create_indexes(esk.MinMax("id")).added]
+found["viewfs added"] = [numbers.create_indexes(esk.ValueList("text")).updated]
+found["viewfs range"] = read(lambda s: s.read.parquet(path).where("id < 20"))
+found["viewfs list"] = read(lambda s: s.read.parquet(path).where("text IN ('3', '99')"))
+more = spark.range(100, 120, 1, 1).selectExpr("id", "id % 7 AS k", "CAST(id AS STRING) AS text")
+more.write.mode("append").parquet(path)
+found["viewfs after an append"] = read(lambda s: s.read.parquet(path).where("id < 20"))
+age(folder / "data")
+refreshed = esk.Dataset(spark, path).refresh()
+found["viewfs refreshed"] = [refreshed.added + refreshed.updated]
+found["viewfs after a refresh"] = read(lambda s: s.read.parquet(path).where("id < 20"))
+found["viewfs refreshed"].append(refreshed.unchanged)
+
+# what others can see
+ui, application = spark.sparkContext.uiWebUrl, spark.sparkContext.applicationId
+addresses = [f"api/v1/applications/{application}/{part}" for part in ("environment", "sql")] + ["environment/", "SQL/"]
+pages = [urllib.request.urlopen(f"{ui}/{address}").read().decode() for address in addresses]
+found["pages tell"] = ["es_skipping.store.user" in pages[0], any(sys.argv[2] in page for page in pages)]
+found["SET tells"] = [sys.argv[2] in repr(spark.sql("SET").collect())]
+
+# nobody listens to the shim any more
+server = SparkContext._gateway._callback_server
+server.server_socket.shutdown(socket.SHUT_RDWR)
+for connection in list(server.connections):
+    connection.socket.shutdown(socket.SHUT_RDWR)
+df = spark.read.parquet(path).where("id < 20")
+with esk.observe(spark) as report:
+    rows = len(df.collect())
+found["callback gone"] = [sum(num_files(df)), rows]
+(scan,) = report.scans
+found["callback gone, report"] = [scan.failed, scan.objects_skipped, bool(scan.reason)]
+spark.conf.set("spark.es_skipping.strict", "true")
+try:
+    spark.read.parquet(path).where("id < 20").collect()
+    found["callback gone, strict"] = ["no error"]
+except Exception as error:
+    found["callback gone, strict"] = ["skipping" in str(error)]
+spark.stop()
+files = [file for file in (folder / "events").rglob("*") if file.is_file() and not file.name.startswith(".")]
+logs = "".join(file.read_text() for file in files)
+found["event log tells"] = ["spark.es_skipping.store.user" in logs, sys.argv[2] in logs]
+print("found", json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    folder = tmp_path_factory.mktemp("own")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    environment.pop("PYSPARK_PYTHON", None)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(folder), SECRET],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, done.stderr[-8000:]
+    assert SECRET not in done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("found ")]
+    result: dict[str, list[Any]] = json.loads(line.removeprefix("found "))
+    return result
+
+
+def test_hive_tables_skip_in_every_partition(found: dict[str, list[Any]]) -> None:
+    assert found["hive objects"] == [12, []]
+    assert found["hive range"] == [2, 6], "one of four in each of two partitions, and none of the third"
+    assert found["hive partition and range"] == [1, 3]
+    assert found["hive elsewhere"] == [1, 1], "a partition at a location of its own"
+    assert found["hive suffix"] == [2, 2]
+    assert found["hive after an insert"] == [3, 7], "a file that nobody indexed is read"
+
+
+def test_data_and_metadata_on_another_file_system(found: dict[str, list[Any]]) -> None:
+    assert found["viewfs footers"] == [5]
+    assert found["viewfs added"] == [5]
+    assert found["viewfs range"] == [1, 20]
+    assert found["viewfs list"] == [2, 2]
+    assert found["viewfs after an append"] == [2, 20]
+    assert found["viewfs refreshed"] == [6, 0], "all were made to look older"
+    assert found["viewfs after a refresh"] == [1, 20]
+
+
+def test_no_secret_in_the_event_log_the_ui_or_set(found: dict[str, list[Any]]) -> None:
+    assert found["pages tell"] == [True, False]
+    assert found["event log tells"] == [True, False]
+    assert found["SET tells"] == [False]
+
+
+def test_a_callback_port_that_is_gone(found: dict[str, list[Any]]) -> None:
+    assert found["callback gone"] == [6, 20]
+    assert found["callback gone, report"] == [True, 0, True]
+    assert found["callback gone, strict"] == [True]
