@@ -43,7 +43,7 @@ FOREIGN: tuple[Question, ...] = (
 _PIECES = ("a", "b", "%", "_", "\\", "\n", "é", "\uff01", "\U0001f600", "abc", "\x00", "*", "?", '"')
 _BOUNDS = (-math.inf, -1e300, -1.5, -5e-324, 0.0, 5e-324, 1.0, 1.5, 1e300, math.inf)
 _EVERY = tuple(
-    [strategies.index(kind, type) for kind in ("intervals", "values") for type in strategies.TYPES]  # type: ignore[arg-type]
+    [strategies.index(kind, type) for kind in ("intervals", "values", "fingerprints") for type in strategies.TYPES]  # type: ignore[arg-type]
     + [strategies.index("boxes", parse_type("double"), axes) for axes in (1, 2)]
 )
 
@@ -103,6 +103,9 @@ class Draw:
             return Boxes(tuple(self._box(len(index.columns)) for _ in range(rng.randint(0, 3))))
         nulls, nans = rng.choice((0, 0, 1, 2**40, None)), rng.choice((0, 0, 1, None)) if type.is_float else 0
         pool = self._pools[type]
+        if index.kind == "fingerprints" or (index.kind == "values" and rng.random() < 0.1):
+            held = rng.sample(pool, min(len(pool), rng.randint(1, 4)))
+            return strategies.fingerprints(held, rng.choice(strategies.SPACES), nulls, nans)
         if index.kind == "values":
             return Values(frozenset(rng.sample(pool, min(len(pool), rng.choice((0, 1, 1, 2, 4))))), nulls, nans)
         if rng.random() < 0.1:
@@ -148,7 +151,7 @@ class Draw:
             lambda: Overlaps((self._range(type),)),
             lambda: rng.choice((HasNull(), HasNotNull(), HasNaN())),
         ]
-        if index.kind == "values" and type.name == "string":
+        if index.kind in ("values", "fingerprints") and type.name == "string":
             asked += [self._text] * 3
         return rng.choice(asked)()
 
@@ -157,6 +160,10 @@ class Draw:
         values = [self._value(type) for _ in range(self._rng.choice((1, 1, 2, 4)))]
         if type.is_float and self._rng.random() < 0.1:
             values.append(-0.0)
+        if type.name == "decimal" and self._rng.random() < 0.2:  # equal, and written otherwise
+            sign, digits, exponent = values[0].as_tuple()
+            zeros = self._rng.choice((0, 2))
+            values[0] = Decimal((sign, (*digits, *(0,) * zeros), exponent - zeros))
         return tuple(values)
 
     def _range(self, type: DataType) -> Range:
