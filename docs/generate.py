@@ -194,7 +194,50 @@ def _inline(text: str) -> str:
     return re.sub(r"::\n\n((?: {4}.*\n?|\n)+)", lambda m: ":\n\n```\n" + inspect.cleandoc(m[1]) + "\n```\n", text)
 
 
-PAGES: dict[str, Callable[[], str]] = {"reference/settings.md": settings_page, "reference/api.md": api_page}
+def semantics_page() -> str:
+    """``reference/what-is-skipped.md``."""
+    sys.path.insert(0, str(DOCS.parent))  # the table is the tests'
+    from tests.soundness.semantics import CASES, NEVER
+
+    lines = [
+        GENERATED.format(source="tests/soundness/semantics.py"),
+        "# What is skipped, and what never is",
+        "",
+        "Each table has three objects, A, B and C, and says which of them a query reads. A test plans every line on both",
+        "stores, with an index `MinMax` and with an index `ValueList` of the column; where `MinMax` reads more, that is",
+        "said. Values mean what they mean in Spark.",
+    ]
+    for case in CASES:
+        held = "; ".join(
+            f"{name}: {_cell(' and '.join(dict.fromkeys(pair)))}"
+            for name, pair in zip("ABC", case.objects, strict=True)
+        )
+        lines += [
+            "",
+            f"## {case.topic}",
+            "",
+            f"`c` is `{case.sql_type}`. {held}.",
+            "",
+            "| Filter | reads |",
+            "|---|---|",
+        ]
+        for predicate, read in case.reads.items():
+            more = f" (`MinMax`: {case.minmax[predicate].upper()})" if predicate in case.minmax else ""
+            lines.append(f"| {_cell(predicate)} | {read.upper() or 'none'}{more} |")
+    lines += ["", "## What is always read", "", "| | For example | Because |", "|---|---|---|"]
+    lines += [f"| {what} | {example} | {why} |" for what, example, why in NEVER]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(sql: str) -> str:
+    return "`" + sql.replace("|", "\\|") + "`"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "reference/settings.md": settings_page,
+    "reference/api.md": api_page,
+    "reference/what-is-skipped.md": semantics_page,
+}
 
 
 def stale() -> list[str]:

@@ -1,0 +1,138 @@
+"""What a value means, as data: three objects of two rows each, and which of them a predicate reads.
+
+From these tables come the test that plans each predicate on each store and index type, and the page "What is skipped,
+and what never is". Where an index type must keep more than the best one, its objects are told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["CASES", "NEVER", "Case"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One topic.
+
+    Parameters
+    ----------
+    topic, sql_type
+        What it is about, and of which type the column is.
+    objects
+        The two values of the objects a, b and c, as SQL.
+    reads
+        By predicate over the column ``c``, the objects that are read.
+    minmax
+        The same where `MinMax` cannot tell as much as a list of values.
+    indexed
+        What is indexed.
+    """
+
+    topic: str
+    sql_type: str
+    objects: tuple[tuple[str, str], tuple[str, str], tuple[str, str]]
+    reads: Mapping[str, str]
+    minmax: Mapping[str, str] = field(default_factory=dict)
+    indexed: str = "c"
+
+    def expected(self, predicate: str, index: str) -> str:
+        """The objects read with one type of index."""
+        return self.minmax.get(predicate, self.reads[predicate]) if index == "MinMax" else self.reads[predicate]
+
+
+def _same(*values: str) -> tuple[tuple[str, str], tuple[str, str], tuple[str, str]]:
+    a, b, c = values
+    return (a, a), (b, b), (c, c)
+
+
+CASES: tuple[Case, ...] = (
+    Case(
+        "NULL", "INT", (("1", "2"), ("NULL", "NULL"), ("NULL", "3")),
+        {
+            "c IS NULL": "b c", "c IS NOT NULL": "a c", "c = 1": "a", "c <> 1": "a c", "NOT (c = 3)": "a", "c <=> NULL": "b c",
+            "NOT (c <=> 3)": "a b c", "c IN (3, NULL)": "c", "c NOT IN (3, NULL)": "", "c = NULL": "", "c > 2 OR c IS NULL": "b c",
+        },
+    ),
+    Case(
+        "NaN: greater than every number, equal to itself", "DOUBLE", (("1D", "1D"), ("double('NaN')", "double('NaN')"), ("double('NaN')", "5D")),
+        {"c > 100": "b c", "c = double('NaN')": "b c", "c < 0": "", "c <> 5": "a b c", "c >= double('NaN')": "b c", "c < double('NaN')": "a c", "NOT (c > 2)": "a"},
+    ),
+    Case(
+        "The two zeros are equal", "DOUBLE", _same("-0.0D", "0.0D", "1D"),
+        {"c = 0": "a b", "c = -0.0D": "a b", "c < 0": "", "c >= 0": "a b c", "c <> 0": "c"},
+    ),
+    Case(
+        "Infinities", "DOUBLE", _same("double('-Infinity')", "double('Infinity')", "1.7976931348623157E308D"),
+        {"c > 1.7976931348623157E308D": "b", "c < -1.7976931348623157E308D": "a", "c = double('Infinity')": "b", "c <= 1.7976931348623157E308D": "a c"},
+    ),
+    Case(
+        "A FLOAT beside a literal of more digits", "FLOAT", _same("float(0.1)", "float(0.5)", "float(16777216)"),
+        {"c = 0.1D": "", "c = float(0.1)": "a", "c > 0.1D": "a b c", "c = 16777217": "", "c = 16777216": "c"},
+    ),
+    Case(
+        "The ends of BIGINT, and beyond what a double holds", "BIGINT", _same("(-9223372036854775807L - 1L)", "9223372036854775807L", "9007199254740993L"),
+        {"c = 9007199254740992": "", "c = 9007199254740993": "c", "c > 9223372036854775806": "b", "c < -9223372036854775807": "a", "c < 99999999999999999999": "a b c"},
+    ),
+    Case(
+        "Literals of another type", "INT", _same("1", "2", "3"),
+        {"c > 1.5": "b c", "c = 1.5": "", "c = '2'": "b", "c < 3000000000": "a b c", "c >= 2.0D": "b c", "cast(c AS bigint) = 3": "c", "cast(c AS double) < 1.5D": "a"},
+    ),
+    Case(
+        "Decimals by value, to the last digit", "DECIMAL(38,18)", _same("0.000000000000000001BD", "99999999999999999999.999999999999999999BD", "0BD"),
+        {"c > 99999999999999999999.999999999999999998BD": "b", "c = 0": "c", "c = 0.000000000000000001BD": "a", "c < 1": "a c"},
+    ),
+    Case(
+        "Timestamps to the microsecond, in any year", "TIMESTAMP",
+        _same("timestamp'2024-01-01 00:00:00.000001'", "timestamp'2024-01-01 00:00:00.000002'", "timestamp'0001-01-01 00:00:00'"),
+        {"c = timestamp'2024-01-01 00:00:00.000002'": "b", "c < timestamp'1582-10-15 00:00:00'": "c", "c > timestamp'2024-01-01 00:00:00.000001'": "b", "c >= date'2024-01-01'": "a b"},
+    ),
+    Case(
+        "Before 1970 and at the end of time", "TIMESTAMP_NTZ",
+        _same("timestamp_ntz'1969-12-31 23:59:59.999999'", "timestamp_ntz'1970-01-01 00:00:00'", "timestamp_ntz'9999-12-31 23:59:59.999999'"),
+        {"c < timestamp_ntz'1970-01-01 00:00:00'": "a", "c = timestamp_ntz'1970-01-01 00:00:00'": "b", "c > timestamp_ntz'9999-12-31 23:59:59.999998'": "c"},
+    ),
+    Case(
+        "Dates of both calendars", "DATE", _same("date'0001-01-01'", "date'1582-10-04'", "date'9999-12-31'"),
+        {"c = date'1582-10-04'": "b", "c < date'1582-10-15'": "a b", "c > date'9999-12-30'": "c", "c = '0001-01-01'": "a"},
+    ),
+    Case(
+        "Strings in the order of their UTF-8 bytes", "STRING", _same("'\uff01'", "'\U0001f600'", "'z'"),
+        {"c > '\uff01'": "b", "c < '\uff01'": "c", "c BETWEEN 'a' AND '\uff01'": "a c"},
+    ),
+    Case(
+        "Strings are compared whole: empty, with a NUL, with spaces", "STRING", _same("''", "'a\\0b'", "'a '"),
+        {"c = ''": "a", "c = 'a'": "", "c = 'a '": "c", "c LIKE 'a_b'": "b", "c LIKE 'a%'": "b c", "c NOT LIKE 'a%'": "a"},
+        {"c LIKE 'a_b'": "b c"},
+    ),
+    Case(
+        "Tests of strings", "STRING", _same("'Purley'", "'Purton'", "'50%'"),
+        {"c LIKE 'Pur%'": "a b", "c LIKE '%ton'": "b", "c LIKE '%ur%'": "a b", "c LIKE '50\\\\%'": "c", "c RLIKE '^Purl'": "a", "startswith(c, 'Purt')": "b", "NOT startswith(c, 'Pur')": "c"},
+        {"c LIKE '%ton'": "a b c", "c LIKE '%ur%'": "a b c"},
+    ),
+    Case("Binary by unsigned bytes", "BINARY", _same("X'80'", "X'7F'", "X''"), {"c > X'7F'": "a", "c = X''": "c", "c < X'80'": "b c"}),
+    Case(
+        "BOOLEAN", "BOOLEAN", (("true", "true"), ("false", "false"), ("true", "false")),
+        {"c": "a c", "NOT c": "b c", "c = false": "b c", "c <> true": "b c", "c IS NULL": ""},
+    ),
+    Case(
+        "A field of a struct that is null", "STRUCT<x: INT>", _same("named_struct('x', 1)", "NULL", "named_struct('x', CAST(NULL AS INT))"),
+        {"c.x IS NULL": "b c", "c.x = 1": "a", "c.x <> 2": "a", "c.x IS NOT NULL": "a"},
+        indexed="c.x",
+    ),
+)  # fmt: skip
+
+NEVER: tuple[tuple[str, str, str], ...] = (
+    ("Strings with a collation", "`name STRING COLLATE UTF8_LCASE`", "their order and equality are those of the collation; they cannot be indexed"),
+    ("VARIANT, intervals, arrays, maps, whole structs", "`tags = array('a')`", "their order is not known here; fields of structs are"),
+    ("Two columns compared", "`a = b`", "only objects where one of them is always null are skipped"),
+    ("Functions of users", "`my_udf(x) = 1`", "a name proves nothing of what a function does"),
+    ("What is not deterministic", "`rand() < 0.5`", "each row is asked anew"),
+    ("Other functions of a column", "`year(ts) = 2024`", "unless that very expression is indexed: `MinMax(\"year(ts)\")`"),
+    ("A filter above a LIMIT, a window or an aggregate", "`... WHERE row_number = 1`", "it says nothing of a single row of the file"),
+    ("Objects that are new, changed or could not be read", "", "only the very object that was indexed, by path, length and time, is skipped"),
+    ("Objects with more than is remembered", "a `ValueList` over its limit", "unknown is never *no*"),
+    ("Reads under other options or settings", "`nullValue`, the time zone, the rebase modes", "the values may be others; `esk.explain` names the setting"),
+)  # fmt: skip
+"""What, an example, and why it is read all the same."""
