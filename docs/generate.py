@@ -203,9 +203,9 @@ def semantics_page() -> str:
         GENERATED.format(source="tests/soundness/semantics.py"),
         "# What is skipped, and what never is",
         "",
-        "Each table has three objects, A, B and C, and says which of them a query reads. A test plans every line on both",
-        "stores, with an index `MinMax` and with an index `ValueList` of the column; where `MinMax` reads more, that is",
-        "said. Values mean what they mean in Spark.",
+        "Each table has three objects, A, B and C, and says which of them a query reads. A test plans every line on",
+        "both stores, with an index `MinMax` and with an index `ValueList` of the column; where `MinMax` reads more,",
+        "that is said. Values mean what they mean in Spark.",
     ]
     for case in CASES:
         held = "; ".join(

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 import es_skipping as esk
 from es_skipping.errors import EsSkippingError
 
-STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "8"))
+STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "6"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "5"))
 START_MS = 1_700_000_000_000
 

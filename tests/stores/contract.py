@@ -233,7 +233,7 @@ class StoreContract:
         return put == read
 
     clauses_at_once: ClassVar[int] = 500
-    steps: ClassVar[int] = 300
+    steps: ClassVar[int] = 200
     """Of a dataset's life."""
 
     def ask_all(self, store: MetadataStore, entry: DatasetEntry, clauses: Sequence[Clause]) -> Iterable[set[bytes]]:
@@ -830,7 +830,7 @@ class StoreContract:
         self, store: MetadataStore, record_property: Callable[[str, object], None]
     ) -> None:
         """``ES_SKIPPING_CLAUSES`` says how many (a record took a million), ``ES_SKIPPING_SEED`` which."""
-        count, seed = int(os.environ.get("ES_SKIPPING_CLAUSES", "3000")), int(os.environ.get("ES_SKIPPING_SEED", "4"))
+        count, seed = int(os.environ.get("ES_SKIPPING_CLAUSES", "2000")), int(os.environ.get("ES_SKIPPING_SEED", "4"))
         rng = random.Random(seed)
         verdicts = skipped = rounded = 0
         for first in range(0, count, self.clauses_at_once):
