@@ -58,8 +58,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Suffix",
         "Formatted",
         "GeoBox",
+        "GeometryBox",
     ),
-    "Reports": ("observe", "last_query", "queries", "explain"),
+    "Reports": ("observe", "last_query", "queries", "explain", "why_not", "indicators"),
 }
 """The public names in the order a reader meets them; what is in no group follows under Errors or Others."""
 

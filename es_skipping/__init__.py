@@ -34,12 +34,13 @@ if TYPE_CHECKING:
     from es_skipping.indexes.formatted import Formatted
     from es_skipping.indexes.gaplist import GapList
     from es_skipping.indexes.geobox import GeoBox
+    from es_skipping.indexes.geometrybox import GeometryBox
     from es_skipping.indexes.hybrid import Hybrid
     from es_skipping.indexes.minmax import MinMax
     from es_skipping.indexes.prefix import Prefix
     from es_skipping.indexes.suffix import Suffix
     from es_skipping.indexes.valuelist import ValueList
-    from es_skipping.reports import explain, last_query, observe, queries
+    from es_skipping.reports import explain, indicators, last_query, observe, queries, why_not
     from es_skipping.spark.dataset import Dataset, RefreshResult, indexes
     from es_skipping.spark.session import configure, disable, enable, is_enabled
 
@@ -62,12 +63,13 @@ _HOMES = {
     "es_skipping.indexes.formatted": ("Formatted",),
     "es_skipping.indexes.gaplist": ("GapList",),
     "es_skipping.indexes.geobox": ("GeoBox",),
+    "es_skipping.indexes.geometrybox": ("GeometryBox",),
     "es_skipping.indexes.hybrid": ("Hybrid",),
     "es_skipping.indexes.minmax": ("MinMax",),
     "es_skipping.indexes.prefix": ("Prefix",),
     "es_skipping.indexes.suffix": ("Suffix",),
     "es_skipping.indexes.valuelist": ("ValueList",),
-    "es_skipping.reports": ("explain", "last_query", "observe", "queries"),
+    "es_skipping.reports": ("explain", "indicators", "last_query", "observe", "queries", "why_not"),
     "es_skipping.spark.dataset": ("Dataset", "RefreshResult"),
     "es_skipping.spark.session": ("configure", "disable", "enable", "is_enabled"),
 }
@@ -81,6 +83,7 @@ __all__ = [
     "Formatted",
     "GapList",
     "GeoBox",
+    "GeometryBox",
     "Hybrid",
     "IndexDefinitionError",
     "MinMax",
@@ -99,10 +102,12 @@ __all__ = [
     "enable",
     "explain",
     "indexes",
+    "indicators",
     "is_enabled",
     "last_query",
     "observe",
     "queries",
+    "why_not",
 ]
 
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -124,6 +124,7 @@ def main() -> int:
             Leg("commands", given.newest, [COMMAND_LINE]),
             Leg("iceberg", given.iceberg, ["tests/connectors/test_iceberg.py"]),
             Leg("delta", given.delta, ["tests/connectors/test_delta.py"]),
+            Leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
         ],
     ]
     begun = time.monotonic()

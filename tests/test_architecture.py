@@ -29,9 +29,20 @@ PUBLIC = {
     # sessions and datasets
     *("Dataset", "RefreshResult", "configure", "disable", "enable", "indexes", "is_enabled"),
     # index types
-    *("BloomFilter", "Formatted", "GapList", "GeoBox", "Hybrid", "MinMax", "Prefix", "Suffix", "ValueList"),
+    *(
+        "BloomFilter",
+        "Formatted",
+        "GapList",
+        "GeoBox",
+        "GeometryBox",
+        "Hybrid",
+        "MinMax",
+        "Prefix",
+        "Suffix",
+        "ValueList",
+    ),
     # reports
-    *("explain", "last_query", "observe", "queries"),
+    *("explain", "indicators", "last_query", "observe", "queries", "why_not"),
 }
 
 HEAVY = ("pyspark", "py4j", "pyarrow", "elasticsearch", "numpy", "pandas", "shapely")

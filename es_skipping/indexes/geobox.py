@@ -28,7 +28,9 @@ from es_skipping.indexes.labels import (
     Within,
     leaf_of,
 )
-from es_skipping.predicates.tree import And, Operand, Or, Predicate
+from es_skipping.indexes.sedona import coordinates_of, region_of
+from es_skipping.indexes.shapes import region_clause
+from es_skipping.predicates.tree import And, Cast, Operand, Or, Predicate
 from es_skipping.predicates.types import DataType, Value
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
     from es_skipping.indexes.cover import Cells
 
-__all__ = ["GeoBox"]
+__all__ = ["BoxCollector", "GeoBox"]
 
 _NUMBERS: Final = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 _INEXACT: Final = ("bigint", "decimal")
@@ -106,11 +108,12 @@ class GeoBox(Index):
         return DataType("double")
 
     def collector(self, types: Sequence[DataType]) -> Collector[Cells]:
-        return _BoxCollector(self.boxes, widen=any(type_.name in _INEXACT for type_ in types))
+        return BoxCollector(self.boxes, widen=any(type_.name in _INEXACT for type_ in types))
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
         if not isinstance(node, And):
-            return None
+            region = region_of(node, lambda point: _is_point_of(point, target))
+            return None if region is None else region_clause(target, region)
         axes = [_stretches(node, *axis) for axis in zip(target.operands, target.types, strict=True)]
         known = [axis for axis in axes if axis is not None]
         if len(known) < len(axes):
@@ -118,6 +121,18 @@ class GeoBox(Index):
         while math.prod(map(len, known)) > _MOST_QUERIES:
             known[:] = [axis if len(axis) < max(map(len, known)) else _coarser(axis) for axis in known]
         return disjunction(target.ask(Meets(tuple(_range(*stretch) for stretch in box))) for box in product(*known))
+
+
+def _is_point_of(operand: Operand, target: Target) -> bool:
+    lat, lon = target.operands
+    x_y = coordinates_of(operand)
+    return x_y is not None and _is_same(x_y[0], lon) and _is_same(x_y[1], lat)
+
+
+def _is_same(argument: Operand, coordinate: Operand) -> bool:
+    """A cast to double is what Spark puts around other numbers, and what was collected."""
+    cast = argument.child if isinstance(argument, Cast) and argument.type.name == "double" else argument
+    return coordinate in (argument, cast)
 
 
 # --- where a predicate can be true --------------------------------------------------------------------------------
@@ -219,7 +234,7 @@ def _range(low: float, high: float) -> Range:
 # --- collecting ---------------------------------------------------------------------------------------------------
 
 
-class _BoxCollector(Collector["Cells"]):
+class BoxCollector(Collector["Cells"]):
     """Points as boxes without extent, brought together where they become many."""
 
     def __init__(self, boxes: int, *, widen: bool) -> None:
@@ -228,6 +243,10 @@ class _BoxCollector(Collector["Cells"]):
         self._most = 1 if boxes == 1 else max(_CELLS, 4 * boxes)
 
     def partial(self, columns: Sequence[pa.Array]) -> Cells:
+        return self._bounded(self.cells(columns))
+
+    def cells(self, columns: Sequence[pa.Array]) -> Cells:
+        """The points of a batch, as boxes."""
         import numpy as np
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -238,7 +257,7 @@ class _BoxCollector(Collector["Cells"]):
             values = column.filter(present).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
             cells[:, 2 * axis] = np.where(np.isnan(values), np.inf, values)
             cells[:, 2 * axis + 1] = cells[:, 2 * axis]
-        return self._bounded(cells)
+        return cells
 
     def merge(self, first: Cells, second: Cells) -> Cells:
         import numpy as np

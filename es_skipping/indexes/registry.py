@@ -35,6 +35,7 @@ _OURS: Final = {
     "Prefix": "es_skipping.indexes.prefix",
     "Suffix": "es_skipping.indexes.suffix",
     "GeoBox": "es_skipping.indexes.geobox",
+    "GeometryBox": "es_skipping.indexes.geometrybox",
     "Features": "es_skipping.indexes.features",
     "Formatted": "es_skipping.indexes.formatted",
     "GapList": "es_skipping.indexes.gaplist",

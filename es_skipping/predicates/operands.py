@@ -206,6 +206,8 @@ def _call(tree: Tree, name: str, type_: DataType, depth: int) -> Operand:
         scalars.clear()  # they tell one use of it from the next, not one function from another
     else:
         called = name.lower()
+        if "p" in tree:
+            scalars["package"] = text_of(tree["p"], "package")  # not Spark's own: two libraries may use one name
     arguments = tuple(operand_of(child, depth + 1) for child in children_of(tree))
     for argument in arguments:
         if isinstance(argument, Opaque):

@@ -9,23 +9,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from es_skipping.reports.advice import why_not
     from es_skipping.reports.explainer import explain
     from es_skipping.reports.explanation import Explanation
     from es_skipping.reports.history import last_query, queries
+    from es_skipping.reports.measure import indicators
     from es_skipping.reports.observer import observe
     from es_skipping.reports.query import QueryReport
     from es_skipping.reports.scan import ScanReport
 
-__all__ = ["Explanation", "QueryReport", "ScanReport", "explain", "last_query", "observe", "queries"]
+__all__ = [
+    "Explanation",
+    "QueryReport",
+    "ScanReport",
+    "explain",
+    "indicators",
+    "last_query",
+    "observe",
+    "queries",
+    "why_not",
+]
 
 _HOME_OF = {
     "Explanation": "es_skipping.reports.explanation",
     "QueryReport": "es_skipping.reports.query",
     "ScanReport": "es_skipping.reports.scan",
     "explain": "es_skipping.reports.explainer",
+    "indicators": "es_skipping.reports.measure",
     "last_query": "es_skipping.reports.history",
     "observe": "es_skipping.reports.observer",
     "queries": "es_skipping.reports.history",
+    "why_not": "es_skipping.reports.advice",
 }
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from html import escape
+from collections.abc import Callable, Iterator
 
-from es_skipping.reports.render import Cell, html_table, one_line, text_table
+from es_skipping.reports.render import Cell, Rendered, Table, one_line
 from es_skipping.reports.scan import ScanReport
 from es_skipping.reports.units import human_bytes, human_seconds, share
 
@@ -17,7 +16,7 @@ Seen = tuple[tuple[str, ...], tuple[ScanReport, ...], str | None]
 """Executions, their scans, and a note for the reader."""
 
 
-class QueryReport:
+class QueryReport(Rendered):
     """The scans of one query, or of all the queries of a block, with totals.
 
     Made by `es_skipping.observe` and `es_skipping.last_query`. While its block runs a report is read afresh each time;
@@ -102,6 +101,11 @@ class QueryReport:
         return sum(scan.bytes_read for scan in self.scans)
 
     @property
+    def scanning_factor(self) -> float | None:
+        """Bytes left to read by bytes there were; None where there were none. See `es_skipping.indicators`."""
+        return self.bytes_read / self.bytes_total if self.bytes_total else None
+
+    @property
     def seconds(self) -> float:
         """Spent on look-ups, all scans together."""
         return sum(scan.seconds for scan in self.scans)
@@ -114,16 +118,11 @@ class QueryReport:
     def __repr__(self) -> str:
         return one_line(f"QueryReport({_headline(*self._seen())})")
 
-    def __str__(self) -> str:
+    def parts(self) -> Iterator[str | Table]:
         seen = self._seen()
-        if not seen[1]:
-            return _headline(*seen)
-        return _headline(*seen) + "\n\n" + text_table(_HEADER, _rows(seen[1]))
-
-    def _repr_html_(self) -> str:
-        seen = self._seen()
-        headline = f"<p>{escape(one_line(_headline(*seen)))}</p>"
-        return headline + (html_table(_HEADER, _rows(seen[1])) if seen[1] else "")
+        yield _headline(*seen)
+        if seen[1]:
+            yield Table(_HEADER, _rows(seen[1]))
 
 
 def _headline(executions: tuple[str, ...], scans: tuple[ScanReport, ...], note: str | None) -> str:

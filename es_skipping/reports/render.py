@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Cell", "html_fold", "html_table", "one_line", "text_table"]
+__all__ = ["Cell", "Rendered", "Table", "html_fold", "html_table", "one_line", "text_table"]
 
 # Colours are left to the page, so that the same text is read on light and on dark ground.
 _TABLE = "border-collapse:collapse;margin:0.4em 0"
@@ -21,6 +21,33 @@ class Cell:
 
     text: str
     number: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells under a header."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+
+class Rendered:
+    """A report that prints in a terminal and shows itself in a notebook, from one description of its parts."""
+
+    def parts(self) -> Iterable[str | Table]:
+        """Paragraphs and tables, in order."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "\n\n".join(
+            part if isinstance(part, str) else text_table(part.header, part.rows) for part in self.parts()
+        )
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            f"<p>{escape(one_line(part))}</p>" if isinstance(part, str) else html_table(part.header, part.rows)
+            for part in self.parts()
+        )
 
 
 def one_line(text: str, width: int = 0) -> str:

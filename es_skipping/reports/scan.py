@@ -79,6 +79,11 @@ class ScanReport:
         return self.bytes_total - self.bytes_skipped
 
     @property
+    def scanning_factor(self) -> float | None:
+        """Bytes left to read by bytes there were; None where there were none. See `es_skipping.indicators`."""
+        return self.bytes_read / self.bytes_total if self.bytes_total else None
+
+    @property
     def name(self) -> str:
         """What is scanned, in the shortest words: the dataset, else the table, else the paths."""
         if self.dataset or self.table:

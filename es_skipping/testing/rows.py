@@ -51,6 +51,8 @@ def truth(predicate: Predicate, row: Row, other: Truth | None = None) -> bool | 
     other
         Decides nodes that are not decided here, such as calls of functions.
     """
+    if other is not None and _is_of_a_call(predicate):
+        return other(predicate, row)
     match predicate:
         case Constant(value):
             return value
@@ -84,6 +86,15 @@ def truth(predicate: Predicate, row: Row, other: Truth | None = None) -> bool | 
     if other is None:
         raise AssertionError(f"nothing says when {predicate} is true; override IndexContract.truth")
     return other(predicate, row)
+
+
+def _is_of_a_call(predicate: Predicate) -> bool:
+    match predicate:
+        case Comparison(_, left, right):
+            return not (isinstance(left, Column | Literal) and isinstance(right, Column | Literal))
+        case IsIn(operand) | NullTest(operand) | Matches(_, operand):
+            return not isinstance(operand, Column)
+    return False
 
 
 _COMPARATORS: dict[str, Callable[[int], bool]] = {

@@ -66,3 +66,15 @@ def iceberg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     esk.enable(spark)
     yield spark
     spark.stop()
+
+
+@pytest.fixture(scope="module")
+def sedona(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    spark = _session(
+        tmp_path_factory.mktemp("sedona"),
+        "org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0,org.datasyslab:geotools-wrapper:1.8.0-33.1",
+        {"spark.sql.extensions": "org.apache.sedona.sql.SedonaSqlExtensions"},
+    )
+    esk.enable(spark)
+    yield spark
+    spark.stop()

@@ -42,6 +42,7 @@ def test_all_of_ours_are_found() -> None:
         "Formatted",
         "GapList",
         "GeoBox",
+        "GeometryBox",
         "Hybrid",
         "MinMax",
         "Prefix",

@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.UserDefinedType;
 import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
@@ -81,6 +82,8 @@ final class ExpressionTrees {
     out.append('{');
     Json.field(out, "c", expression.getClass().getSimpleName());
     Json.field(out, "t", expression.dataType().catalogString());
+    String owner = expression.getClass().getPackageName();
+    if (!owner.startsWith("org.apache.spark.sql.catalyst.")) Json.field(out, "p", owner);
     if (expression instanceof Literal && expression.dataType() instanceof ObjectType) {
       return evaluator(out, ((Literal) expression).value());
     }
@@ -237,7 +240,11 @@ final class ExpressionTrees {
   }
 
   /** Writes one value of Catalyst's own representation, or returns why it cannot. */
-  private static String value(StringBuilder out, Object value, DataType type) {
+  private static String value(StringBuilder out, Object value, DataType declared) {
+    DataType type = declared;
+    if (type instanceof UserDefinedType && type.getClass().getSimpleName().matches("GeometryUDT\\$?")) {
+      type = ((UserDefinedType<?>) type).sqlType(); // Sedona's geometries, as the bytes that it keeps them as
+    }
     if (value == null) {
       out.append("null");
       return null;

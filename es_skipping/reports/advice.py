@@ -1,0 +1,333 @@
+"""Which index would have helped a query: candidates are collected of some objects, and their clauses decided."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from es_skipping.clauses.clause import KEEP
+from es_skipping.clauses.evaluate import holds
+from es_skipping.clauses.merge import Labeller, merge_clause
+from es_skipping.errors import EsSkippingError
+from es_skipping.indexes.base import Index, Target
+from es_skipping.indexes.filters import filters_of
+from es_skipping.indexes.geobox import GeoBox
+from es_skipping.indexes.geometrybox import GeometryBox
+from es_skipping.indexes.labels import Within, leaf_of
+from es_skipping.indexes.minmax import MinMax
+from es_skipping.indexes.prefix import Prefix
+from es_skipping.indexes.sedona import coordinates_of
+from es_skipping.indexes.suffix import Suffix
+from es_skipping.indexes.valuelist import ValueList
+from es_skipping.predicates.normal import normalise
+from es_skipping.predicates.show import show
+from es_skipping.predicates.tree import (
+    And,
+    Call,
+    Cast,
+    Column,
+    Comparison,
+    Holds,
+    IsIn,
+    Matches,
+    NullTest,
+    Operand,
+    Or,
+    Predicate,
+)
+from es_skipping.reports.render import Cell, Rendered, Table, one_line
+from es_skipping.reports.units import share
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from es_skipping.spark.collect import Wanted
+    from es_skipping.spark.source import Source
+
+__all__ = ["Advice", "Candidate", "ScanAdvice", "why_not"]
+
+_OBJECTS: Final = 64
+_PAIRS: Final = 3
+_LENGTH: Final = 15
+"""The paper found prefixes of this length to be near optimal at a tenth of a value list's size."""
+
+_NUMBERS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An index that could be built.
+
+    Parameters
+    ----------
+    index
+        To be given to `Dataset.create_indexes`.
+    skipped
+        How many of the sampled objects it alone would have skipped.
+    exists
+        Whether the dataset has it already.
+    reason
+        Why it could not be judged; None where it was.
+    """
+
+    index: Index
+    skipped: int
+    exists: bool = False
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScanAdvice:
+    """One scan of the plan.
+
+    Parameters
+    ----------
+    name
+        What is scanned.
+    filter
+        Its filter.
+    objects, sampled
+        How many there are, and how many were read to judge.
+    candidates
+        Best first.
+    reason
+        Why there is no candidate; None where there is one.
+    """
+
+    name: str
+    filter: str
+    objects: int
+    sampled: int = 0
+    candidates: tuple[Candidate, ...] = ()
+    reason: str | None = None
+
+    @property
+    def best(self) -> Index | None:
+        """The index that would have skipped most, where any would that is not there yet."""
+        return next((one.index for one in self.candidates if one.skipped and not one.exists), None)
+
+
+class Advice(Rendered):
+    """What `es_skipping.why_not` gives back: for each scan of a plan the indexes that would have helped, best first.
+
+    Attributes
+    ----------
+    scans : tuple of ScanAdvice
+        Every scan of files.
+    """
+
+    def __init__(self, scans: tuple[ScanAdvice, ...]) -> None:
+        self.scans = scans
+
+    def __repr__(self) -> str:
+        return f"Advice({', '.join(str(scan.best) for scan in self.scans) or 'no scan of files'})"
+
+    def parts(self) -> Iterator[str | Table]:
+        if not self.scans:
+            yield "The plan scans no files."
+        for scan in self.scans:
+            yield f"Scan of {one_line(scan.name)}, filter {one_line(scan.filter) or 'none'}"
+            if scan.reason:
+                yield f"No index would help: {one_line(scan.reason)}"
+                continue
+            yield Table(
+                ("index", "would skip", "of", "share", ""), [_row(one, scan.sampled) for one in scan.candidates]
+            )
+            yield f"Judged from {scan.sampled:,} of {scan.objects:,} objects."
+
+
+def _row(one: Candidate, sampled: int) -> list[Cell]:
+    note = one.reason or ("is there already" if one.exists else "")
+    counts = (f"{one.skipped:,}", f"{sampled:,}", share(one.skipped, sampled)) if one.reason is None else ("", "", "")
+    return [Cell(repr(one.index)), *(Cell(text, number=True) for text in counts), Cell(note)]
+
+
+def why_not(df: DataFrame, *, objects: int = _OBJECTS) -> Advice:
+    """Which index would have helped a query, judged from a sample of its data.
+
+    For each part of each scan's filter the index types that understand it are tried: their metadata is collected, as a
+    build would, of some of the objects, and their clause decided for each. Nothing is stored.
+
+    Parameters
+    ----------
+    df
+        A DataFrame of a classic session; it is planned, not run.
+    objects
+        At most so many objects of each scan are read, drawn at random but always the same.
+
+    Raises
+    ------
+    EsSkippingError
+        A session of Spark Connect.
+
+    Examples
+    --------
+    >>> print(esk.why_not(spark.table("events").where("city = 'Ulm' AND note LIKE '%.tmp'")))     # doctest: +SKIP
+    Scan of spark_catalog.default.events, filter city = 'Ulm' AND endswith(note, '.tmp')
+    <BLANKLINE>
+    index                                          would skip  of  share
+    ---------------------------------------------  ----------  --  -----
+    ValueList(column='city', limit=10000)                  61  64   95 %
+    Suffix(column='note', length=15, limit=10000)          12  64   19 %
+    MinMax(column='city')                                   3  64    5 %
+    <BLANKLINE>
+    Judged from 64 of 1,000 objects.
+    """
+    from es_skipping.reports.driver import Driver
+
+    spark = df.sparkSession
+    if not hasattr(spark, "_jsparkSession"):
+        raise EsSkippingError("why_not needs a classic session: it reads a sample of the data in a session of its own")
+    return Advice(tuple(_advice(spark, scan.request, objects) for scan in Driver(spark).planned_scans(df)))
+
+
+def _advice(spark: SparkSession, request: Mapping[str, Any], objects: int) -> ScanAdvice:
+    from es_skipping.spark.verdict import read_filters
+
+    name = request.get("table") or ", ".join(request["roots"])
+    predicate = normalise(Or(tuple(read_filters(trees) for trees in request["filters"])))
+    filter = show(predicate) if any(request["filters"]) else ""
+    facts = {"name": name, "filter": filter, "objects": request["objects"]}
+    if not filter:
+        return ScanAdvice(**facts, reason="the scan has no filter")
+    try:
+        source = _open(spark, request)
+        wanted, failed = _wanted(source, list(_candidates(predicate)))
+        if not wanted and not failed:
+            return ScanAdvice(**facts, reason="no index type understands any part of the filter")
+        sampled, found = _sampled(source, wanted, objects)
+        there = _existing(spark, request)
+    except EsSkippingError as error:
+        return ScanAdvice(**facts, reason=str(error))
+    candidates = [
+        Candidate(one.index, sum(_skips(one, predicate, known) for known in found), exists=one.id in there)
+        for one in wanted
+    ]
+    candidates.sort(key=lambda one: -one.skipped)
+    failures = [Candidate(index, 0, reason=why) for index, why in failed]
+    return ScanAdvice(**facts, sampled=sampled, candidates=(*candidates, *failures))
+
+
+def _open(spark: SparkSession, request: Mapping[str, Any]) -> Source:
+    import json
+
+    from es_skipping.spark.source import Reading, Source, schema_of
+
+    if request.get("table"):
+        return Source.open(spark, Reading(table=str(request["table"])))
+    schema = schema_of(json.dumps(request["dataSchema"]))
+    for field in request["partitionSchema"].get("fields", []):
+        schema = schema.add(field["name"], schema_of(json.dumps({"type": "struct", "fields": [field]}))[0].dataType)
+    return Source.open(spark, Reading(tuple(request["roots"]), None, request["format"], request["options"], schema))
+
+
+def _wanted(source: Source, candidates: Sequence[Index]) -> tuple[list[Wanted], list[tuple[Index, str]]]:
+    """The candidates that this dataset's columns can carry, and why others cannot be judged."""
+    from es_skipping.indexes.registry import index_id
+    from es_skipping.spark.collect import Wanted
+    from es_skipping.spark.columns import resolve
+
+    wanted: dict[str, Wanted] = {}
+    failed: list[tuple[Index, str]] = []
+    for index in candidates:
+        try:
+            columns = tuple(resolve(source, given) for given in index.columns)
+            index.check([column.type for column in columns])
+        except EsSkippingError as error:
+            failed.append((index, str(error)))
+            continue
+        id = index_id(index, [column.text for column in columns])
+        wanted.setdefault(id, Wanted(id, index, columns))
+    return list(wanted.values()), failed
+
+
+def _sampled(source: Source, wanted: Sequence[Wanted], most: int) -> tuple[int, list[Mapping[str, Any]]]:
+    from es_skipping.spark.collect import Collection, ship_package
+
+    listed = sorted(source.objects(), key=lambda one: one.path)
+    chosen = random.Random(len(listed)).sample(listed, min(most, len(listed)))  # noqa: S311 - no secret
+    if not chosen or not wanted:
+        return len(chosen), []
+    ship_package(source.df.sparkSession)
+    found = Collection(source).metadata(wanted, chosen, all_objects=len(chosen) == len(listed))
+    by_object: dict[Any, dict[str, Any]] = {}
+    for one in found:  # an object comes once for each pass
+        by_object.setdefault(one.id, {}).update(one.metadata)
+    return len(chosen), list(by_object.values())
+
+
+def _skips(one: Wanted, predicate: Predicate, known: Mapping[str, Any]) -> bool:
+    target = Target(one.id, tuple(column.operand for column in one.columns), one.types)
+    clause = merge_clause(predicate, [Labeller(one.index, target, filters_of(type(one.index)))])
+    return clause != KEEP and holds(clause, known) is False
+
+
+def _existing(spark: SparkSession, request: Mapping[str, Any]) -> set[str]:
+    from es_skipping.spark.registry import registry
+    from es_skipping.spark.session_store import session_store
+
+    store = session_store(request["settings"])
+    datasets = registry.find(store, request["roots"], request.get("table"), 0.0)
+    return {index.id for dataset in datasets for index in dataset.entry.definition.indexes}
+
+
+# --- candidates ---------------------------------------------------------------------------------------------------
+
+
+def _candidates(predicate: Predicate) -> Iterator[Index]:
+    """Index types that could understand a part of the predicate."""
+    bounded: dict[Operand, None] = {}
+    for leaf in _leaves(predicate):
+        for operand in _operands(leaf):
+            yield from _of_operand(operand, leaf)
+            if operand.type.name in _NUMBERS and isinstance(leaf_of(leaf, operand, operand.type), Within):
+                bounded[operand] = None
+    pairs = [(one, other) for at, one in enumerate(bounded) for other in list(bounded)[at + 1 :]]
+    for one, other in pairs[:_PAIRS]:
+        yield GeoBox(show(one), show(other), boxes=4)
+
+
+def _of_operand(operand: Operand, leaf: Predicate) -> Iterator[Index]:
+    if isinstance(operand, Call) and operand.name.startswith("st_"):
+        point = coordinates_of(operand)
+        if point is not None:
+            x, y = (part.child if isinstance(part, Cast) else part for part in point)
+            yield GeoBox(show(y), show(x), boxes=4)
+        return
+    text = show(operand)
+    if isinstance(leaf, Holds):
+        yield GeometryBox(text, boxes=4)
+        return
+    if not operand.type.supported:
+        return
+    yield MinMax(text)
+    yield ValueList(text)
+    if operand.type.name == "string":
+        yield Prefix(text, _LENGTH)
+        yield Suffix(text, _LENGTH)
+
+
+def _leaves(predicate: Predicate) -> Iterator[Predicate]:
+    if isinstance(predicate, And | Or):
+        for child in predicate.children:
+            yield from _leaves(child)
+    else:
+        yield predicate
+
+
+def _operands(leaf: Predicate) -> Iterator[Operand]:
+    match leaf:
+        case Comparison(_, left, right):
+            for side in (left, right):
+                if isinstance(side, Call) and side.name.startswith("st_"):
+                    yield from (part for part in side.arguments if isinstance(part, Column | Call))
+                elif isinstance(side, Column | Cast | Call):
+                    yield side
+        case IsIn(operand) | Matches(_, operand):
+            yield operand
+        case NullTest(operand, negated=False):
+            yield operand
+        case Holds(call) if call.name.startswith("st_"):
+            yield from (part for part in call.arguments if isinstance(part, Column | Call))

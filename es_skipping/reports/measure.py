@@ -1,0 +1,272 @@
+"""How well a workload skips, as the paper measures it: selectivity, layout factor, metadata factor, scanning factor.
+
+Of the rows D of a scan let D_r be those that satisfy its filter, O_r the objects that hold any of them, and O_s the
+objects that are opened. *Extensible Data Skipping*, section on indicators of skipping effectiveness:
+
+    selectivity      sigma  = rows(D_r) / rows(D)
+    layout factor    lambda = rows(D_r) / rows(O_r)      how well the relevant rows lie together
+    metadata factor  mu     = rows(O_r) / rows(O_s)      how near the metadata comes to the best for that layout
+    scanning factor  psi    = rows(O_s) / rows(D)  =  sigma / (lambda * mu)
+
+Over a workload they are averaged by their geometric means, for which the same equation holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from es_skipping.errors import EsSkippingError
+from es_skipping.reports.render import Cell, Rendered, Table, one_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Indicators", "ScanIndicators", "indicators"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanIndicators:
+    """One scan of one query.
+
+    Parameters
+    ----------
+    query
+        The query's text, or its place in the workload where it was given as a DataFrame.
+    filter
+        The condition right above the scan, as Spark writes it.
+    rows, rows_relevant
+        Of the scan, and those that satisfy the filter.
+    rows_of_relevant_objects, rows_scanned
+        In the objects that hold a relevant row, and in the objects that are opened.
+    objects, objects_relevant, objects_opened
+        How many there are of each.
+
+    Examples
+    --------
+    >>> scan = ScanIndicators("q", "x = 5", 1000, 10, 100, 200, objects=10, objects_relevant=1, objects_opened=2)
+    >>> scan.selectivity, scan.layout_factor, scan.metadata_factor, scan.scanning_factor
+    (0.01, 0.1, 0.5, 0.2)
+    """
+
+    query: str
+    filter: str
+    rows: int
+    rows_relevant: int
+    rows_of_relevant_objects: int
+    rows_scanned: int
+    objects: int
+    objects_relevant: int
+    objects_opened: int
+
+    @property
+    def selectivity(self) -> float | None:
+        """The share of the rows that satisfy the filter."""
+        return _ratio(self.rows_relevant, self.rows)
+
+    @property
+    def layout_factor(self) -> float | None:
+        """The share of relevant rows in the objects that hold any; None where no row is relevant."""
+        return _ratio(self.rows_relevant, self.rows_of_relevant_objects)
+
+    @property
+    def metadata_factor(self) -> float | None:
+        """The share of rows in relevant objects among those in opened ones; None where none is opened."""
+        return _ratio(self.rows_of_relevant_objects, self.rows_scanned)
+
+    @property
+    def scanning_factor(self) -> float | None:
+        """The share of the rows that are in opened objects."""
+        return _ratio(self.rows_scanned, self.rows)
+
+
+class Indicators(Rendered):
+    """The indicators of a workload, scan by scan and as geometric means.
+
+    Attributes
+    ----------
+    scans : tuple of ScanIndicators
+        Every scan of files that is right below a filter, or alone.
+    """
+
+    def __init__(self, scans: tuple[ScanIndicators, ...]) -> None:
+        self.scans = scans
+
+    @property
+    def selectivity(self) -> float | None:
+        """Geometric mean over the scans that have relevant rows (of the others the factors are not defined)."""
+        return self._mean("selectivity")
+
+    @property
+    def layout_factor(self) -> float | None:
+        """Geometric mean, likewise."""
+        return self._mean("layout_factor")
+
+    @property
+    def metadata_factor(self) -> float | None:
+        """Geometric mean, likewise."""
+        return self._mean("metadata_factor")
+
+    @property
+    def scanning_factor(self) -> float | None:
+        """Geometric mean, likewise."""
+        return self._mean("scanning_factor")
+
+    def _mean(self, name: str) -> float | None:
+        found = [getattr(scan, name) for scan in self.scans if scan.rows_relevant]
+        return math.exp(math.fsum(map(math.log, found)) / len(found)) if found else None
+
+    def __repr__(self) -> str:
+        return f"Indicators({len(self.scans)} scans, scanning factor {_shown(self.scanning_factor)})"
+
+    def parts(self) -> Iterator[str | Table]:
+        header = ("query", "filter", "selectivity", "layout", "metadata", "scanning", "objects", "relevant", "opened")
+        rows = [[Cell(scan.query), Cell(scan.filter), *_factors(scan), *_objects(scan)] for scan in self.scans] or [
+            [Cell("no scan of files")] + [Cell("")] * 8
+        ]
+        means = [Cell("geometric mean"), Cell(""), *_factors(self), Cell(""), Cell(""), Cell("")]
+        yield Table(header, [*rows, means])
+        idle = sum(not scan.rows_relevant for scan in self.scans)
+        if idle:
+            yield f"{idle} of the scans have no relevant row and are not in the means."
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def _factors(of: ScanIndicators | Indicators) -> list[Cell]:
+    values = (of.selectivity, of.layout_factor, of.metadata_factor, of.scanning_factor)
+    return [Cell(_shown(value), number=True) for value in values]
+
+
+def _objects(scan: ScanIndicators) -> list[Cell]:
+    return [Cell(f"{n:,}", number=True) for n in (scan.objects, scan.objects_relevant, scan.objects_opened)]
+
+
+def indicators(spark: SparkSession, queries: Iterable[str | DataFrame]) -> Indicators:
+    """Measure how well the metadata and the layout of the data serve a workload.
+
+    Each scan's data is read twice (once to count the rows of every object, once those that satisfy the filter), so
+    this is for benchmarks and for finding out why a workload skips little, not for every query. Scans inside
+    subqueries are left out. Skipping is on meanwhile, whether or not the session has it on.
+
+    Parameters
+    ----------
+    spark
+        A classic session.
+    queries
+        SQL texts or DataFrames.
+
+    Raises
+    ------
+    EsSkippingError
+        A session of Spark Connect: plans cannot be taken apart there.
+
+    Examples
+    --------
+    >>> print(esk.indicators(spark, ["SELECT * FROM events WHERE city = 'Ulm'"]))           # doctest: +SKIP
+    query            filter        selectivity  layout  metadata  scanning  objects  relevant  opened
+    ---------------  ------------  -----------  ------  --------  --------  -------  --------  ------
+    SELECT * FROM …  (city = Ulm)       0.0012    0.11         1     0.011    1,000        11      11
+    geometric mean                      0.0012    0.11         1     0.011
+    """
+    from es_skipping.spark.session import disable, enable, is_enabled
+
+    if not hasattr(spark, "_jsparkSession"):
+        raise EsSkippingError("indicators need a classic session: Spark Connect does not let plans be taken apart")
+    was_on = is_enabled(spark)
+    enable(spark)
+    try:
+        found = []
+        for number, query in enumerate(queries, 1):
+            text = one_line(query, 60) if isinstance(query, str) else f"query {number}"
+            df = spark.sql(query) if isinstance(query, str) else query
+            found += [_measured(spark, text, scan) for scan in _scans(df)]
+        return Indicators(tuple(found))
+    finally:
+        if not was_on:
+            disable(spark)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    relation: Any
+    filtered: Any
+    filter: str
+
+
+def _scans(df: DataFrame) -> Iterator[_Scan]:
+    """The scans of files of the optimized plan, with the filter right above each."""
+    stack = [df._jdf.queryExecution().optimizedPlan()]
+    while stack:
+        node = stack.pop()
+        kind = node.getClass().getSimpleName()
+        child = node.child() if kind == "Filter" else node
+        if _is_file_relation(child):
+            yield _Scan(child, node, one_line(str(node.condition().sql()), 60) if kind == "Filter" else "")
+            continue
+        children = node.children()
+        stack.extend(children.apply(at) for at in reversed(range(children.size())))
+
+
+def _is_file_relation(node: Any) -> bool:
+    if node.getClass().getSimpleName() != "LogicalRelation":
+        return False
+    return str(node.relation().getClass().getSimpleName()) == "HadoopFsRelation"
+
+
+def _measured(spark: SparkSession, query: str, scan: _Scan) -> ScanIndicators:
+    total = _rows_by_object(spark, scan.relation)
+    relevant = _rows_by_object(spark, scan.filtered)
+    opened = _opened(spark, scan.filtered)
+    return ScanIndicators(
+        query,
+        scan.filter,
+        rows=sum(total.values()),
+        rows_relevant=sum(relevant.values()),
+        rows_of_relevant_objects=sum(total[path] for path in relevant),
+        rows_scanned=sum(total.get(path, 0) for path in opened),
+        objects=len(total.keys() | opened),
+        objects_relevant=len(relevant),
+        objects_opened=len(opened),
+    )
+
+
+def _frame(spark: SparkSession, plan: Any) -> DataFrame:
+    from pyspark.sql import DataFrame as Frame
+
+    jvm: Any = spark._jvm
+    datasets = getattr(getattr(jvm.org.apache.spark.sql.classic, "Dataset$"), "MODULE$")
+    return Frame(datasets.ofRows(spark._jsparkSession, plan), spark)
+
+
+def _rows_by_object(spark: SparkSession, plan: Any) -> dict[str, int]:
+    frame = _frame(spark, plan)
+    path = frame.metadataColumn("_metadata")["file_path"].alias("path")
+    return {_one_form(row.path): row["count"] for row in frame.select(path).groupBy("path").count().collect()}
+
+
+def _one_form(path: str) -> str:
+    """Hadoop writes an empty authority in two ways."""
+    return path.replace("file:///", "file:/", 1)
+
+
+def _opened(spark: SparkSession, plan: Any) -> set[str]:
+    """The objects that Spark is left with, as its scan lists them."""
+    stack = [_frame(spark, plan)._jdf.queryExecution().executedPlan()]
+    found: set[str] = set()
+    while stack:
+        node = stack.pop()
+        if node.getClass().getSimpleName() == "FileSourceScanExec":
+            for partition in node.inputRDDs().head().partitions():
+                found |= {_one_form(str(file.urlEncodedPath())) for file in partition.files()}
+        children = node.children()
+        stack.extend(children.apply(at) for at in range(children.size()))
+    return found
