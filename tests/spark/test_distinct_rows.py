@@ -74,7 +74,7 @@ def batches(df: DataFrame) -> list[pa.RecordBatch]:
 
 
 def test_every_type_every_count(spark: SparkSession) -> None:
-    df = frame(spark, 40_000, 4)
+    df = frame(spark, 160_000, 4)
     fewer = distinct_rows(df)
     assert fewer is not None
     assert told(batches(fewer), distinct=True) == told(batches(df), distinct=False)

@@ -27,7 +27,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  */
 abstract class DistinctColumn {
   /** So many values end a chunk. */
-  static final int MOST = 8192;
+  static final int MOST = 1 << 15;
   private static final int SLOTS = 4 * MOST;
   /** A column of which fewer than this many rows fell on one value is taken as it comes: looking does not pay. */
   private static final int WORTHWHILE = 2;
@@ -174,7 +174,7 @@ abstract class DistinctColumn {
   /** Strings and binaries, one after another in one array. */
   private static final class Bytes extends DistinctColumn {
     /** So many bytes end a chunk. */
-    private static final int MOST_BYTES = 1 << 20;
+    private static final int MOST_BYTES = 1 << 22;
 
     private final boolean text;
     private final int[] ends = new int[MOST + 1];
