@@ -74,6 +74,23 @@ def test_a_reader_keeps_its_snapshot_for_the_grace_time(tmp_path: Path, clock: C
     assert skipped(store, old, between(0, 0)) == {object_id(1, 5).key}, "also where the old one is remembered"
 
 
+def test_the_latest_snapshot_answers_for_an_old_one_only_by_indexes_that_did_not_change(
+    tmp_path: Path, clock: Clock
+) -> None:
+    store = ParquetStore(str(tmp_path), grace=60)
+    old = write(store, ONE, [object_metadata(n, minmax=minmax(n, n)) for n in range(4)])
+    changed = dataclasses.replace(MINMAX, built_with={"zone": "other"})
+    again = [object_metadata(n, minmax=minmax(50, 50)) for n in range(4)]
+    clock.now += 1000
+    entry = write(store, dataset_definition(changed), again, fresh=True)
+    clock.now += 61_000
+    store.optimize("events")
+    assert manifests(tmp_path) == [2], "the old one is gone"
+    for reader in (store, ParquetStore(str(tmp_path))):
+        assert skipped(reader, old, between(1, 1)) == set(), "judged by values of another zone"
+        assert len(skipped(reader, entry, between(1, 1))) == 4
+
+
 def test_segments_of_a_crashed_writer_are_cleaned_up(tmp_path: Path, clock: Clock) -> None:
     store = ParquetStore(str(tmp_path), grace=60)
     write(store, ONE, [object_metadata(1, minmax=minmax(1, 1))])
