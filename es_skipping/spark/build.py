@@ -15,6 +15,7 @@ from es_skipping.spark.built_with import dataset_facts, index_facts, is_secret
 from es_skipping.spark.collect import Collection, Progress, Wanted, ship_package
 from es_skipping.spark.columns import ResolvedColumn, resolve
 from es_skipping.spark.listing import Listing, Restriction, changed_since, settled
+from es_skipping.spark.narrowing import narrowed
 from es_skipping.stores.base import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 
 if TYPE_CHECKING:
@@ -107,9 +108,13 @@ class Update:
         entry = self.store.dataset(self.id)
         if self.must_exist and (entry is None or not entry.definition.indexes):
             raise DatasetError(f"{self.reading.name} has no index to refresh; create one with create_indexes")
-        listing = settled(self.spark, self.reading)
+        part = None
+        if entry is not None and not self.add and (self.paths is None) != (self.partitions is None):
+            part = narrowed(self.spark, self.reading, entry.definition, self.paths, self.partitions)
+        reading = self.reading if part is None else part.reading
+        listing = settled(self.spark, reading) if part is None else settled(self.spark, reading, part.restored)
         restriction = Restriction(self.spark, self.paths, self.partitions, listing.source.partition_columns)
-        plan = self._plan(entry, listing, restriction)
+        plan = self._plan(entry, listing, restriction, None if part is None else part.paths)
         unsettled = {object: why for object, why in listing.unsettled.items() if restriction.holds(object.path)}
         elsewhere = tuple(
             failure
@@ -126,9 +131,7 @@ class Update:
         with self.store.change(plan.definition, fresh=plan.fresh) as change:
             put = self._put(change, collection, plan, listing)
             self._tell(0, 0, "check")
-            changed = set(
-                changed_since(self.spark, self.reading, listing.source, (*plan.all_indexes, *plan.new_indexes))
-            )
+            changed = set(changed_since(self.spark, reading, listing.source, (*plan.all_indexes, *plan.new_indexes)))
             change.remove([*plan.gone, *changed])
             failed = {object: why for object, why in collection.failed.items() if object not in changed}
             failed.update(dict.fromkeys(changed, "changed while it was read; the next refresh takes it"))
@@ -163,7 +166,9 @@ class Update:
                 change.put(noted(found))
         return put
 
-    def _plan(self, entry: DatasetEntry | None, listing: Listing, restriction: Restriction) -> _Plan:
+    def _plan(
+        self, entry: DatasetEntry | None, listing: Listing, restriction: Restriction, under: tuple[str, ...] | None
+    ) -> _Plan:
         source = listing.source
         stored = entry.definition if entry is not None else None
         kept = [
@@ -197,7 +202,7 @@ class Update:
                 f"{self.reading.name} has another schema, other options or other settings than when it was indexed, so "
                 "all of it must be indexed again: refresh without paths and partitions"
             )
-        known = {} if fresh else dict(self.store.objects(self.id))
+        known = {} if fresh else dict(self.store.objects(self.id, under=under))
         listed = [object for object in listing.objects if restriction.holds(object.path)]
         current = set(listing.objects) | set(listing.unsettled)
         new = frozenset(one.id for one, _ in added)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -44,11 +44,18 @@ class Listing:
     unsettled: Mapping[ObjectId, str]
 
 
-def settled(spark: SparkSession, reading: Reading) -> Listing:
+def settled(
+    spark: SparkSession, reading: Reading, restored: Callable[[Source], Source] = lambda source: source
+) -> Listing:
     """List a dataset, and wait a moment where objects are so new that they could change within their own time stamp.
 
     An object that is younger at its listing than twice the file system's time resolution could be written again without
     a trace; git keeps its index honest by the same rule.
+
+    Parameters
+    ----------
+    restored
+        What is done to the source once it is open.
     """
     source = Source.open(spark, reading)
     objects = source.objects()
@@ -69,7 +76,7 @@ def settled(spark: SparkSession, reading: Reading) -> Listing:
         for object in objects
         if object.mtime + 2 * resolution > now
     }
-    return Listing(source, tuple(object for object in objects if object not in unsettled), unsettled)
+    return Listing(restored(source), tuple(object for object in objects if object not in unsettled), unsettled)
 
 
 def _resolution(objects: Sequence[ObjectId]) -> int:
@@ -115,6 +122,17 @@ class Restriction:
         given = [paths] if isinstance(paths, str) else paths
         self._paths = None if given is None else [qualified(spark, path) for path in given]
         self._partitions = None if partitions is None else _segments(partitions, partition_columns)
+
+    @staticmethod
+    def segments(partitions: Any, columns: Sequence[str]) -> list[set[str]]:
+        """Of each partition the names of the directories that lead to it, decoded.
+
+        Raises
+        ------
+        DatasetError
+            A partition column does not exist.
+        """
+        return _segments(partitions, columns)
 
     @property
     def everything(self) -> bool:

@@ -38,6 +38,7 @@ __all__ = [
     "ObjectMetadata",
     "StoreQuery",
     "check_change",
+    "is_under",
 ]
 
 FORMAT_VERSION: Final = 1
@@ -244,6 +245,11 @@ class Change(ABC):
         """The metadata of those of these objects that `written` has, read back from the store, in any order."""
 
 
+def is_under(path: str, under: Sequence[str] | None) -> bool:
+    """Whether a path is one of these, or below one; None is everywhere."""
+    return under is None or any(path == part or path.startswith(part + "/") for part in under)
+
+
 def check_change(fresh: bool, name: str | None) -> None:
     """Refuse what no store's `change` understands.
 
@@ -295,8 +301,14 @@ class MetadataStore(ABC):
         """Forget a dataset with all its metadata; one that is not there is no error."""
 
     @abstractmethod
-    def objects(self, id: str) -> Iterator[tuple[ObjectId, frozenset[str]]]:
-        """Every object of the published snapshot, with the ids of the indexes that know something of it."""
+    def objects(self, id: str, *, under: Sequence[str] | None = None) -> Iterator[tuple[ObjectId, frozenset[str]]]:
+        """Every object of the published snapshot, with the ids of the indexes that know something of it.
+
+        Parameters
+        ----------
+        under
+            Only those at these paths, or below them.
+        """
 
     @abstractmethod
     def metadata(self, id: str) -> Iterator[ObjectMetadata]:

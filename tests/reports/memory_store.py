@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -19,6 +19,7 @@ from es_skipping.stores.base import (
     ObjectId,
     ObjectMetadata,
     StoreQuery,
+    is_under,
 )
 
 __all__ = ["MemoryStore"]
@@ -51,8 +52,10 @@ class MemoryStore(MetadataStore):
         self.entries.pop(id, None)
         self.kept.pop(id, None)
 
-    def objects(self, id: str) -> Iterator[tuple[ObjectId, frozenset[str]]]:
-        yield from ((known.id, frozenset(known.metadata)) for known in self.kept.get(id, {}).values())
+    def objects(self, id: str, *, under: Sequence[str] | None = None) -> Iterator[tuple[ObjectId, frozenset[str]]]:
+        for known in self.kept.get(id, {}).values():
+            if is_under(known.id.path, under):
+                yield known.id, frozenset(known.metadata)
 
     def metadata(self, id: str) -> Iterator[ObjectMetadata]:
         yield from self.kept.get(id, {}).values()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.clauses.metadata import Intervals
 from es_skipping.errors import ColumnError, DatasetError, StoreConflict
+from es_skipping.spark import build
 from es_skipping.spark.build import RefreshResult
 from es_skipping.spark.dataset import _conf
 from es_skipping.spark.session_store import session_store
@@ -74,6 +76,66 @@ def test_refresh_of_some_paths(spark: SparkSession, tmp_path: Path) -> None:
     assert set(metadata(dataset)) == {"a", "c", "d"}
     with pytest.raises(DatasetError, match="'q' is no partition column of this dataset; it has p"):
         dataset.refresh(partitions="q=2")
+
+
+@pytest.fixture
+def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many objects each refresh lists."""
+    counts: list[int] = []
+    right = build.settled
+
+    def settled(*args: Any, **options: Any) -> Any:
+        listing = right(*args, **options)
+        counts.append(len(listing.objects) + len(listing.unsettled))
+        return listing
+
+    monkeypatch.setattr(build, "settled", settled)
+    return counts
+
+
+@pytest.mark.parametrize("on_elasticsearch", [False, True])
+def test_only_what_is_named_is_listed(
+    spark: SparkSession, tmp_path: Path, listed: list[int], on_elasticsearch: bool, request: pytest.FixtureRequest
+) -> None:
+    if on_elasticsearch:
+        spark.conf.set("spark.es_skipping.store.url", request.getfixturevalue("elasticsearch_url"))
+    data = tmp_path / "data"
+    for day in (1, 2):
+        for hour in ("a b", "7%3A30", "__HIVE_DEFAULT_PARTITION__"):
+            write_each(data / f"day={day}" / f"hour={hour}", {"x": {"x": [day]}, "y": {"x": [day + 10]}})
+    dataset = esk.Dataset(spark, str(data))
+    try:
+        assert dataset.create_indexes(esk.MinMax("x")).added == 12
+        one = write(data / "day=1" / "hour=a b" / "new.parquet", {"x": [50]})
+        (data / "day=2" / "hour=7%3A30" / "y.parquet").unlink()
+        (data / "day=2" / "hour=a b" / "y.parquet").unlink()
+        assert dataset.refresh(paths=str(one)) == RefreshResult(added=1)
+        assert dataset.refresh(partitions={"day": 2, "hour": "7:30"}) == RefreshResult(removed=1, unchanged=1)
+        assert dataset.refresh(partitions=[{"hour": None}]) == RefreshResult(unchanged=4)
+        assert dataset.refresh(partitions="day=1") == RefreshResult(unchanged=7)
+        gone = data / "day=2" / "hour=a b"
+        assert dataset.refresh(paths=[str(gone / "y.parquet"), str(gone / "x.parquet")]) == RefreshResult(
+            removed=1, unchanged=1
+        )
+        assert listed == [12, 1, 1, 4, 7, 1]
+        assert dataset.refresh() == RefreshResult(unchanged=11), "no other identity, no other definition"
+    finally:
+        dataset.drop_indexes(all=True)
+
+
+def test_what_cannot_be_listed_alone_is_listed_whole(spark: SparkSession, tmp_path: Path, listed: list[int]) -> None:
+    data = write_each(tmp_path / "data", {"a": {"x": [1]}, "b": {"x": [2]}})
+    dataset = esk.Dataset(spark, str(data))
+    dataset.create_indexes(esk.MinMax("x"))
+    write(data / "deeper" / "c.parquet", {"x": [3]})  # Spark does not read what lies in a plain sub-directory
+    assert dataset.refresh(paths=str(data / "deeper")) == RefreshResult()
+    assert dataset.refresh(paths=str(data / "deeper" / "c.parquet")) == RefreshResult()
+    write(data / "_hidden.parquet", {"x": [3]})
+    assert dataset.refresh(paths=str(data / "_hidden.parquet")) == RefreshResult()
+    (data / "b.parquet").unlink()
+    assert dataset.refresh(paths=str(data / "b.parquet")) == RefreshResult(removed=1)
+    assert dataset.refresh(paths=str(data)) == RefreshResult(unchanged=1)
+    assert listed == [2, 2, 2, 2, 1, 1]
 
 
 def test_young_objects_are_waited_for(spark: SparkSession, tmp_path: Path) -> None:

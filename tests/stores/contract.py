@@ -428,6 +428,21 @@ class StoreContract:
         again = write(store, dataset_definition(MINMAX), [object_metadata(1, minmax=minmax(0, 0))])
         assert again.objects == 5
 
+    def test_objects_at_or_below_some_paths(self, store: MetadataStore) -> None:
+        paths = ["file:/d/p=1/a", "file:/d/p=1/b", "file:/d/p=10/a", "file:/d/p=1", "file:/d/p=2/a b*"]
+        put = [ObjectMetadata(ObjectId(path, 1, 1), 1, {MINMAX.id: minmax(1, 1)}) for path in paths]
+        write(store, dataset_definition(MINMAX), put)
+        for under, expected in (
+            (["file:/d/p=1"], {0, 1, 3}),
+            (["file:/d/p=2/a b*", "file:/d/p=10"], {2, 4}),
+            (["file:/d/p=2/a"], set()),
+            (["file:/"], set()),
+            ([], set()),
+            (None, {0, 1, 2, 3, 4}),
+        ):
+            found = {id.path for id, known in store.objects("events", under=under) if known == {MINMAX.id}}
+            assert found == {paths[n] for n in expected}, under
+
     def test_an_index_that_is_left_out_is_dropped(self, store: MetadataStore) -> None:
         both = [object_metadata(n, minmax=minmax(n, n), list=Values(frozenset("x"), 0)) for n in range(3)]
         write(store, dataset_definition(MINMAX, LIST), both)

@@ -225,6 +225,14 @@ class Cluster:
         meta: Mapping[str, Any] = reply[index]["mappings"].get("_meta", {})
         return meta
 
+    def allows_expensive(self) -> bool:
+        """Whether this server takes queries such as ``prefix``; asked, because a writer may not see its settings."""
+        try:
+            self.builder.search(index=self.names.datasets, size=0, query={"prefix": {"dataset": {"value": "a"}}})
+        except BadRequestError:
+            return False
+        return True
+
     def generations(self, dataset: str) -> list[str]:
         """Every index of a dataset, in use or not."""
         found = self.builder.indices.get(index=self.names.generations(dataset), features=["aliases"])

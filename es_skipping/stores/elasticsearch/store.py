@@ -26,9 +26,10 @@ from es_skipping.stores.base import (
     ObjectMetadata,
     StoreQuery,
     check_change,
+    is_under,
 )
 from es_skipping.stores.elasticsearch.answers import Deadline, KeysMissing, request_body
-from es_skipping.stores.elasticsearch.bools import Query
+from es_skipping.stores.elasticsearch.bools import Query, any_of
 from es_skipping.stores.elasticsearch.change import ElasticsearchChange
 from es_skipping.stores.elasticsearch.checks import Check, checks
 from es_skipping.stores.elasticsearch.client import connect
@@ -51,6 +52,7 @@ _REFUSED: Final = "search.allow_expensive_queries"
 _TOO_MANY: Final = re.compile(r"maxClauseCount is set to (\d+)")
 LARGE: Final = 4_096
 """From so many ordinals on a dataset is asked in a view that is kept open; below it, naming what to skip is cheap."""
+_MOST_PATHS: Final = 500
 _REFUSED_SECONDS: Final = 300.0
 """How long a server that refused an expensive query is not asked one again."""
 
@@ -201,8 +203,10 @@ class ElasticsearchStore(MetadataStore):
 
     # --- reading all of it
 
-    def objects(self, id: str) -> Iterator[tuple[ObjectId, frozenset[str]]]:
-        for state, source in self._sources(id, ["path", "size", "modified", "indexed"]):
+    def objects(self, id: str, *, under: Sequence[str] | None = None) -> Iterator[tuple[ObjectId, frozenset[str]]]:
+        for state, source in self._sources(id, ["path", "size", "modified", "indexed"], under):
+            if not is_under(source["path"], under):
+                continue
             indexed = source["indexed"]
             yield (
                 object_id(source),
@@ -213,17 +217,26 @@ class ElasticsearchStore(MetadataStore):
         for state, source in self._sources(id, None):
             yield object_metadata(source, state.groups)
 
-    def _sources(self, id: str, fields: list[str] | None) -> Iterator[tuple[State, dict[str, Any]]]:
+    def _sources(
+        self, id: str, fields: list[str] | None, under: Sequence[str] | None = None
+    ) -> Iterator[tuple[State, dict[str, Any]]]:
         with self._cluster.translated(f"reading the objects of dataset {id!r}"):
             state = self._cluster.state(id)
             if state is None:
                 return
             before: str | None = None
-            for hit in self._cluster.published(state, None, fields, sort="path"):
+            for hit in self._cluster.published(state, self._at_or_below(under), fields, sort="path"):
                 source = hit["_source"]
                 if source["path"] != before:  # of two, the first is the newer; the other is about to be removed
                     before = source["path"]
                     yield state, source
+
+    def _at_or_below(self, under: Sequence[str] | None) -> Query | None:
+        """Documents of these paths; None is all of them, where they are too many for one query or it is refused."""
+        if under is None or len(under) > _MOST_PATHS or not self._cluster.allows_expensive():
+            return None
+        below: list[Query] = [{"prefix": {"path": {"value": path + "/"}}} for path in under]
+        return any_of([{"terms": {"path": list(under)}}, *below])
 
     # --- look-ups
 

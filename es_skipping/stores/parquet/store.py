@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -30,6 +30,7 @@ from es_skipping.stores.base import (
     ObjectMetadata,
     StoreQuery,
     check_change,
+    is_under,
 )
 from es_skipping.stores.parquet.answers import LoadedColumn
 from es_skipping.stores.parquet.cache import ByteCache
@@ -195,12 +196,14 @@ class ParquetStore(MetadataStore):
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
-    def objects(self, id: str) -> Iterator[tuple[ObjectId, frozenset[str]]]:
+    def objects(self, id: str, *, under: Sequence[str] | None = None) -> Iterator[tuple[ObjectId, frozenset[str]]]:
         for segment, layout in self._segments(id):
             table = self._live(id, segment, ["path", "length", "mtime", *layout.readable(segment)])
             known = {layout.indexes[name].id: table[name].is_valid().to_pylist() for name in layout.readable(segment)}
             rows = zip(*(table[name].to_pylist() for name in ("path", "length", "mtime")), strict=True)
             for n, (path, length, mtime) in enumerate(rows):
+                if not is_under(path, under):
+                    continue
                 yield ObjectId(path, length, mtime), frozenset(index for index, truths in known.items() if truths[n])
 
     def metadata(self, id: str) -> Iterator[ObjectMetadata]:
