@@ -21,7 +21,7 @@ from es_skipping.indexes.bloomfilter import BloomFilter
 from es_skipping.indexes.hybrid import Hybrid
 from es_skipping.predicates.tree import And, Column, Comparison, IsIn, Literal, Matches, Predicate
 from es_skipping.predicates.types import DataType, parse_type
-from tests.indexes.contract import IndexContract, Setup
+from es_skipping.testing import IndexContract, Setup
 from tests.stores.strategies import TYPES
 
 STRING, INT, DOUBLE, DATE = map(parse_type, ("string", "int", "double", "date"))
