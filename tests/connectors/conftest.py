@@ -73,7 +73,11 @@ def sedona(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     spark = _session(
         tmp_path_factory.mktemp("sedona"),
         "org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0,org.datasyslab:geotools-wrapper:1.8.0-33.1",
-        {"spark.sql.extensions": "org.apache.sedona.sql.SedonaSqlExtensions"},
+        {
+            "spark.sql.extensions": "org.apache.sedona.sql.SedonaSqlExtensions",
+            "spark.es_skipping.store.timeout": "30s",  # a busy machine must not look like a fault
+            "spark.es_skipping.query.budget": "60s",
+        },
     )
     esk.enable(spark)
     yield spark
