@@ -62,6 +62,8 @@ class BulkWriter:
         self._under_way: list[Future[None]] = []
         self._batch: list[tuple[Write, str]] = []
         self._size = 0
+        self._busy = ""
+        """Why something had to be sent again, the last time."""
 
     def write(self, writes: Iterable[Write]) -> None:
         """Write these; requests go out while more are made, at most a few at a time."""
@@ -114,7 +116,9 @@ class BulkWriter:
             if not batch:
                 return
             time.sleep(_FIRST_PAUSE * 2**attempt)
-        raise StoreUnavailable(f"Elasticsearch at {self._url} did not take {len(batch)} documents in {_TRIES} attempts")
+        raise StoreUnavailable(
+            f"Elasticsearch at {self._url} did not take {len(batch)} documents in {_TRIES} attempts: {self._busy}"
+        )
 
     def _once(self, batch: list[tuple[Write, str]]) -> Iterator[tuple[Write, str]]:
         """Send a batch; yields what is to be sent again."""
@@ -124,11 +128,13 @@ class BulkWriter:
                     # Lines go as they are; the client's types know only mappings.
                     operations: list[Any] = [lines for _, lines in batch]
                     reply = self._client.bulk(index=self._index, operations=operations).body
-                except (Unreachable, ConnectionTimeout):  # ids are fixed, so sending twice does no harm
+                except (Unreachable, ConnectionTimeout) as lost:  # ids are fixed, so sending twice does no harm
+                    self._busy = lost.message
                     yield from batch
                     return
                 except ApiError as error:
                     if error.status_code in BUSY:
+                        self._busy = f"{error.status_code}: {error.message}"
                         yield from batch
                         return
                     if error.status_code == _TOO_LARGE:
@@ -149,6 +155,7 @@ class BulkWriter:
             if status < 300 or (status == _GONE and write.document is None and "error" not in outcome):
                 continue
             if status in BUSY:
+                self._busy = f"{status}: {outcome.get('error', {}).get('reason')}"
                 yield write, lines
             elif outcome.get("error", {}).get("type") == "index_not_found_exception":
                 raise StoreConflict(f"the index {self._index} is gone: another writer dropped the dataset")
