@@ -17,6 +17,7 @@ import json
 import random
 import resource
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -165,14 +166,19 @@ def once(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--store", required=True, help="URL of the store; datasets bench-... are written there")
+    parser.add_argument("--store", help="URL of the store, where datasets bench-... are written; default: a folder")
     parser.add_argument("--objects", default="10000,100000", help="numbers of objects, separated by commas")
     parser.add_argument("--repeat", type=int, default=100, help="look-ups for each kind and share")
     parser.add_argument("--output", type=Path, help="where the figures go as JSON")
     parser.add_argument("--drop", action="store_true", help="drop the datasets at the end")
     given = parser.parse_args()
     settings = Settings({"spark.es_skipping.store.timeout": "60s"})
-    store = open_store(given.store, settings)
+    with tempfile.TemporaryDirectory() as folder:
+        run(given, given.store or folder, settings)
+
+
+def run(given: argparse.Namespace, url: str, settings: Settings) -> None:
+    store = open_store(url, settings)
     results: list[dict[str, Any]] = []
     counts = [int(text) for text in given.objects.split(",")]
     for count in counts:
@@ -181,7 +187,7 @@ def main() -> None:
             print(f"{count:,} objects loaded in {seconds:.0f} s: {count / seconds:,.0f} a second", flush=True)
         print("| objects | clause | survivors | first ms | p50 ms | p99 ms | again ms | reply bytes | client MB |")
         print("|--:|---|--:|--:|--:|--:|--:|--:|--:|")
-        for row in measure(given.store, settings, count, given.repeat):
+        for row in measure(url, settings, count, given.repeat):
             results.append(row)
             print(
                 f"| {row['objects']:,} | {row['kind']} | {row['survivors']:,} | {row['first']} | {row['p50']} "
