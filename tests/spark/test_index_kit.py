@@ -43,6 +43,7 @@ def nothing_stays(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixt
 @pytest.fixture(scope="module")
 def path(base: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Twelve objects in which every n occurs and each message but in few: nothing that an order of rows would help."""
+    base.sparkContext.addPyFile(str(ROOT / "examples" / "trigrams.py"))  # this module imports it, workers too
     path = tmp_path_factory.mktemp("kit") / "d"
     words = ", ".join(f"'{word}'" for word in WORDS)
     base.range(0, 1200, 1, 12).selectExpr(
@@ -61,7 +62,6 @@ def test_the_example_works_with_both_stores(
     if kind == "elasticsearch":
         spark.conf.set("spark.es_skipping.store.url", request.getfixturevalue("elasticsearch_url"))
     spark.conf.set("spark.es_skipping.strict", "true")
-    spark.sparkContext.addPyFile(str(ROOT / "examples" / "trigrams.py"))
     dataset = esk.Dataset(spark, path)
     assert dataset.create_indexes(Trigrams("message")).unknown == ()
     opened = {
