@@ -4,6 +4,7 @@
 ``es-skipping demo``         indexes and queries on real data, with skipping off and on
 ``es-skipping index ...``    create, refresh, describe, drop and list indexes
 ``es-skipping reindex``      metadata from one store to another, or to a new index of the same
+``es-skipping layout ...``   lay rows out so that a workload's filters skip
 ``es-skipping explain``      why a query would skip what, and why not more
 ``es-skipping kibana ...``   data views and a dashboard for Kibana
 ``es-skipping doctor``       is everything here that is needed?
@@ -11,7 +12,7 @@
 
 Data goes to standard output, everything else to standard error. Exit codes: 0 done; 1 an error, or (``demo``,
 ``doctor``) something is not as it should be; 2 the command was not understood; 3 done, but some objects could not be
-read; 130 interrupted.
+read; 4 (``layout status``) a new layout is due; 130 interrupted.
 """
 
 from __future__ import annotations

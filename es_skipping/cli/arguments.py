@@ -14,6 +14,7 @@ from es_skipping.cli import (
     explain_command,
     index_commands,
     kibana_command,
+    layout_commands,
     reindex_command,
 )
 from es_skipping.cli.output import Console
@@ -35,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     _demo(commands)
     _index(commands)
     _reindex(commands)
+    _layout(commands)
     _explain(commands)
     _kibana(commands)
     _doctor(commands)
@@ -121,6 +123,33 @@ def _reindex(commands: Commands) -> None:
     command.add_argument("--sample", type=_positive, default=1000, help="objects to compare (default 1000)")
     command.add_argument("--dry-run", action="store_true", help="look and tell; change nothing")
     command.add_argument("--drop-old", action="store_true", help="remove what is kept of the target and used by nobody")
+
+
+def _layout(commands: Commands) -> None:
+    layout = commands.add_parser("layout", help="lay rows out so that a workload's filters skip")
+    actions = layout.add_subparsers(dest="action", required=True, metavar="ACTION")
+    analyze = _command(actions, "analyze", "tell what a layout would save; nothing is written", layout_commands.analyze)
+    apply = _command(actions, "apply", "write a dataset in a layout, to another place", layout_commands.apply)
+    for command in (analyze, apply):
+        _dataset(command)
+        command.add_argument("--queries", required=True, metavar="FILE", help="queries or conditions, the oldest first")
+        command.add_argument("--min-rows", type=_positive, default=50_000, help="least rows of an object (50000)")
+        command.add_argument("--features", type=int, default=15, help="at most so many (15); 0 finds out by trying")
+        command.add_argument("--min-support", type=_positive, help="queries a feature must help")
+        command.add_argument(
+            "--within", metavar="SQL", action="append", default=[], help="rows that differ in it share no object"
+        )
+        command.add_argument("--holdout", type=float, default=0.2, help="share of the queries to predict on (0.2)")
+    analyze.add_argument("--chart", type=Path, metavar="FILE", help="draw how much the workload repeats, as SVG")
+    apply.add_argument("--to", metavar="PATH", help="where to write: a place that is not there yet")
+    apply.add_argument("--to-table", metavar="NAME", help="instead: a table that is not there yet")
+    apply.add_argument("--index", metavar="INDEX", action="append", default=[], help="also build it; repeatable")
+    status = _command(
+        actions, "status", "tell whether a layout is due again; exit code 4 if it is", layout_commands.status
+    )
+    status.add_argument("dataset", help="where the layout was written; with --table a catalog table")
+    status.add_argument("--table", action="store_true", help="DATASET is the name of a catalog table")
+    status.add_argument("--queries", metavar="FILE", help="recent queries, to see whether the features still help them")
 
 
 def _explain(commands: Commands) -> None:

@@ -21,6 +21,7 @@ def line_chart(
     x_label: str = "",
     y_label: str = "",
     percent: bool = False,
+    percent_x: bool = False,
 ) -> str:
     """Lines over a common axis that begins at zero.
 
@@ -30,7 +31,7 @@ def line_chart(
     True
     """
     x_most = max((x for line in lines.values() for x, _ in line), default=1) or 1
-    y_most = 1.0 if percent else max((y for line in lines.values() for _, y in line), default=1) or 1
+    y_most = max((y for line in lines.values() for _, y in line), default=1) or 1
 
     def place(x: float, y: float) -> tuple[float, float]:
         return (
@@ -44,7 +45,7 @@ def line_chart(
         bottom = _HEIGHT - _BOTTOM
         parts.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="#8884"/>')
         parts.append(_text(_LEFT - 6, y + 4, _number(y_most * tick / 4, percent), "end"))
-        parts.append(_text(x, bottom + 16, _number(x_most * tick / 4, percent), "middle"))
+        parts.append(_text(x, bottom + 16, _number(x_most * tick / 4, percent_x), "middle"))
     for number, (name, line) in enumerate(lines.items()):
         colour = _COLOURS[number % len(_COLOURS)]
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in line))

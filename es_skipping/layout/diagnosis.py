@@ -78,6 +78,7 @@ class Diagnosis:
             x_label="share of the filters (skew), of the queries so far (stability)",
             y_label="share of the queries that use them",
             percent=True,
+            percent_x=True,
         )
 
     def __str__(self) -> str:

@@ -21,8 +21,9 @@ from es_skipping.predicates.normal import all_of
 from es_skipping.predicates.show import show
 from es_skipping.predicates.subsumption import operands_of, subsumes
 from es_skipping.predicates.tree import And, Comparison, IsIn, Literal, NullTest, Operand, Or, Predicate
+from es_skipping.predicates.value_sets import at_most
 
-__all__ = ["Feature", "candidates_of", "mine_features", "never_by_time", "subsuming"]
+__all__ = ["Feature", "candidates_of", "frequent_sets", "mine_features", "never_by_time", "subsuming"]
 
 _MOST_SETS: Final = 50_000
 """Where there are more frequent sets, the support asked for is raised."""
@@ -44,6 +45,8 @@ class Feature:
         How many of them no stricter feature subsumes.
     queries
         Their places in the workload.
+    saved
+        Scans of all rows that it saves in one run of the workload, where that was measured.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class Feature:
     weight: int = 1
     gain: int = 1
     queries: tuple[int, ...] = field(default=(), repr=False)
+    saved: float | None = None
 
     @property
     def predicate(self) -> Predicate:
@@ -110,13 +114,31 @@ def candidates_of(
     queries: Iterable[Query], *, min_support: int | None = None, usable: Callable[[Predicate], bool] | None = None
 ) -> list[Feature]:
     """All features of a workload, ranked: `mine_features` without the cut."""
-    log = list(queries)
+    lattice, found, least = _mined(list(queries), min_support, usable)
+    return lattice.ranked(found, least)
+
+
+def frequent_sets(
+    queries: Iterable[Query],
+    most: int,
+    *,
+    min_support: int | None = None,
+    usable: Callable[[Predicate], bool] | None = None,
+) -> list[Feature]:
+    """The sets of predicates that help most queries, none eliminated; each is the most specific of its queries."""
+    lattice, found, _ = _mined(list(queries), min_support, usable)
+    return lattice.by_weight(found)[:most]
+
+
+def _mined(
+    log: Sequence[Query], min_support: int | None, usable: Callable[[Predicate], bool] | None
+) -> tuple[_Lattice, list[tuple[int, int]], int]:
     least = _positive("min_support", min_support) if min_support is not None else max(2, math.ceil(_SHARE * len(log)))
     lattice = _Lattice(log, usable or never_by_time)
     while True:
         found = lattice.frequent(least)
         if found is not None:
-            return lattice.ranked(found, least)
+            return lattice, found, least
         least = math.ceil(1.5 * least)
 
 
@@ -178,13 +200,15 @@ class _Lattice:
         for at, some in enumerate(operands):
             for operand in some:
                 by_operand.setdefault(operand, []).append(at)
+        # The values each leaves to an operand: a looser predicate leaves no fewer, which is soon compared.
+        left = [{operand: at_most(item, operand) for operand in some} for item, some in zip(self.items, operands)]
         found = []
         for at, stricter in enumerate(self.items):
             mask = 1 << at
             for other in {other for operand in operands[at] for other in by_operand[operand]} - {at}:
-                looser = self.items[other]
-                if not (_is_point(looser) and _is_point(stricter)) and subsumes(looser, stricter):
-                    mask |= 1 << other
+                mine, theirs = left[at], left[other]
+                if all(operand in mine and mine[operand] <= values for operand, values in theirs.items()):
+                    mask |= subsumes(self.items[other], stricter) << other
             found.append(mask)
         return found
 
@@ -232,13 +256,16 @@ class _Lattice:
             for gain, members, queries in kept
         ]
 
+    def by_weight(self, found: Sequence[tuple[int, int]]) -> list[Feature]:
+        """All sets, those that help most queries first, of equals the more specific."""
+        ordered = sorted(found, key=lambda one: (-one[1].bit_count(), -one[0].bit_count(), tuple(_bits(one[0]))))
+        return [
+            Feature(self._feature(tuple(_bits(members))), queries.bit_count(), 0, tuple(_bits(queries)))
+            for members, queries in ordered
+        ]
+
     def _feature(self, members: Sequence[int]) -> tuple[Predicate, ...]:
         return conjuncts(all_of(self.items[at] for at in members))
-
-
-def _is_point(predicate: Predicate) -> bool:
-    """Equality with a constant, of which no two different ones imply each other."""
-    return isinstance(predicate, Comparison) and predicate.comparator == "=" and isinstance(predicate.right, Literal)
 
 
 def _key(predicate: Predicate) -> tuple[str, str]:

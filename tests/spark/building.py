@@ -18,7 +18,7 @@ from es_skipping.clauses.metadata import Metadata
 from es_skipping.spark.dataset import _conf
 from es_skipping.spark.session_store import session_store
 
-__all__ = ["ROOT_SETTING", "metadata", "names", "spark", "write", "write_each"]
+__all__ = ["ROOT_SETTING", "metadata", "names", "new_session", "spark", "write", "write_each"]
 
 ROOT_SETTING = "spark.es_skipping.store.url"
 
@@ -26,6 +26,11 @@ ROOT_SETTING = "spark.es_skipping.store.url"
 @pytest.fixture
 def spark(tmp_path: Path) -> SparkSession:
     """A session of its own on the process's one Spark, with a store of its own."""
+    return new_session(tmp_path)
+
+
+def new_session(folder: Path) -> SparkSession:
+    """A session on the process's one Spark, with a store of its own in a folder."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     base = (
         SparkSession.builder.master("local[2]")
@@ -33,12 +38,12 @@ def spark(tmp_path: Path) -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.warehouse.dir", str(tmp_path.parent / "warehouse"))
+        .config("spark.sql.warehouse.dir", str(folder.parent / "warehouse"))
         .getOrCreate()
     )
     base.sparkContext.setLogLevel("OFF")
     session = base.newSession()
-    session.conf.set(ROOT_SETTING, f"file://{tmp_path}/store")
+    session.conf.set(ROOT_SETTING, f"file://{folder}/store")
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.shuffle.partitions", "2")
     return session

@@ -1,0 +1,140 @@
+"""When to lay a dataset out again: what was added since, and what the workload asks for now (section 3.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from es_skipping.errors import DatasetError
+from es_skipping.layout.mining import Feature, subsuming
+from es_skipping.layout.records import LayoutRecord, read_record
+from es_skipping.layout.workload import QueryLog
+from es_skipping.predicates.truth import predicate_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from es_skipping.spark.source import Source
+
+__all__ = ["Status", "status"]
+
+_BACKLOG: Final = 50.0
+"""So many blocks' worth of rows that were added later are worth a run, says the dissertation."""
+_ADDED: Final = 0.2
+_DRIFT: Final = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How well a layout still fits its data and its workload.
+
+    Parameters
+    ----------
+    record
+        The layout as it was written.
+    objects, added
+        How many objects there are, and how many of them came later.
+    backlog
+        The bytes of those that came later, counted in blocks of the layout's average size.
+    unindexed
+        Objects whose union vector is not known: queries read them until the next `Dataset.refresh`.
+    helped
+        Of the queries of a newer workload, the share that a feature helps; None where none was given.
+    """
+
+    record: LayoutRecord
+    objects: int
+    added: int
+    backlog: float
+    unindexed: int
+    helped: float | None = None
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is time to lay the dataset out again; empty where it is not. Answers are right either way."""
+        found = []
+        if self.backlog >= _BACKLOG or self.backlog > _ADDED * self.record.blocks:
+            found.append(f"{self.added} objects were added since, worth {self.backlog:.0f} blocks")
+        if self.helped is not None and self.helped < _DRIFT * self.record.helped:
+            found.append(
+                f"the workload has moved on: its features help {self.helped:.0%} of the queries, "
+                f"where they helped {self.record.helped:.0%}"
+            )
+        return tuple(found)
+
+    @property
+    def run_again(self) -> bool:
+        """Whether a new layout is due."""
+        return bool(self.reasons)
+
+    def __str__(self) -> str:
+        record = self.record
+        laid_out = (
+            f"{record.rows:,} rows were laid out in {record.blocks:,} blocks by {len(record.conditions)} features"
+        )
+        lines = [f"{laid_out}; {self.objects:,} objects now, {self.added:,} added since"]
+        if self.unindexed:
+            lines.append(f"{self.unindexed:,} objects are not indexed: refresh the dataset")
+        if self.helped is not None:
+            lines.append(
+                f"its features help {self.helped:.0%} of the queries ({self.record.helped:.0%} when it was made)"
+            )
+        lines.append(
+            "lay it out again: " + "; ".join(self.reasons) if self.run_again else "it need not be laid out again"
+        )
+        return "\n".join(lines)
+
+
+def status(
+    spark: SparkSession, path: str | None = None, *, table: str | None = None, log: QueryLog | None = None
+) -> Status:
+    """How well the layout at a place still fits.
+
+    Parameters
+    ----------
+    path, table
+        What `SOP.write` wrote.
+    log
+        Recent queries, to see whether the features still help them.
+
+    Raises
+    ------
+    DatasetError
+        No layout was written there.
+    """
+    from es_skipping.spark.dataset import Dataset
+    from es_skipping.spark.source import Source, classic_functions, classic_session
+
+    dataset = Dataset(spark, path, table=table)
+    classic = classic_session(spark)
+    with nullcontext() if classic is spark else classic_functions():
+        source = Source.open(classic, dataset._as_given)
+        record = read_record(source.roots[0])
+        if record is None:
+            raise DatasetError(f"no layout was written to {path or table}: it has no record of one")
+        objects = source.objects()
+        helped = None if log is None else _helped(_features(source, record), log)
+    added = [object for object in objects if object.mtime > record.written]
+    own = [object.length for object in objects if object.mtime <= record.written]
+    size = sum(own) / len(own) if own else 1.0
+    health = dataset.health()
+    return Status(
+        record,
+        len(objects),
+        len(added),
+        sum(object.length for object in added) / max(size, 1.0),
+        health.missing + health.stale,
+        helped,
+    )
+
+
+def _features(source: Source, record: LayoutRecord) -> list[Feature]:
+    from es_skipping.spark.columns import resolve
+
+    return [Feature((predicate_of(resolve(source, text).operand),)) for text in record.conditions]
+
+
+def _helped(features: Sequence[Feature], log: QueryLog) -> float:
+    return sum(bool(subsuming(features, query)) for query in log) / len(log) if len(log) else 0.0

@@ -1,0 +1,128 @@
+"""How many rows have which feature vector, in each coarse partition: all that the clustering needs of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from es_skipping.indexes.features import WORD_BITS
+from es_skipping.layout.clustering import Bits, Blocks, Counts, cluster
+
+__all__ = ["Group", "GroupBlocks", "Histogram", "predicted_share"]
+
+Words = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The rows of one coarse partition, which no block leaves.
+
+    Parameters
+    ----------
+    number
+        Stands for the partition.
+    keys
+        Per distinct vector, the number by which a row finds it again.
+    vectors, counts
+        The distinct vectors, a column per feature, and how many rows have each.
+    """
+
+    number: int
+    keys: Words
+    vectors: Bits
+    counts: Counts
+
+    @property
+    def rows(self) -> int:
+        return int(self.counts.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBlocks:
+    """The blocks of one coarse partition."""
+
+    group: Group
+    blocks: Blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """The distinct vectors of a dataset."""
+
+    groups: tuple[Group, ...]
+    features: int
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[int, int, tuple[int, ...], int]], features: int) -> Histogram:
+        """From ``(partition, key, words, count)`` of each distinct vector."""
+        by_group: dict[int, list[tuple[tuple[int, ...], int, int]]] = {}
+        for number, key, words, count in rows:
+            by_group.setdefault(number, []).append((words, key, count))
+        groups = []
+        for number in sorted(by_group):
+            found = sorted(by_group[number])
+            rows_of_words = np.array([one[0] for one in found], np.int64)
+            groups.append(
+                Group(
+                    number,
+                    np.array([one[1] for one in found], np.int64),
+                    unpacked(rows_of_words, features),
+                    np.array([one[2] for one in found], np.int64),
+                )
+            )
+        return cls(tuple(groups), features)
+
+    @property
+    def rows(self) -> int:
+        return sum(group.rows for group in self.groups)
+
+    @property
+    def distinct(self) -> int:
+        """The most distinct vectors that any coarse partition has."""
+        return max((len(group.counts) for group in self.groups), default=0)
+
+    def first(self, count: int) -> Histogram:
+        """As if there were only the first features. Keys are lost: nothing can be laid out by it."""
+        return Histogram(tuple(_narrowed(group, count) for group in self.groups), count)
+
+    def cluster(self, weights: Sequence[float], minimum: int) -> list[GroupBlocks]:
+        """Blocks for each coarse partition."""
+        as_array = np.asarray(weights, np.float64)
+        return [GroupBlocks(group, cluster(group.vectors, group.counts, as_array, minimum)) for group in self.groups]
+
+
+def unpacked(words: Words, features: int) -> Bits:
+    """The bits of words as columns.
+
+    Examples
+    --------
+    >>> unpacked(np.array([[5]]), 3)
+    array([[ True, False,  True]])
+    """
+    columns = [(words[:, at // WORD_BITS] >> (at % WORD_BITS)) & 1 for at in range(features)]
+    bits: Bits = np.array(columns, bool).T.reshape(len(words), features)
+    return bits
+
+
+def predicted_share(clustered: Sequence[GroupBlocks], usable: Sequence[int]) -> float:
+    """The share of all rows that lie in blocks which a query must read, by its features alone.
+
+    Parameters
+    ----------
+    usable
+        The features that subsume the query: a block is read if all of their bits are set.
+    """
+    total = sum(int(one.blocks.rows.sum()) for one in clustered)
+    if not total:
+        return 0.0
+    read = sum(int(one.blocks.rows[one.blocks.unions[:, list(usable)].all(axis=1)].sum()) for one in clustered)
+    return read / total
+
+
+def _narrowed(group: Group, count: int) -> Group:
+    vectors, place = np.unique(group.vectors[:, :count], axis=0, return_inverse=True)
+    counts = np.bincount(place.ravel(), group.counts, len(vectors)).astype(np.int64)
+    return Group(group.number, np.zeros(0, np.int64), vectors, counts)

@@ -1,0 +1,141 @@
+"""What `SOP.fit` found: the features, the blocks, and what they promise, to be read before a row is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from es_skipping.layout.chart import bar_chart
+from es_skipping.layout.histogram import GroupBlocks, Histogram, predicted_share
+from es_skipping.layout.mining import Feature, subsuming
+from es_skipping.layout.queries import Query
+
+__all__ = ["Plan", "Prediction", "predict"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The dry run: how much of the rows queries will read, by the features alone.
+
+    Partition values and other indexes, `MinMax` above all, skip besides.
+
+    Parameters
+    ----------
+    shares
+        Of all rows, that each query reads.
+    helped
+        How many queries a feature subsumes.
+    """
+
+    shares: tuple[float, ...] = ()
+    helped: int = 0
+
+    @property
+    def share(self) -> float:
+        """Of all rows, that a query reads on average; 1 where no query is known."""
+        return sum(self.shares) / len(self.shares) if self.shares else 1.0
+
+    def __str__(self) -> str:
+        if not self.shares:
+            return "no query was held out"
+        helped = f"{self.helped} of {len(self.shares)} have a feature"
+        return f"{self.share:.1%} of the rows are read by a query on average; {helped}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A layout that could be written.
+
+    Parameters
+    ----------
+    features, conditions
+        The features, and each as SQL.
+    histogram, clustered
+        The feature vectors of the data, and the blocks they were put into.
+    trained, tested
+        The dry run on the queries that the features were made from, and on those held out.
+    refused
+        ``(feature, reason)`` of features that would have been used, but cannot be evaluated or remembered.
+    seconds
+        By step.
+    """
+
+    features: tuple[Feature, ...]
+    conditions: tuple[str, ...]
+    min_rows: int
+    within: tuple[str, ...]
+    histogram: Histogram
+    clustered: tuple[GroupBlocks, ...]
+    trained: Prediction
+    tested: Prediction
+    refused: tuple[tuple[str, str], ...] = ()
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        return self.histogram.rows
+
+    @property
+    def blocks(self) -> int:
+        return sum(len(one.blocks.rows) for one in self.clustered)
+
+    def selectivities(self) -> tuple[float, ...]:
+        """The share of the rows that satisfies each feature."""
+        found = np.zeros(len(self.features))
+        for group in self.histogram.groups:
+            found += group.counts @ group.vectors
+        return tuple(float(one) for one in found / max(1, self.rows))
+
+    def fill(self) -> tuple[float, ...]:
+        """The share of the rows that lies in blocks with each feature's bit set: what a query by it alone reads."""
+        return tuple(predicted_share(self.clustered, [number]) for number in range(len(self.features)))
+
+    def chart(self) -> str:
+        """Rows satisfying each feature against rows read for it, as an SVG picture."""
+        bars: dict[str, float] = {}
+        for number, (held, read) in enumerate(zip(self.selectivities(), self.fill(), strict=True), 1):
+            bars[f"feature {number}: satisfied"] = held
+            bars[f"feature {number}: read"] = read
+        return bar_chart(bars, title="Rows satisfying a feature, and rows read for it", percent=True)
+
+    def __str__(self) -> str:
+        partitions = f"{len(self.histogram.groups):,} partitions{_named(self.within)}"
+        lines = [
+            f"{self.rows:,} rows in {self.blocks:,} blocks of at least {self.min_rows:,} rows, inside {partitions}",
+            f"at most {self.histogram.distinct:,} distinct feature vectors in a partition",
+            f"on the queries held out: {self.tested}",
+            f"on the queries it was made from: {self.trained}",
+            "",
+            f"{'helps':>6} {'saves':>6} {'satisfied':>9} {'read':>7}  feature",
+        ]
+        for feature, condition, held, read in zip(
+            self.features, self.conditions, self.selectivities(), self.fill(), strict=True
+        ):
+            lines.append(f"{feature.weight:>6} {_saves(feature):>6} {held:>9.2%} {read:>7.2%}  {condition}")
+        lines += [f"not used: {text}: {reason}" for text, reason in self.refused]
+        return "\n".join(lines)
+
+
+def predict(queries: Sequence[Query], features: Sequence[Feature], clustered: Sequence[GroupBlocks]) -> Prediction:
+    """How much of the rows each query will read."""
+    known: dict[tuple[int, ...], float] = {}
+    shares: list[float] = []
+    helped = 0
+    for query in queries:
+        usable = subsuming(features, query)
+        if usable not in known:
+            known[usable] = predicted_share(clustered, usable)
+        shares.append(known[usable])
+        helped += bool(usable)
+    return Prediction(tuple(shares), helped)
+
+
+def _named(within: Sequence[str]) -> str:
+    return f" by {', '.join(within)}" if within else ""
+
+
+def _saves(feature: Feature) -> str:
+    """In scans of all rows; of features that were not measured, the queries that they help and no other does."""
+    return str(feature.gain) if feature.saved is None else f"{feature.saved:.1f}"

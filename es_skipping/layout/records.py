@@ -1,0 +1,97 @@
+"""What a written layout remembers of itself, in a small file beside its data."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from es_skipping.errors import StoreFormatError
+
+if TYPE_CHECKING:
+    from es_skipping.layout.plan import Plan
+
+__all__ = ["RECORD", "LayoutRecord", "read_record", "write_record"]
+
+RECORD: Final = "_es_skipping_layout.json"
+"""Spark reads no file whose name begins so."""
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRecord:
+    """A layout as it was written.
+
+    Parameters
+    ----------
+    conditions, weights
+        The features as SQL, and how many queries each helped.
+    min_rows, within
+        As `SOP` was given them.
+    rows, blocks
+        How many were written.
+    share, helped
+        What the dry run said: of the rows, read by a query; of the queries, helped by a feature.
+    written
+        When it was finished, milliseconds since the epoch.
+    """
+
+    conditions: tuple[str, ...]
+    weights: tuple[int, ...]
+    min_rows: int
+    within: tuple[str, ...]
+    rows: int
+    blocks: int
+    share: float
+    helped: float
+    written: int
+
+    @classmethod
+    def of(cls, plan: Plan) -> LayoutRecord:
+        """The record of a plan that has just been written."""
+        told = plan.tested if plan.tested.shares else plan.trained
+        return cls(
+            plan.conditions,
+            tuple(feature.weight for feature in plan.features),
+            plan.min_rows,
+            plan.within,
+            plan.rows,
+            plan.blocks,
+            told.share,
+            told.helped / len(told.shares) if told.shares else 0.0,
+            int(time.time() * 1000),
+        )
+
+
+def write_record(root: str, record: LayoutRecord) -> None:
+    """Put a record beside the data."""
+    from es_skipping.spark.hadoop_files import files_of
+
+    data = json.dumps({"version": _VERSION, **asdict(record)}, ensure_ascii=False, indent=1)
+    files_of(root).write(RECORD, data.encode("utf-8"))
+
+
+def read_record(root: str) -> LayoutRecord | None:
+    """The record of what lies at a place; None where no layout was written there.
+
+    Raises
+    ------
+    StoreFormatError
+        It is of a later version, or no record at all.
+    """
+    from es_skipping.spark.hadoop_files import files_of
+
+    try:
+        data = files_of(root).read(RECORD)
+    except FileNotFoundError:
+        return None
+    try:
+        found: Any = json.loads(data)
+        version = found.pop("version")
+        if version == _VERSION:
+            fields: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in found.items()}
+            return LayoutRecord(**fields)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreFormatError(f"{root}/{RECORD} cannot be read ({error}); write the layout again") from error
+    raise StoreFormatError(f"{root}/{RECORD} is of version {version}; this package reads version {_VERSION}")

@@ -1,0 +1,365 @@
+"""`SOP`: skipping-oriented partitioning (Sun, *Skipping-oriented Data Design for Large-Scale Analytics*, chapter 3)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from es_skipping.errors import ColumnError, DatasetError
+from es_skipping.indexes.base import Index
+from es_skipping.indexes.features import Features
+from es_skipping.layout.drift import Status, status
+from es_skipping.layout.histogram import Histogram
+from es_skipping.layout.mining import Feature, candidates_of, frequent_sets, never_by_time
+from es_skipping.layout.passes import blocked, histogram
+from es_skipping.layout.plan import Plan, predict
+from es_skipping.layout.ranking import by_savings, satisfied_shares
+from es_skipping.layout.records import LayoutRecord, write_record
+from es_skipping.layout.workload import QueryLog
+from es_skipping.predicates.show import show
+from es_skipping.predicates.subsumption import operands_of, subsumes
+from es_skipping.predicates.tree import Predicate
+from es_skipping.predicates.truth import predicate_of, sql_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from es_skipping.spark.build import RefreshResult
+    from es_skipping.spark.collect import Progress
+
+__all__ = ["SOP", "Written"]
+
+_COUNTS: Final = (5, 10, 15, 20, 30, 40, 60)
+"""Numbers of features that cross-validation tries."""
+_CANDIDATES: Final = 240
+"""So many sets of predicates are measured on a sample."""
+_NEARLY: Final = 1.03
+"""A smaller number of features is preferred where it reads at most so much more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A layout that was written.
+
+    Parameters
+    ----------
+    place
+        The path or table.
+    blocks, rows
+        How many blocks were planned, of how many rows.
+    indexed
+        What building the index of features did.
+    seconds
+        By step.
+    """
+
+    place: str
+    blocks: int
+    rows: int
+    indexed: RefreshResult
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+class SOP:
+    """Lays the rows of a dataset out so that the filters of a workload skip most of its objects.
+
+    The conditions that the workload repeats become features; rows that satisfy the same features go to the same
+    objects, each of at least ``min_rows`` rows, and an index (`es_skipping.indexes.features.Features`) says which
+    features an object has. Queries need no change. Nothing is written before `write`, and then to another place: the
+    dataset itself is never touched.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    path, table, format, options, schema
+        The dataset, as `es_skipping.Dataset` takes it.
+    min_rows
+        Rows of an object: at least so many, and less than twice as many.
+    features
+        How many features at most; None chooses the number by cross-validation on the workload.
+    min_support
+        How many queries a feature must help that no stricter feature helps; see `mine_features`.
+    rank
+        How features are chosen: ``"savings"`` by the rows that they save on a sample of the data, ``"queries"`` by how
+        many queries each helps that no stricter one does, as the dissertation has it.
+    within
+        SQL expressions; rows with different values never share an object. Partition columns of the dataset count too.
+
+    Raises
+    ------
+    DatasetError
+        Neither or both of path and table are given.
+
+    Examples
+    --------
+    >>> sop = SOP(spark, "/lake/sales", min_rows=50_000, within=["trunc(order_date, 'MM')"])    # doctest: +SKIP
+    >>> print(sop.fit(QueryLog.from_file(sop.df, "queries.sql")))                               # doctest: +SKIP
+    >>> sop.write("/lake/sales_laid_out", indexes=[esk.MinMax("order_date")])                   # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        path: str | Sequence[str] | None = None,
+        *,
+        table: str | None = None,
+        format: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        schema: str | StructType | None = None,
+        min_rows: int = 50_000,
+        features: int | None = 15,
+        min_support: int | None = None,
+        rank: Literal["savings", "queries"] = "savings",
+        within: Sequence[str] = (),
+    ) -> None:
+        from es_skipping.spark.dataset import Dataset
+        from es_skipping.spark.source import Source, classic_session
+
+        if min_rows < 1 or (features is not None and features < 1):
+            raise ValueError(f"min_rows is {min_rows} and features {features}; give whole numbers of at least 1")
+        if rank not in ("savings", "queries"):
+            raise ValueError(f"rank is {rank!r}; give 'savings' or 'queries'")
+        self._rank = rank
+        dataset = Dataset(spark, path, table=table, format=format, options=options, schema=schema)
+        self._user_spark, self._spark = spark, classic_session(spark)
+        self._name = repr(dataset)
+        self._min_rows, self._count, self._min_support = min_rows, features, min_support
+        with self._classic():
+            self._source = Source.open(self._spark, dataset._as_given)
+        self._within = (*(_quoted(name) for name in self._source.partition_columns), *within)
+        self._plan: Plan | None = None
+        self._written: tuple[str | None, str | None] | None = None
+
+    @property
+    def df(self) -> DataFrame:
+        """Reads the dataset; for `QueryLog.from_filters` and its like."""
+        return self._source.df
+
+    @property
+    def plan(self) -> Plan:
+        """What `fit` found.
+
+        Raises
+        ------
+        DatasetError
+            `fit` was not called.
+        """
+        if self._plan is None:
+            raise DatasetError(f"there is no layout of {self._name} yet: call fit with a workload first")
+        return self._plan
+
+    def __repr__(self) -> str:
+        return f"SOP({self._name}, min_rows={self._min_rows})"
+
+    # --- fit ------------------------------------------------------------------------------------------------------
+
+    def fit(self, log: QueryLog | Sequence[str], *, holdout: float = 0.2, progress: Progress | None = None) -> Plan:
+        """Find features and blocks, and predict on queries that had no part in it what they would read.
+
+        Reads the dataset once, and writes nothing.
+
+        Parameters
+        ----------
+        log
+            The workload; SQL texts are read as `QueryLog.from_sql` does.
+        holdout
+            The share of the queries, the newest, that the prediction is made on; 0 uses all for the features.
+        progress
+            Called with ``(done, total, phase)`` as the work goes on.
+
+        Raises
+        ------
+        DatasetError
+            No feature comes of the workload, or the dataset cannot be read.
+        """
+        clock = _Clock(progress)
+        with self._classic():
+            if not isinstance(log, QueryLog):
+                log = QueryLog.from_sql(self.df, log)
+            train, test = log.split(holdout) if holdout and len(log) > 1 else (log, QueryLog([]))
+            with clock.step("mine"):
+                features, conditions, refused = self._features(train)
+            if not features:
+                why = f": {refused[0][0]}: {refused[0][1]}" if refused else ""
+                raise DatasetError(
+                    f"no feature comes of these {len(train)} queries, so there is nothing to lay out by{why}"
+                )
+            with clock.step("count"):
+                counted = histogram(self.df, conditions, self._within)
+        if self._count is None:
+            with clock.step("choose"):
+                best = self._best_count(counted, features, train)
+            features, conditions = features[:best], conditions[:best]
+            with clock.step("count"), self._classic():
+                counted = histogram(self.df, conditions, self._within)
+        with clock.step("cluster"):
+            clustered = tuple(counted.cluster([feature.weight for feature in features], self._min_rows))
+        with clock.step("predict"):
+            trained, tested = (predict(part, features, clustered) for part in (train, test))
+        self._plan = Plan(
+            features,
+            conditions,
+            self._min_rows,
+            self._within,
+            counted,
+            clustered,
+            trained,
+            tested,
+            refused,
+            clock.seconds,
+        )
+        return self._plan
+
+    def _features(self, log: QueryLog) -> tuple[tuple[Feature, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
+        """The best features that Spark can evaluate and an index can remember, each with its SQL."""
+        most = self._count or max(_COUNTS)
+        kept: list[tuple[Feature, str]] = []
+        refused: list[tuple[str, str]] = []
+
+        def accept(feature: Feature) -> bool:
+            text, reason = self._condition(feature.predicate)
+            if text is None:
+                refused.append((show(feature.predicate), reason))
+            else:
+                texts[feature.predicates] = text
+            return text is not None
+
+        texts: dict[tuple[Predicate, ...], str] = {}
+        for feature in self._ranked(log, most, accept):
+            kept.append((feature, texts[feature.predicates]))
+        return tuple(one for one, _ in kept), tuple(text for _, text in kept), tuple(refused)
+
+    def _ranked(self, log: QueryLog, most: int, accept: Callable[[Feature], bool]) -> Iterator[Feature]:
+        if self._rank == "queries":
+            found = candidates_of(log, min_support=self._min_support, usable=self._usable)
+            yield from islice(filter(accept, found), most)
+            return
+        candidates = frequent_sets(log, _CANDIDATES, min_support=self._min_support, usable=self._usable)
+        said = [(feature, text) for feature in candidates if (text := sql_of(feature.predicate)) is not None]
+        if said:
+            shares = satisfied_shares(self.df, [text for _, text in said])
+            yield from by_savings([feature for feature, _ in said], shares, len(log), most, accept)
+
+    def _usable(self, predicate: Predicate) -> bool:
+        from es_skipping.spark.built_with import columns_of
+
+        columns = columns_of(operands_of(predicate))
+        return never_by_time(predicate) and not any(
+            column.path[0] in self._source.partition_columns for column in columns
+        )
+
+    def _condition(self, predicate: Predicate) -> tuple[str | None, str]:
+        """SQL that Spark reads back as the predicate, or as a looser one; else why there is none."""
+        from es_skipping.spark.columns import resolve
+
+        text = sql_of(predicate)
+        if text is None:
+            return None, "it cannot be written as SQL"
+        try:
+            # It is remembered of the Parquet files that will be written, whatever is read now.
+            read = predicate_of(resolve(replace(self._source, format="parquet"), text).operand)
+        except ColumnError as error:
+            return None, str(error)
+        return (text, "") if subsumes(read, predicate) else (None, "Spark reads its SQL as something else")
+
+    def _best_count(self, counted: Histogram, features: Sequence[Feature], log: QueryLog) -> int:
+        """The number of features by cross-validation: each is tried on queries that did not weigh the features."""
+        train, test = log.split(0.25) if len(log) > 3 else (log, log)
+        weights = [sum(feature.subsumes(query) for query in train) for feature in features]
+        shares: dict[int, float] = {}
+        for count in sorted({min(count, len(features)) for count in _COUNTS}):
+            clustered = counted.first(count).cluster(weights[:count], self._min_rows)
+            shares[count] = predict(test, features[:count], clustered).share
+        best = min(shares.values())
+        return min(count for count, share in shares.items() if share <= _NEARLY * best)
+
+    # --- what comes of it -----------------------------------------------------------------------------------------
+
+    def explain(self) -> str:
+        """The plan as text: the features, what they help, and the dry run."""
+        return str(self.plan)
+
+    def write(
+        self,
+        path: str | None = None,
+        *,
+        table: str | None = None,
+        indexes: Sequence[Index] = (),
+        progress: Progress | None = None,
+    ) -> Written:
+        """Write the rows in their blocks, one Parquet object each, and index them.
+
+        Where anything fails, what was there before is still there, and what is unfinished is not read: a path holds no
+        data before Spark commits it.
+
+        Parameters
+        ----------
+        path
+            A place that is not there, or empty.
+        table
+            Instead of a path: a table that is not there.
+        indexes
+            More indexes to build in the same pass, such as `MinMax` of the dates.
+        progress
+            Called with ``(done, total, phase)`` as the work goes on.
+
+        Raises
+        ------
+        DatasetError
+            Neither or both of path and table are given, there is something already, or it lies in the dataset itself.
+        """
+        from es_skipping.layout.target import write_blocks
+        from es_skipping.spark.dataset import Dataset
+
+        plan = self.plan
+        if (path is None) == (table is None):
+            raise DatasetError(f"give either a path or a table to write to, not path={path!r} and table={table!r}")
+        clock = _Clock(progress)
+        with self._classic():
+            with clock.step("write"):
+                rows = blocked(self.df, plan.conditions, self._within, plan.clustered)
+                root = write_blocks(self._source, rows, path, table)
+        with clock.step("index"):
+            dataset = Dataset(self._user_spark, path, table=table)
+            indexed = dataset.create_indexes(Features(*plan.conditions), *indexes, progress=progress)
+        write_record(root, LayoutRecord.of(plan))
+        self._written = (path, table)
+        return Written(path or table or "", plan.blocks, plan.rows, indexed, clock.seconds)
+
+    def status(self, log: QueryLog | None = None) -> Status:
+        """How well what `write` wrote still fits; see `es_skipping.layout.status`."""
+        if self._written is None:
+            raise DatasetError(f"{self!r} has written nothing; call write, or es_skipping.layout.status of a place")
+        path, table = self._written
+        return status(self._user_spark, path, table=table, log=log)
+
+    def _classic(self) -> AbstractContextManager[None]:
+        from es_skipping.spark.source import classic_functions
+
+        return nullcontext() if self._spark is self._user_spark else classic_functions()
+
+
+@dataclass
+class _Clock:
+    """Times steps, and tells of them."""
+
+    progress: Progress | None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def step(self, phase: str) -> Iterator[None]:
+        if self.progress is not None:
+            self.progress(0, 0, phase)
+        before = time.perf_counter()
+        yield
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - before
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

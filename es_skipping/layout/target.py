@@ -1,0 +1,79 @@
+"""Where a layout is written: always a place without data, so that whatever fails leaves what was there before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from es_skipping.errors import DatasetError
+from es_skipping.layout.records import RECORD
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from es_skipping.spark.source import Source
+
+__all__ = ["write_blocks"]
+
+_LEFT_BEHIND: Final = frozenset({"_temporary", "_SUCCESS", RECORD})
+"""What a write that did not finish may leave, and Spark does not read."""
+
+
+def write_blocks(source: Source, rows: DataFrame, path: str | None, table: str | None) -> str:
+    """Write each partition of a DataFrame as one Parquet object.
+
+    Returns
+    -------
+    str
+        The root of what was written, as Hadoop prints it.
+
+    Raises
+    ------
+    DatasetError
+        There is something already, the place is part of the dataset or around it, or Spark cannot write it.
+    """
+    from pyspark.errors import PySparkException
+
+    from es_skipping.spark.bridge import relation_facts
+
+    # A partition is a block; nothing may cut it.
+    writer = rows.write.format("parquet").option("maxRecordsPerFile", 0)
+    if source.partition_columns:
+        writer = writer.partitionBy(*source.partition_columns)
+    try:
+        if path is not None:
+            root = _free_place(source, rows, path)
+            writer.mode("overwrite").save(path)
+            return root
+        assert table is not None
+        writer.mode("errorifexists").saveAsTable(table)
+        roots: list[str] = relation_facts(rows.sparkSession.read.table(table))["roots"]
+        return roots[0]
+    except PySparkException as error:
+        reason = str(error).strip().splitlines()[0]
+        raise DatasetError(f"the layout could not be written to {path or table}: {reason}") from error
+
+
+def _free_place(source: Source, rows: DataFrame, path: str) -> str:
+    from es_skipping.spark.listing import qualified
+
+    spark = rows.sparkSession
+    root = qualified(spark, path)
+    for other in source.roots:
+        if (root + "/").startswith(other + "/") or (other + "/").startswith(root + "/"):
+            raise DatasetError(
+                f"{path} is the dataset itself, or lies in it or around it: a layout is written beside it, so that the "
+                "dataset stays whole until the layout is; choose another place"
+            )
+    found = _names(spark, root) - _LEFT_BEHIND
+    if found:
+        raise DatasetError(f"{path} is not empty, it holds {min(found)}: write to a place that is not there yet")
+    return root
+
+
+def _names(spark: Any, root: str) -> set[str]:
+    """What lies in a directory; nothing where there is none."""
+    path = spark._jvm.org.apache.hadoop.fs.Path(root)
+    system = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+    if not system.exists(path):
+        return set()
+    return {str(status.getPath().getName()) for status in system.listStatus(path)}

@@ -1,0 +1,53 @@
+"""A layout from the command line: what it would save, writing it, and when it is due again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.cli.running import run_commands
+
+
+def test_analyze_apply_status(tmp_path: Path) -> None:
+    data = tmp_path / "sales"
+    data.mkdir()
+    kinds = [f"kind{at * 7919 % 10}" for at in range(2_000)]
+    pq.write_table(pa.table({"kind": kinds, "amount": [at % 50 for at in range(2_000)]}), data / "sales.parquet")
+    queries = tmp_path / "queries.sql"
+    queries.write_text("\n".join(f"kind = 'kind{at % 3}' AND amount < 10" for at in range(40)) + "\n", encoding="utf-8")
+    moved = tmp_path / "moved.sql"
+    moved.write_text("\n".join(f"amount = {at}" for at in range(20, 40)) + "\n", encoding="utf-8")
+    json = ["--output", "json"]
+    given = ["--queries", str(queries), "--min-rows", "50"]
+    target = tmp_path / "laid_out"
+    analyzed, told, lost, applied, again, fine, due, none = run_commands(
+        tmp_path,
+        ["layout", "analyze", str(data), *given, "--chart", str(tmp_path / "workload.svg"), *json],
+        ["layout", "analyze", str(data), *given],
+        ["layout", "apply", str(data), *given],
+        ["layout", "apply", str(data), *given, "--to", str(target), "--index", "MinMax(amount)", *json],
+        ["layout", "apply", str(data), *given, "--to", str(target)],
+        ["layout", "status", str(target), "--queries", str(queries)],
+        ["layout", "status", str(target), "--queries", str(moved), *json],
+        ["layout", "status", str(data)],
+    )
+    assert analyzed.code == 0, analyzed.err
+    assert analyzed.json["workload"].startswith("40 queries, 4 different filters. A layout will pay")
+    assert analyzed.json["predicted share of rows read"] < 0.2
+    assert (tmp_path / "workload.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert "kind = 'kind0'" in told.out
+    assert lost.code == 1
+    assert "--to PATH or --to-table NAME" in lost.err
+    assert applied.code == 0, applied.err
+    assert applied.json["rows"] == 2_000
+    assert applied.json["indexed"] == applied.json["blocks"] == len(list(target.glob("*.parquet")))
+    assert again.code == 1
+    assert "is not empty" in again.err
+    assert fine.code == 0, fine.err
+    assert "it need not be laid out again" in fine.out
+    assert due.code == 4
+    assert due.json["helped"] == 0
+    assert none.code == 1
+    assert "no layout was written" in none.err
