@@ -93,14 +93,16 @@ def measured(store: MetadataStore, name: str, sizes: list[int]) -> dict[str, Any
 def disk_usage(store: ElasticsearchStore, name: str, values: int) -> dict[str, float]:
     client = store._cluster.builder.options(request_timeout=600)
     index = store._cluster.names.objects(f"fingerprints-{name}")
+    # What was written last is kept a second time, for recovery, until it is flushed and then merged.
+    client.indices.flush(index=index, force=True, wait_if_ongoing=True)
     client.indices.forcemerge(index=index, max_num_segments=1)
-    client.indices.flush(index=index)
+    client.indices.flush(index=index, force=True, wait_if_ongoing=True)
     usage = client.indices.disk_usage(index=index, run_expensive_tasks=True, flush=True).body
     (found,) = (body for name, body in usage.items() if not name.startswith("_"))
     asked = next(field for name, field in found["fields"].items() if name.endswith(".prints"))
     bits = {
         "inverted index, bits a value": asked["inverted_index"]["total_in_bytes"],
-        "_source, bits a value": found["fields"]["_source"]["total_in_bytes"],
+        "left for recovery, bits a value": found["fields"].get("_recovery_source", {}).get("total_in_bytes", 0),
         "in all, bits a value": found["store_size_in_bytes"],
     }
     return {what: round(8 * size / values, 2) for what, size in bits.items()}

@@ -47,7 +47,7 @@ def settings_page() -> str:
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Sessions": ("configure", "enable", "disable", "is_enabled"),
-    "Datasets": ("Dataset", "RefreshResult", "indexes"),
+    "Datasets": ("Dataset", "RefreshResult", "indexes", "declare_function"),
     "Index types": (
         "MinMax",
         "GapList",
@@ -59,6 +59,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Formatted",
         "GeoBox",
         "GeometryBox",
+        "MetricDistance",
     ),
     "Reports": ("observe", "last_query", "queries", "explain", "why_not", "indicators"),
 }

@@ -36,12 +36,14 @@ if TYPE_CHECKING:
     from es_skipping.indexes.geobox import GeoBox
     from es_skipping.indexes.geometrybox import GeometryBox
     from es_skipping.indexes.hybrid import Hybrid
+    from es_skipping.indexes.metricdistance import MetricDistance
     from es_skipping.indexes.minmax import MinMax
     from es_skipping.indexes.prefix import Prefix
     from es_skipping.indexes.suffix import Suffix
     from es_skipping.indexes.valuelist import ValueList
     from es_skipping.reports import explain, indicators, last_query, observe, queries, why_not
     from es_skipping.spark.dataset import Dataset, RefreshResult, indexes
+    from es_skipping.spark.functions import declare_function
     from es_skipping.spark.session import configure, disable, enable, is_enabled
 
 __version__ = "0.1.0"
@@ -65,12 +67,14 @@ _HOMES = {
     "es_skipping.indexes.geobox": ("GeoBox",),
     "es_skipping.indexes.geometrybox": ("GeometryBox",),
     "es_skipping.indexes.hybrid": ("Hybrid",),
+    "es_skipping.indexes.metricdistance": ("MetricDistance",),
     "es_skipping.indexes.minmax": ("MinMax",),
     "es_skipping.indexes.prefix": ("Prefix",),
     "es_skipping.indexes.suffix": ("Suffix",),
     "es_skipping.indexes.valuelist": ("ValueList",),
     "es_skipping.reports": ("explain", "indicators", "last_query", "observe", "queries", "why_not"),
     "es_skipping.spark.dataset": ("Dataset", "RefreshResult"),
+    "es_skipping.spark.functions": ("declare_function",),
     "es_skipping.spark.session": ("configure", "disable", "enable", "is_enabled"),
 }
 
@@ -86,6 +90,7 @@ __all__ = [
     "GeometryBox",
     "Hybrid",
     "IndexDefinitionError",
+    "MetricDistance",
     "MinMax",
     "Prefix",
     "RefreshResult",
@@ -98,6 +103,7 @@ __all__ = [
     "Suffix",
     "ValueList",
     "configure",
+    "declare_function",
     "disable",
     "enable",
     "explain",

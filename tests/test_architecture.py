@@ -27,7 +27,7 @@ PUBLIC = {
     *("ColumnError", "DatasetError", "EsSkippingError", "IndexDefinitionError", "SettingError"),
     *("SkippingError", "StoreConflict", "StoreError", "StoreFormatError", "StoreUnavailable"),
     # sessions and datasets
-    *("Dataset", "RefreshResult", "configure", "disable", "enable", "indexes", "is_enabled"),
+    *("Dataset", "RefreshResult", "configure", "declare_function", "disable", "enable", "indexes", "is_enabled"),
     # index types
     *(
         "BloomFilter",
@@ -36,6 +36,7 @@ PUBLIC = {
         "GeoBox",
         "GeometryBox",
         "Hybrid",
+        "MetricDistance",
         "MinMax",
         "Prefix",
         "Suffix",

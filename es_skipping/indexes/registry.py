@@ -28,6 +28,7 @@ ENTRY_POINTS: Final = "es_skipping.indexes"
 """Group of entry points; each is named as its index type and points to the class."""
 
 _OURS: Final = {
+    "MetricDistance": "es_skipping.indexes.metricdistance",
     "BloomFilter": "es_skipping.indexes.bloomfilter",
     "Hybrid": "es_skipping.indexes.hybrid",
     "MinMax": "es_skipping.indexes.minmax",

@@ -146,9 +146,36 @@ def operand_of(tree: Any, depth: int) -> Operand:
         return Opaque(f"{name} is not understood", type_)
     if name == "Cast":
         return _cast(tree, type_, depth)
+    if name == "If" and (function := _user_function(tree, depth)) is not None:
+        return function
     if name in _METHODS:
         return _method(tree, type_, depth)
     return _call(tree, name, type_, depth)
+
+
+def _user_function(tree: Tree, depth: int) -> Operand | None:
+    """What Spark makes of a Scala or Java function with a primitive argument: IF(x IS NULL, NULL, f(x)).
+
+    In a filter it may be taken apart again into x IS NOT NULL and f(x), so the function alone stands for it: a function
+    with such an argument is never asked about null, and where it is not asked the result is null.
+    """
+    condition, null, call = children_of(tree, 3)
+    if class_of(null) != "Literal" or null.get("v") is not None or class_of(call) not in _USER_FUNCTIONS:
+        return None
+    pending = [condition]
+    while pending:
+        test = pending.pop()
+        if class_of(test) == "Or":
+            pending += children_of(test, 2)
+        elif class_of(test) != "IsNull" or children_of(test, 1)[0] not in map(_bare, children_of(call)):
+            return None
+    return operand_of(call, depth + 1)
+
+
+def _bare(tree: Any) -> Any:
+    while class_of(tree) in TRANSPARENT:
+        tree = children_of(tree, 1)[0]
+    return tree
 
 
 def _method(tree: Tree, type_: DataType, depth: int) -> Operand:
@@ -203,7 +230,8 @@ def _call(tree: Tree, name: str, type_: DataType, depth: int) -> Operand:
         if not function:
             return Opaque("a function without a name", type_)
         called = f"udf:{function}"
-        scalars.clear()  # they tell one use of it from the next, not one function from another
+        # The others tell one use of it from the next, not one function from another.
+        scalars = {name: value for name, value in scalars.items() if name == "code"}
     else:
         called = name.lower()
         if "p" in tree:

@@ -152,7 +152,7 @@ def _ask(
     parts: list[DatasetExplanation] = []
     answers: list[list[Answer]] = []
     for trees in request["filters"]:
-        predicate = read_filters(trees)
+        predicate = read_filters(trees, str(request.get("session")))
         found: list[Answer] = []
         for dataset in datasets:
             entry = dataset.entry

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import ColumnError, DatasetError
-from es_skipping.predicates.codec import has_opaque
+from es_skipping.predicates.codec import has_opaque, undeclared_functions
+from es_skipping.predicates.functions import versioned_operand
 from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.tree import Column, Literal, Operand
 from es_skipping.predicates.types import DataType
 from es_skipping.spark.bridge import expression_tree
 from es_skipping.spark.built_with import TEXT_FORMATS, columns_of
+from es_skipping.spark.functions import declarations, session_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -86,7 +88,13 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
     except DatasetError as error:
         raise ColumnError(f"column {shown!r} cannot be indexed: {error}") from None
     _refuse_unrepeatable(analyzed, shown)
-    operand = read_operand(tree)
+    operand = versioned_operand(read_operand(tree), declarations(session_of(source.df.sparkSession)))
+    undeclared = undeclared_functions(operand)
+    if undeclared:
+        raise ColumnError(
+            f"column {shown!r} calls the user function {undeclared[0]!r}, whose name alone does not say what it "
+            "computes: declare it with a version in this session, es_skipping.declare_function"
+        )
     partitions = [name for name in _attribute_names(analyzed) if name in source.partition_columns]
     if partitions:
         raise ColumnError(
@@ -220,8 +228,6 @@ def _refuse_unrepeatable(expression: Any, shown: str) -> None:
         name = node.getClass().getSimpleName()
         if name in _OF_THE_MOMENT or name.startswith("Current"):
             raise ColumnError(f"column {shown!r} depends on when or by whom it is asked ({name}): it cannot be indexed")
-        if name in ("PythonUDF", "PythonUDAF", "ScalaUDF"):
-            raise ColumnError(f"column {shown!r} calls a user function, whose name alone does not say what it computes")
 
 
 def _null_in_null_out(expression: Any) -> bool:

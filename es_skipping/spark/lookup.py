@@ -86,7 +86,7 @@ def _answer(request: dict[str, Any], scan: str) -> tuple[bytes, ScanDetail]:
         verdicts: list[Verdict] = []
         texts: list[str] = []
         for trees in request["filters"]:
-            predicate = read_filters(trees)
+            predicate = read_filters(trees, str(request.get("session")))
             texts.append(show(predicate))
             found: list[Answer] = []
             for dataset in datasets:

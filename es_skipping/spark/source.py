@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from es_skipping.errors import DatasetError
 from es_skipping.spark.bridge import java_session, list_objects, relation_facts
 from es_skipping.spark.built_with import RELEVANT_SETTINGS
+from es_skipping.spark.functions import hand_on
 from es_skipping.stores.base import ObjectId
 
 if TYPE_CHECKING:
@@ -175,6 +176,7 @@ def _python_session(context: Any, session: Any) -> SparkSession:
 def build_session(spark: SparkSession) -> SparkSession:
     """A clone of a session, with its settings, views and catalog, in which `_PINNED` holds."""
     clone = _python_session(spark.sparkContext, spark._jsparkSession.cloneSession())
+    hand_on(spark, clone)
     for key, value in _PINNED.items():
         clone.conf.set(key, value)
     return clone

@@ -8,24 +8,31 @@ from typing import Any
 
 from es_skipping.clauses.clause import Ask, Clause, Conjunction, Disjunction
 from es_skipping.clauses.merge import Trace, merge_clause
+from es_skipping.predicates.functions import versioned, with_images
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.read import read_predicate
 from es_skipping.predicates.tree import And, Predicate
 from es_skipping.spark.built_with import compatible
+from es_skipping.spark.functions import declarations
 from es_skipping.spark.registry import IndexedDataset
 
 __all__ = ["Verdict", "clause_for", "indexes_of", "read_filters"]
 
 
-def read_filters(trees: Sequence[dict[str, Any]]) -> Predicate:
+def read_filters(trees: Sequence[dict[str, Any]], session: str = "") -> Predicate:
     """One conjunction of filter trees as a normal predicate.
 
     Parameters
     ----------
     trees
         One entry of a request's ``filters`` (see ``docs/decisions/0001-bridge-protocol.md``).
+    session
+        The request's: whose functions are called. Without one no function is known.
     """
-    return normalise(And(tuple(read_predicate(tree) for tree in trees)))
+    declared = declarations(session)
+    normal = normalise(versioned(And(tuple(read_predicate(tree) for tree in trees)), declared))
+    said = with_images(normal, declared)
+    return normal if said == normal else normalise(said)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ def test_all_of_ours_are_found() -> None:
         "GeoBox",
         "GeometryBox",
         "Hybrid",
+        "MetricDistance",
         "MinMax",
         "Prefix",
         "Suffix",

@@ -66,7 +66,24 @@ HASHED: Final = {
     "kind IS NULL": 0,
 }
 
+AROUND: Final = esk.MetricDistance(["x0", "y0"], origin=[0, 0])
+CITY: Final = esk.MetricDistance(["lat", "lon"], origin=[52.09, 5.12], metric="haversine")
+
+DISTANCES: Final = {
+    f"{AROUND.distance([300, 400])} < 25": 1,  # each object is a ring of its number times 100 to that plus 9.5
+    f"{AROUND.distance([0, 0])} BETWEEN 105 AND 205": 2,
+    f"{AROUND.distance([0.5, 0])} > 450": 1,
+    f"{AROUND.distance([3, 4])} IS NULL": 0,
+    f"{AROUND.distance([3, 4])} >= 0": 6,
+    "sqrt(power(x0 - 300, 2) + power(y0 - 400, 2)) < 25": 1,  # as people write it
+    "sqrt(power(x0 - 300, 2) + power(x0 - 400, 2)) < 25": 6,  # of other columns
+    f"{CITY.distance([48.85, 2.35])} < 50": 0,
+    f"{CITY.distance([52.1, 5.1])} < 10": 1,
+}
+
 INDEXES: Final = (
+    AROUND,
+    CITY,
     esk.BloomFilter("user"),
     esk.BloomFilter("id", fpp=0.001),
     esk.Hybrid("kind", threshold=5),
@@ -97,6 +114,10 @@ def data(base: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
         "concat('https://host', id div 20, '.example.org/v', id div 20, '/a?', id) AS url",
         "concat('City', id div 20) AS city",
         "concat('user-', id) AS user",
+        "(id div 20 * 100 + id % 20 / 2) * 0.6D AS x0",
+        "(id div 20 * 100 + id % 20 / 2) * 0.8D AS y0",
+        "52D + id div 20 * 0.5D + id % 20 / 1000D AS lat",
+        "5D + id div 20 * 0.5D AS lon",
         "IF(id < 60, concat('city', id div 20), concat('kind-', id)) AS kind",
         "concat('7992739871', IF(id div 20 = 2, 3, id div 20)) AS card",
     ).selectExpr("*", "timestamp(day) AS ts").write.parquet(str(path))
@@ -117,6 +138,6 @@ def on(spark: SparkSession, data: str, request: pytest.FixtureRequest) -> Iterat
 
 
 def test_predicates(on: SparkSession, data: str) -> None:
-    expected = GAPS | FORMATTED | HASHED
+    expected = GAPS | FORMATTED | HASHED | DISTANCES
     assert objects_by_predicate(on, lambda s: s.read.parquet(data), expected) == expected
     assert esk.Dataset(on, data).ensure_indexes(*INDEXES).unchanged == FILES, "made again they are the same"

@@ -96,7 +96,7 @@ def filters(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Wrong:
             whole["ch"] = [changed(child) for child in whole["ch"]]
         return change(whole)
 
-    def read(trees: Any) -> Predicate:
+    def read(trees: Any, session: str = "") -> Predicate:
         return verdict.read_filters([changed(tree) for tree in trees])
 
     return replaced(lookup, "read_filters", read)

@@ -97,7 +97,7 @@ def first_filter_serves_all_scans() -> Iterator[None]:
             return left_of_or(node["ch"][0])
         return {**node, "ch": [left_of_or(child) for child in node["ch"]]} if "ch" in node else dict(node)
 
-    def read(trees: Any) -> Predicate:
+    def read(trees: Any, session: str = "") -> Predicate:
         if not captured:
             captured.append([left_of_or(tree) for tree in trees])
         return verdict.read_filters(captured[0])

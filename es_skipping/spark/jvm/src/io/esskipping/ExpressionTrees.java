@@ -1,5 +1,7 @@
 package io.esskipping;
 
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.And;
@@ -12,6 +14,7 @@ import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
@@ -107,6 +110,10 @@ final class ExpressionTrees {
       if (why != null) return why;
     } else if (expression instanceof StaticInvoke && ((StaticInvoke) expression).scalarFunction().isDefined()) {
       return "a function of a catalog"; // an object whose state is not in the tree
+    } else if (expression instanceof PythonUDF) {
+      Json.name(out, "a").append('{');
+      Json.field(out, "name", ((PythonUDF) expression).name());
+      Json.field(out, "code", code((PythonUDF) expression)).append('}');
     } else if (expression instanceof Product) {
       scalars(out, (Product) expression);
     }
@@ -139,6 +146,18 @@ final class ExpressionTrees {
     }
     Json.name(out, "a").append(fields).append("}}");
     return null;
+  }
+
+  /** A digest of a Python function's code, which tells it from another one that was given its name. */
+  static String code(PythonUDF function) {
+    List<?> bytes = Scala.list(function.func().command());
+    byte[] command = new byte[bytes.size()];
+    for (int i = 0; i < command.length; i++) command[i] = (Byte) bytes.get(i);
+    try {
+      return Json.hex(MessageDigest.getInstance("SHA-256").digest(command)).substring(0, 32);
+    } catch (NoSuchAlgorithmException error) {
+      throw new IllegalStateException(error); // every JVM has it
+    }
   }
 
   private String attribute(StringBuilder out, AttributeReference attribute) {

@@ -4,6 +4,9 @@ import java.util.List;
 import java.util.function.Function;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 
 /**
@@ -24,6 +27,24 @@ public final class PythonApi {
   /** See {@link Relations#tree}. */
   public String tree(Object dataset) {
     return Relations.tree(dataset);
+  }
+
+  /** The digest of the code of the one Python function that a projection calls; null if it calls none. */
+  public String functionCode(Object plan) {
+    for (Expression projected : Scala.list(((LogicalPlan) plan).expressions())) {
+      String code = functionCode(projected);
+      if (code != null) return code;
+    }
+    return null;
+  }
+
+  private static String functionCode(Expression expression) {
+    if (expression instanceof PythonUDF) return ExpressionTrees.code((PythonUDF) expression);
+    for (Expression child : Scala.list(expression.children())) {
+      String code = functionCode(child);
+      if (code != null) return code;
+    }
+    return null;
   }
 
   /** Sets the one callback of this JVM, and the settings that each request shall carry. */

@@ -1,0 +1,164 @@
+"""User functions in predicates: which version of a function a call is of, and what a monotone one says of its column.
+
+A tree names a user function, and a name alone proves nothing. Where the session declared a version for the function,
+the call carries it from here on, so that only an index of the same version is equal to it; where it did not, the call
+stays as it is and no index recognises it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from es_skipping.predicates.casts import compare_image
+from es_skipping.predicates.tree import (
+    And,
+    Call,
+    Cast,
+    Comparison,
+    Holds,
+    IsIn,
+    Literal,
+    Matches,
+    Not,
+    NullTest,
+    Operand,
+    Or,
+    Predicate,
+)
+from es_skipping.predicates.types import is_value_of
+
+__all__ = ["CODE", "USER", "Declared", "Declarations", "versioned", "versioned_operand", "with_images"]
+
+USER: Final = "udf:"
+"""What the names of calls of user functions begin with."""
+CODE: Final = "code"
+"""Parameter of a call: a digest of the function's code, where there is one to take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a session said of a function.
+
+    Parameters
+    ----------
+    version
+        Of what it computes.
+    code
+        The digest of its code when it was declared; None where there is none to take (Scala and Java).
+    image
+        The function itself, where it is non-decreasing in its one argument; None otherwise.
+    """
+
+    version: str
+    code: str | None = None
+    image: Callable[[Any], Any] | None = None
+
+
+Declarations: TypeAlias = Callable[[str], "Declared | None"]
+"""What the session said of the function of a name."""
+
+
+def versioned(predicate: Predicate, declarations: Declarations) -> Predicate:
+    """The predicate with the declared version of each user function in its calls."""
+
+    def operand(one: Operand) -> Operand:
+        return versioned_operand(one, declarations)
+
+    match predicate:
+        case And(children):
+            return And(tuple(versioned(child, declarations) for child in children))
+        case Or(children):
+            return Or(tuple(versioned(child, declarations) for child in children))
+        case Not(child):
+            return Not(versioned(child, declarations))
+        case Comparison(_, left, right):
+            return replace(predicate, left=operand(left), right=operand(right))
+        case IsIn() | NullTest() | Matches():
+            return replace(predicate, operand=operand(predicate.operand))
+        case Holds(call):
+            found = operand(call)
+            assert isinstance(found, Call)
+            return replace(predicate, call=found)
+    return predicate
+
+
+def versioned_operand(operand: Operand, declarations: Declarations) -> Operand:
+    """The operand with the declared version of each user function in it.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.types import DataType
+    >>> call = Call("udf:f", (), DataType("int"), (("code", "c0de"),))
+    >>> versioned_operand(call, {"f": Declared("3", code="c0de")}.get).parameters
+    (('version', '3'),)
+    >>> versioned_operand(call, {"f": Declared("3", code="other")}.get) == call
+    True
+    """
+    if isinstance(operand, Cast):
+        return replace(operand, child=versioned_operand(operand.child, declarations))
+    if not isinstance(operand, Call):
+        return operand
+    arguments = tuple(versioned_operand(argument, declarations) for argument in operand.arguments)
+    parameters = operand.parameters
+    if operand.name.startswith(USER):
+        declared = declarations(operand.name.removeprefix(USER))
+        if declared is not None and dict(parameters).get(CODE) == declared.code:
+            parameters = (("version", declared.version),)
+    return replace(operand, arguments=arguments, parameters=parameters)
+
+
+def with_images(predicate: Predicate, declarations: Declarations) -> Predicate:
+    """The predicate, and beside each comparison of a monotone function what it says of the argument.
+
+    Both hold of the same rows, so that an index of the function's results serves it, and one of the argument does.
+
+    Parameters
+    ----------
+    predicate
+        As `versioned` left it; normal form comes later.
+    """
+    match predicate:
+        case And(children):
+            return And(tuple(with_images(child, declarations) for child in children))
+        case Or(children):
+            return Or(tuple(with_images(child, declarations) for child in children))
+        case Not(child):
+            return Not(with_images(child, declarations))
+        case Comparison(comparator, Call() as call, Literal(value, type)) if value is not None and comparator != "<=>":
+            image = _image(call, declarations)
+            if image is None or type != call.type or not is_value_of(value, type) or value != value:
+                return predicate
+            try:
+                said = compare_image(comparator, call.arguments[0], image, value)
+            except Exception:  # the function fails somewhere between the least and the greatest value of the type
+                return predicate
+            return predicate if said is None else And((predicate, said))
+    return predicate
+
+
+def _image(call: Call, declarations: Declarations) -> Callable[[Any], Any] | None:
+    """The function of a call as one of values, where it is monotone, null of null and never anything else."""
+    version = dict(call.parameters).get("version")
+    if not call.name.startswith(USER) or version is None or len(call.arguments) != 1:
+        return None
+    declared = declarations(call.name.removeprefix(USER))
+    if declared is None or declared.image is None or declared.version != version:
+        return None
+    function, type = declared.image, call.type
+    if not (call.arguments[0].type.is_integer or call.arguments[0].type.name == "decimal"):
+        return None
+    try:
+        if function(None) is not None:
+            return None
+    except Exception:  # then no query gets past a null row
+        pass
+
+    def image(value: Any) -> Any:
+        found = function(value)
+        if not is_value_of(found, type) or found != found:
+            raise ValueError(f"{found!r} is no value of type {type}")
+        return found
+
+    return image

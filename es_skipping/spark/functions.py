@@ -1,0 +1,141 @@
+"""Functions that a session declares with a version, so that indexes on them are used."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from es_skipping.errors import IndexDefinitionError
+from es_skipping.predicates.functions import Declared
+from es_skipping.spark.bridge import java_session, jvm_api
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["declarations", "declare_function", "hand_on", "session_of"]
+
+_NAME: Final = re.compile(r"[A-Za-z_]\w*")
+
+_lock: Final = threading.Lock()
+_declared: Final[dict[tuple[str, str], Declared]] = {}
+
+
+def declare_function(
+    name: str,
+    function: Any = None,
+    *,
+    version: str,
+    returns: Any = None,
+    monotone: bool = False,
+    spark: SparkSession | None = None,
+) -> Any:
+    """Register a user function under a name and say which version of it this is, so that indexes on it are used.
+
+    An index on ``ua_family(user_agent)`` remembers the version. A session that declared another one, or none, does not
+    use the index: its queries read what they must, as ever. Give a new version whenever the function computes something
+    else; refreshing the dataset in a session that declares it builds the index anew.
+
+    Parameters
+    ----------
+    name
+        By which SQL calls it.
+    function
+        A Python function, a UDF as `pyspark.sql.functions.udf` or `pandas_udf` makes it, or the name of a Java class
+        that implements one of Spark's ``UDF`` interfaces. None where a function of that name is registered already, as
+        from Scala.
+    version
+        Any text.
+    returns
+        The type of its results, where ``function`` does not tell it: ``"string"``.
+    monotone
+        That it is non-decreasing in its one argument, a whole number or a decimal, and null of null alone: then a
+        `MinMax` of the argument serves comparisons of the function too. Of plain Python functions only.
+    spark
+        The session; the active one if it is not given.
+
+    Returns
+    -------
+    callable
+        Takes columns and gives a column: the function for the DataFrame API.
+
+    Raises
+    ------
+    IndexDefinitionError
+        The name, the version or the function cannot be used.
+
+    Examples
+    --------
+    >>> family = declare_function("ua_family", parse, version="1", returns="string")   # doctest: +SKIP
+    >>> dataset.create_indexes(Formatted("user_agent", "ua_family"))                   # doctest: +SKIP
+    >>> spark.table("requests").where("ua_family(user_agent) = 'Firefox'")             # doctest: +SKIP
+    """
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as F
+
+    from es_skipping.spark.source import classic_session  # which hands on what is declared here
+
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise IndexDefinitionError(f"a function is named {name!r}; give a name of letters, digits and _")
+    if not isinstance(version, str) or not version:
+        raise IndexDefinitionError(f"function {name} has version {version!r}; give a text such as '1'")
+    is_udf = hasattr(function, "returnType") and hasattr(function, "evalType")
+    if monotone and (is_udf or not callable(function)):
+        raise IndexDefinitionError(f"function {name}: only a plain Python function can be declared monotone")
+    given = spark or SparkSession.active()
+    session = classic_session(given)
+    called: Any = lambda *columns: F.call_function(name, *columns)  # noqa: E731
+    code = None
+    if isinstance(function, str):
+        session.udf.registerJavaFunction(name, function, returns)
+    elif function is not None:
+        if not callable(function):
+            raise IndexDefinitionError(
+                f"function {name} is {function!r}; give a Python function, a UDF or a class name"
+            )
+        if not is_udf and returns is None:
+            raise IndexDefinitionError(f"function {name}: say what it returns, such as returns='string'")
+        called = session.udf.register(name, function) if is_udf else session.udf.register(name, function, returns)
+        code = _code_of(session, called)
+    declared = Declared(version, code, function if monotone else None)
+    with _lock:
+        _declared[session_of(given), name.lower()] = declared
+    return called
+
+
+def declarations(session: str) -> Callable[[str], Declared | None]:
+    """What a session declared.
+
+    Parameters
+    ----------
+    session
+        As `session_of` and the shim's requests name it.
+    """
+
+    def declared(name: str) -> Declared | None:
+        with _lock:
+            return _declared.get((session, name.lower()))
+
+    return declared
+
+
+def hand_on(parent: SparkSession, clone: SparkSession) -> None:
+    """Let a clone of a session, which has all its functions, know what it declared of them."""
+    of, to = session_of(parent), session_of(clone)
+    with _lock:
+        _declared.update({(to, name): declared for (session, name), declared in _declared.items() if session == of})
+
+
+def session_of(spark: SparkSession) -> str:
+    """What a session is called in the shim's requests."""
+    return str(java_session(spark).sessionUUID())
+
+
+def _code_of(session: SparkSession, called: Any) -> str | None:
+    """The digest of a function's code as it will come with each of its calls."""
+    from pyspark.sql import functions as F
+
+    plan = session.range(1).select(called(F.lit(None)))._jdf.queryExecution().analyzed()
+    code = jvm_api(session).functionCode(plan)
+    return None if code is None else str(code)
