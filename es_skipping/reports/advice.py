@@ -187,7 +187,7 @@ def _advice(spark: SparkSession, request: Mapping[str, Any], objects: int) -> Sc
     from es_skipping.spark.verdict import read_filters
 
     name = request.get("table") or ", ".join(request["roots"])
-    predicate = normalise(Or(tuple(read_filters(trees) for trees in request["filters"])))
+    predicate = normalise(Or(tuple(read_filters(trees, str(request.get("session"))) for trees in request["filters"])))
     filter = show(predicate) if any(request["filters"]) else ""
     facts = {"name": name, "filter": filter, "objects": request["objects"]}
     if not filter:
