@@ -54,9 +54,9 @@ lint: $(VENV)/.dev ## Check style, types, the docs' freshness and who imports wh
 	$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_docs.py
 
 .PHONY: bench
-bench: $(VENV)/.demo ## Measure the overhead of a look-up and the cost of a build
-	@for file in benchmarks/*.py; do \
-		echo "== $$file"; $(BIN)/python "$$file"; \
+bench: $(VENV)/.dev $(VENV)/.demo ## Measure (BENCHMARKS="overhead build lookup parquet_lookup fingerprints layout_tpch")
+	@for name in $(or $(BENCHMARKS),overhead build lookup parquet_lookup); do \
+		echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; \
 	done
 
 .PHONY: docs

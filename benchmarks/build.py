@@ -1,6 +1,6 @@
 """How long building takes, against reading the same columns and doing nothing with them.
 
-Run: ``python benchmarks/build.py`` (needs ``tpchgen-cli``; about ten minutes on two cores). Writes
+Run: ``python -m benchmarks.build`` (needs ``tpchgen-cli``; about ten minutes on two cores). Writes
 ``docs/benchmarks/build.json`` and prints a table.
 
 Measured, each as the median of alternated runs in one local session of two threads:

@@ -1,6 +1,6 @@
 """Rows that TPC-H's queries scan under different layouts of one denormalised table, and the time they take.
 
-Run: ``python benchmarks/layout_tpch.py --scale 1`` (needs ``tpchgen-cli``; an hour on two cores). Writes
+Run: ``python -m benchmarks.layout_tpch --scale 1`` (needs ``tpchgen-cli``; an hour on two cores). Writes
 ``docs/benchmarks/layout_tpch*.json`` and ``.svg``.
 
 *Counted*: rows in the blocks that are left, as a share of all rows, over 80 test queries (q3 q5 q6 q8 q10 q12 q14 q19,
@@ -394,7 +394,7 @@ def main() -> None:
     if given.timed:
         run.time_all(folder, given.features)
     switches = [f"--{name}" for name in ("skewed", "curves", "timed") if getattr(given, name)]
-    command = f"python benchmarks/layout_tpch.py --scale {given.scale:g} --features {given.features}"
+    command = f"python -m benchmarks.layout_tpch --scale {given.scale:g} --features {given.features}"
     save(run, given.scale, " ".join([command, *switches]))
     spark.stop()
 

@@ -2,8 +2,8 @@
 
 Run it with a server that may be written to::
 
-    python benchmarks/lookup.py --store http://localhost:9200 --objects 10000,100000,1000000 --output lookup.json
-    python benchmarks/lookup.py --store /tmp/metadata --objects 10000,100000,1000000
+    python -m benchmarks.lookup --store http://localhost:9200 --objects 10000,100000,1000000 --output lookup.json
+    python -m benchmarks.lookup --store /tmp/metadata --objects 10000,100000,1000000
 
 Metadata of invented objects (four MinMax, a ValueList of ten values, a Prefix, a GeoBox; paths as a lake has them) is
 put straight into the store. The clock runs from a look-up's call to the reply that the shim can apply, encoded. *First*

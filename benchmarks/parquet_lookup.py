@@ -1,6 +1,6 @@
 """Time of look-ups in the Parquet store, cold and warm.
 
-Run: ``python benchmarks/parquet_lookup.py 10000 100000 1000000``
+Run: ``python -m benchmarks.parquet_lookup 10000 100000 1000000``
 """
 
 from __future__ import annotations

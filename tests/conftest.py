@@ -8,11 +8,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from tests.elasticsearch_node import elasticsearch_url
 
 __all__ = ["elasticsearch_url"]
+
+# A loaded machine is no defect. Continuous integration repeats the same examples, so that a change is judged by what it
+# changed; everybody else's runs look at new ones, and `make fuzz` at many.
+for name, same_examples in (("everywhere", False), ("ci", True)):
+    settings.register_profile(
+        name, deadline=None, derandomize=same_examples, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    )
+settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
 
 
 @pytest.fixture(scope="session")
