@@ -43,6 +43,9 @@ _LEVELS: Final = 24
 _MARGIN: Final = 1e-9
 """Outward, as a share of the largest coordinate: some centimetres on the globe."""
 
+_TINY: Final = 1e-150
+"""Outward at least: the square of a smaller number may be 0, and so may the distance of points that differ by it."""
+
 _LARGEST: Final = 1e100
 """Coordinates and distances beyond it are not reasoned about."""
 
@@ -81,7 +84,7 @@ def cover(wkb: bytes, distance: float = 0.0) -> tuple[Rectangle, ...] | None:
     largest = max(map(abs, (west, south, east, north, distance)))
     if not largest <= _LARGEST:
         return None
-    margin = _MARGIN * largest + 5e-324
+    margin = _MARGIN * largest + _TINY
     reach = distance * (1 + _MARGIN) + margin
     bounds = np.array([[west - reach, east + reach, south - reach, north + reach]])
     if not shape.is_valid:

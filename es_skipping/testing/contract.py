@@ -98,7 +98,7 @@ class IndexContract:
     # --- the contract -------------------------------------------------------------------------------------------
 
     @given(data=st.data())
-    @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
     def test_no_row_is_ever_lost(self, data: st.DataObject) -> None:
         setup = data.draw(st.sampled_from(list(self.setups)))
         _, types = setup

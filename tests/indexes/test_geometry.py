@@ -204,6 +204,13 @@ def test_a_cover_holds_the_shape(shape: Any, distance: float, data: st.DataObjec
         assert shapely.intersects(union, point)
 
 
+def test_a_distance_too_small_for_a_number_counts_as_none() -> None:
+    boxes = cover(shapely.to_wkb(shapely.Point(0, 0)))
+    assert boxes is not None
+    assert shapely.distance(shapely.Point(0, 0), shapely.Point(0, 4.9e-216)) == 0
+    assert any(x0 <= 0 <= x1 and y0 <= 4.9e-216 <= y1 for x0, x1, y0, y1 in boxes)
+
+
 @given(shapes(), st.sampled_from([0, 4326]))
 def test_sedonas_form_is_read(shape: Any, srid: int) -> None:
     read = wkb_of(sedona_bytes(shape, srid))

@@ -207,9 +207,7 @@ def _rows(spark: SparkSession, data: _Dataset, predicate: str) -> list[str]:
     return sorted(map(repr, _read(spark, data).where(predicate).collect()))
 
 
-def test_the_life_of_a_dataset(
-    base: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
-) -> None:
+def test_the_life_of_a_dataset(base: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(SEED)
     off, *ons = (base.newSession() for _ in range(3))
     for session in (off, *ons):
@@ -269,7 +267,6 @@ def test_the_life_of_a_dataset(
         if meanwhile is not None:
             meanwhile.join()
     summary = f"{STEPS} steps ({refused} refused), {queries} queries, {skipped} objects skipped, seed {SEED}"
-    record_property("life", summary)
     print(f"\n{summary}")  # noqa: T201 - for a record run, with -s
     assert skipped, "nothing was ever skipped"
 

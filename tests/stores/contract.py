@@ -8,7 +8,7 @@ import os
 import random
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 import pytest
@@ -841,9 +841,7 @@ class StoreContract:
 
         differential()
 
-    def test_clauses_by_the_thousand(
-        self, store: MetadataStore, record_property: Callable[[str, object], None]
-    ) -> None:
+    def test_clauses_by_the_thousand(self, store: MetadataStore) -> None:
         """``ES_SKIPPING_CLAUSES`` says how many (a record took a million), ``ES_SKIPPING_SEED`` which."""
         count, seed = int(os.environ.get("ES_SKIPPING_CLAUSES", "2000")), int(os.environ.get("ES_SKIPPING_SEED", "4"))
         rng = random.Random(seed)
@@ -868,11 +866,10 @@ class StoreContract:
                     verdicts += 1
                     skipped += is_skipped
         summary = f"{count} clauses, {verdicts} verdicts, {skipped} skipped, {rounded} kept by a rounding, seed {seed}"
-        record_property("clauses", summary)
         print(f"\n{summary}")  # noqa: T201 - for a record run, with -s
         assert skipped > 0.9 * (skipped + rounded) > 0, f"{skipped} skipped, but {rounded} kept by roundings"
 
-    def test_the_life_of_a_dataset(self, store: MetadataStore, record_property: Callable[[str, object], None]) -> None:
+    def test_the_life_of_a_dataset(self, store: MetadataStore) -> None:
         """``ES_SKIPPING_STEPS`` says how many steps (a record took a hundred thousand)."""
         steps, seed = int(os.environ.get("ES_SKIPPING_STEPS", "0")), int(os.environ.get("ES_SKIPPING_SEED", "4"))
         rng = random.Random(seed)
@@ -886,7 +883,6 @@ class StoreContract:
             skipped, conflicts = skipped + life.skipped, conflicts + life.conflicts
             total += 1
         summary = f"{done} steps of {total} datasets, {lookups} look-ups, {skipped} skipped, {conflicts} conflicts"
-        record_property("life", summary)
         print(f"\n{summary}, seed {seed}")  # noqa: T201 - for a record run, with -s
         assert skipped
 
