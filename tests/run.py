@@ -20,26 +20,26 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "tests"
-SPARK_FACING = ("spark", "soundness", "reports", "traps", "predicates/test_catalyst.py")
-"""What runs on the oldest Spark too: everything else does not know which Spark there is."""
 
-ON_ONE_SPARK = (
-    "reports/test_indicators.py",
-    "soundness/test_life.py",
-    "soundness/test_semantics.py",
-    "spark/test_bridge_build.py",
-    "spark/test_layout.py",
-    "spark/test_own_process.py",
-)
-"""What is left out there all the same: it is long, and asks Spark nothing that the others do not ask."""
+ON_THE_OLDEST = [
+    *(f"tests/spark/test_{name}.py" for name in ("bridge_queries", "bridge_failures", "session", "formats", "tables")),
+    *(f"tests/spark/test_{name}.py" for name in ("end_to_end", "end_to_end_elasticsearch", "end_to_end_freshness")),
+    *(f"tests/spark/test_{name}.py" for name in ("functions", "index_types", "distinct_rows", "verify")),
+    "tests/predicates/test_catalyst.py",
+    "tests/reports/test_explain.py",
+    "tests/soundness/test_soundness.py",
+    "tests/traps",
+]
+"""Where versions of Spark differ: the bridge, what it reads of plans, and whole queries."""
 
 FEWER_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "300"}
 
-COMMAND_LINE = "tests/cli"
-"""Each of these starts a JVM of its own, so they are a leg of their own: it evens out the two lanes."""
+STORES = ["tests/stores"]
+COMMAND_LINE = ["tests/cli"]
+"""These and the stores' are legs of their own, to even out the two lanes."""
 
 EVERYTHING_ELSE = [
-    *("tests", f"--ignore={COMMAND_LINE}"),
+    *("tests", *(f"--ignore={path}" for path in (*STORES, *COMMAND_LINE))),
     *("es_skipping", "--doctest-modules", "-o", "doctest_optionflags=ELLIPSIS NORMALIZE_WHITESPACE"),
 ]
 """The other tests, and the examples in the docstrings."""
@@ -130,12 +130,12 @@ def main() -> int:
     given = parser.parse_args()
 
     REPORTS.mkdir(parents=True, exist_ok=True)
-    facing = [f"tests/{name}" for name in SPARK_FACING] + [f"--ignore=tests/{name}" for name in ON_ONE_SPARK]
     lanes = [
         [Leg("newest", given.newest, EVERYTHING_ELSE)],
         [
-            Leg("oldest", given.oldest, facing, FEWER_PREDICATES),
-            Leg("commands", given.newest, [COMMAND_LINE]),
+            Leg("oldest", given.oldest, ON_THE_OLDEST, FEWER_PREDICATES),
+            Leg("stores", given.newest, STORES),
+            Leg("commands", given.newest, COMMAND_LINE),
             Leg("iceberg", given.iceberg, ["tests/connectors/test_iceberg.py"]),
             Leg("delta", given.delta, ["tests/connectors/test_delta.py"]),
             Leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
