@@ -31,7 +31,12 @@ Tree = Mapping[str, Any]
 TRANSPARENT: Final = frozenset({"Alias", "KnownNotNull", "KnownNullable"})
 _USER_FUNCTIONS: Final = frozenset({"ScalaUDF", "PythonUDF", "HiveSimpleUDF", "HiveGenericUDF"})
 _METHODS: Final = frozenset({"Invoke", "StaticInvoke"})
-_RANDOM_METHODS: Final = frozenset({"aesEncrypt"})  # Catalyst takes it to be deterministic; its salt is not
+_OPAQUE_METHODS: Final = frozenset(
+    {
+        "aesEncrypt",  # Catalyst takes it to be deterministic; its salt is not
+        "readSidePadding",  # put around a CHAR column or not, as a setting says that may change
+    }
+)
 # Expressions with a state that a tree does not carry (maps, sequences, classes, plans), so that two which look alike
 # may differ; and those that say nothing of a row.
 _NOT_CALLS: Final = frozenset(
@@ -189,7 +194,7 @@ def _method(tree: Tree, type_: DataType, depth: int) -> Operand:
         scalars |= scalars_of(children[0])
         owner = str(scalars["evaluator"])
         method, children = owner.rpartition(".")[2].removesuffix("Evaluator"), children[1:]
-    if (owner and not owner.startswith("org.apache.spark.")) or method in _RANDOM_METHODS:
+    if (owner and not owner.startswith("org.apache.spark.")) or method in _OPAQUE_METHODS:
         return Opaque(f"{method} is not understood", type_)
     return _call({**tree, "a": scalars, "ch": children}, method, type_, depth)
 
