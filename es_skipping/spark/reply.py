@@ -46,7 +46,7 @@ def body(answers: Iterable[Sequence[Answer]]) -> bytes:
     Examples
     --------
     >>> body([[Answer(bytes(16), 1)], []]).hex(" ", 4)
-    '00000001 00000000 01000000 00000000 00000000 00000000 00000000 00'
+    '00 00000100 00000001 00000000 00000000 00000000 00000000 00000000'
     """
     parts: list[bytes] = []
     for entry in answers:
