@@ -36,9 +36,6 @@ def covers(copy: Metadata, original: Metadata) -> bool:
         case Fingerprints(), Fingerprints():
             same = (copy.space, copy.count, copy.packed) == (original.space, original.count, original.packed)
             return same and _counts(copy, original)
-        case Fingerprints(), Fingerprints():
-            same = (copy.space, copy.count, copy.packed) == (original.space, original.count, original.packed)
-            return _counts(copy, original) and same
         case Boxes(), Boxes():
             return all(
                 any(
