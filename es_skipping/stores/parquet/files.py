@@ -164,9 +164,9 @@ class ArrowFiles:
 def create_by_claim(files: Files, path: str, data: bytes) -> bool:
     """`Files.create_if_absent` for file systems without a conditional write.
 
-    Each writer writes a claim file of its own and lists the directory; who sees another's claim, or the file itself,
-    gives way. Both may give way, never do both go on, as long as a listing shows what was written before it (S3, GCS,
-    Azure and HDFS promise that) and clocks differ by less than five minutes.
+    Each writer writes a claim file of its own and lists the directory; who sees another's claim, or then the file
+    itself, gives way. Both may give way, never do both go on, as long as a listing shows what is there from its
+    beginning to its end (S3, GCS, Azure and HDFS promise that) and clocks differ by less than five minutes.
     """
     directory, _, name = path.rpartition("/")
     started = time.time()
@@ -180,6 +180,10 @@ def create_by_claim(files: Files, path: str, data: bytes) -> bool:
                 claimed = int(other[len(name) + 1 :].partition(".")[0]) / 1000
                 if started - claimed < _CLAIM_STALE:
                     return False
+        # A listing is no instant: while its pages are read, another writer may make the file on a page that has gone by
+        # and take its claim from one still to come. Claims go after their file, so that a second look finds the file.
+        if _exists(files, path):
+            return False
         if time.time() - started > _CLAIM_VALID:
             return False
         files.write(path, data)
@@ -187,6 +191,14 @@ def create_by_claim(files: Files, path: str, data: bytes) -> bool:
     finally:
         with contextlib.suppress(OSError):
             files.delete(f"{directory}/{mine}")
+
+
+def _exists(files: Files, path: str) -> bool:
+    try:
+        files.read(path, 0, 0)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def arrow_files(url: str) -> Files:

@@ -81,6 +81,26 @@ def test_of_many_writers_at_most_one_creates(files: Files) -> None:
             assert files.read(f"d/{round}") == str(won[0]).encode()
 
 
+def test_a_listing_that_another_writer_slips_through(tmp_path: Path) -> None:
+    class Pages(ArrowFiles):
+        """Lists the names before the claims, lets another writer come and go, and lists the rest."""
+
+        def list(self, directory: str) -> list[str]:
+            before = [name for name in super().list(directory) if not name.endswith(".claim")]
+            assert another.create_if_absent("d/1", b"another's")
+            return before + [name for name in super().list(directory) if name.endswith(".claim")]
+
+    class Alone(ArrowFiles):
+        """Listed before the first writer's claim was there."""
+
+        def list(self, directory: str) -> list[str]:
+            return []
+
+    another = Alone(pafs.LocalFileSystem(), str(tmp_path))
+    assert not Pages(pafs.LocalFileSystem(), str(tmp_path)).create_if_absent("d/1", b"ours")
+    assert another.read("d/1") == b"another's"
+
+
 def test_a_claim_left_by_a_crash_blocks_for_a_while_only(tmp_path: Path) -> None:
     files = ArrowFiles(pafs.LocalFileSystem(), str(tmp_path))
     files.write("d/1.5.abc.claim", b"")
