@@ -23,6 +23,10 @@ for name, same_examples in (("everywhere", False), ("ci", True)):
     )
 settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
 
+# A test's Spark lives for seconds. Half of what the cores do in them is the second compiler's and the collector's
+# threads, whose work pays after minutes.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
