@@ -8,7 +8,9 @@ that the workload, run once, must read:
 
 Departures from the text, each for a block of [minimum, 2 * minimum) rows: a vector that has the minimum alone leaves
 before the first merger and is cut into equal blocks where it has twice that or more; what is left over at the end joins
-the block that it harms least, which is cut in two where it has become too large.
+the cluster that it harms least, which is cut in two where it has become too large. It never gives bits to a vector that
+left alone, where there is another cluster to join: so such a vector's rows are surely skipped by what it lacks, which
+the estimate of GSOP relies on (`es_skipping.layout.vectors`).
 """
 
 from __future__ import annotations
@@ -220,7 +222,11 @@ class _Clustering:
         unions = np.array([self._vectors[group].any(axis=0) for group in self._groups])
         rows = np.array([self._counts[group].sum() for group in self._groups])
         union, size = self._vectors[left].any(axis=0), self._counts[left].sum()
-        cost = rows * ((union & ~unions) @ self._weights) + size * ((unions & ~union) @ self._weights)
+        new = union & ~unions
+        cost = rows * (new @ self._weights) + size * ((unions & ~union) @ self._weights)
+        harmless = np.array([len(group) > 1 for group in self._groups]) | ~new.any(axis=1)
+        if harmless.any():
+            cost[~harmless] = np.inf
         at = int(cost.argmin())
         self._groups[at] = sorted(self._groups[at] + left)
 

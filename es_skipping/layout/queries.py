@@ -1,4 +1,4 @@
-"""`Query`: a filter of the workload, as the set of predicates that it is the conjunction of."""
+"""`Query`: a filter of the workload, as the set of predicates that it is the conjunction of; and the columns read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Query", "conjuncts"]
 
 @dataclass(frozen=True)
 class Query:
-    """One query of a workload; only its filter matters.
+    """One query of a workload: its filter and, for column groups, the columns that it reads.
 
     Parameters
     ----------
@@ -24,6 +24,9 @@ class Query:
         The filter; normalised here.
     text
         As it was written, for people.
+    columns
+        The columns that it reads, those of its filter included; None where that is not known: then it counts as
+        reading all.
 
     Examples
     --------
@@ -37,6 +40,7 @@ class Query:
 
     predicate: Predicate
     text: str = field(default="", compare=False)
+    columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "predicate", normalise(self.predicate))

@@ -1,0 +1,200 @@
+"""Column grouping schemes and what a workload costs on them (*Skipping-oriented Data Design*, section 4.4.2).
+
+A query reads, of each group that it needs, its columns of the rows that it cannot skip. If it needs more than one group
+it also reads the ids of these rows, and puts the rows together by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from es_skipping.layout.clustering import Reals
+from es_skipping.layout.demands import Demand, weights_of
+from es_skipping.layout.groups import ColumnGroup
+from es_skipping.layout.local_features import DISTINCT, local_features
+from es_skipping.layout.mining import Feature
+from es_skipping.layout.vectors import GlobalVectors, LocalBlocks
+
+__all__ = ["ASSEMBLY", "Cost", "Designer", "Grouping", "PlannedGroup"]
+
+ASSEMBLY: Final = 0.05
+"""What sorting x rows by their id costs, in cells, for each x * log2(x): the dissertation leaves it open. With a
+million rows it is about as much as reading the ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of a workload, run once.
+
+    Parameters
+    ----------
+    cells
+        Values read (4.1).
+    ids
+        Row ids read, which a query within one group does not need (4.2).
+    assembly
+        What putting rows together costs beyond that, in cells.
+    """
+
+    cells: float
+    ids: float
+    assembly: float
+
+    @property
+    def read(self) -> float:
+        """Cells and ids."""
+        return self.cells + self.ids
+
+    @property
+    def total(self) -> float:
+        """The objective (4.4)."""
+        return self.cells + self.ids + self.assembly
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedGroup:
+    """Columns with the blocks of their rows."""
+
+    columns: frozenset[str]
+    weights: tuple[int, ...]
+    blocks: LocalBlocks
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        """Numbers of the local features, the heaviest first."""
+        return self.blocks.features
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """Column groups that are disjoint and together all columns."""
+
+    groups: tuple[PlannedGroup, ...]
+
+    def cost(self, demands: Sequence[Demand], assembly: float = ASSEMBLY) -> Cost:
+        """What these queries cost, whether the grouping was made for them or for others.
+
+        Examples
+        --------
+        Section 4.2, Example 2: a query of B and D over four rows, of which none can be skipped.
+
+        >>> query = [Demand(frozenset("BD"), frozenset())]
+        >>> four = LocalBlocks((), np.array([4]), np.zeros((1, 0), bool))
+        >>> for scheme in (["ABCD"], ["A", "B", "C", "D"], ["AC", "BD"]):
+        ...     cost = Grouping(tuple(PlannedGroup(frozenset(some), (), four) for some in scheme)).cost(query)
+        ...     print(scheme, cost.cells, cost.ids)
+        ['ABCD'] 8.0 0.0
+        ['A', 'B', 'C', 'D'] 8.0 8.0
+        ['AC', 'BD'] 8.0 0.0
+        """
+        counts = counts_of(demands)
+        parts = [GroupTerms.of(group.columns, group.blocks.read(demands), demands, assembly) for group in self.groups]
+        zero = np.zeros(len(demands))
+        many = sum((part.needed for part in parts), zero) > 1
+        return Cost(
+            float(counts @ sum((part.cells for part in parts), zero)),
+            float((counts * many) @ sum((part.ids for part in parts), zero)),
+            float((counts * many) @ sum((part.assembly for part in parts), zero)),
+        )
+
+    def column_groups(self, columns: Sequence[str], features: Sequence[Feature]) -> tuple[ColumnGroup, ...]:
+        """What is written: columns in the table's order, features with their weights in the group."""
+        place = {name: at for at, name in enumerate(columns)}
+        groups = [
+            ColumnGroup(
+                tuple(sorted(group.columns, key=place.__getitem__)),
+                tuple(replace(features[at], weight=weight) for at, weight in zip(group.features, group.weights)),
+            )
+            for group in self.groups
+        ]
+        return tuple(sorted(groups, key=lambda group: place[group.columns[0]]))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTerms:
+    """What one group adds to each demand's cost."""
+
+    needed: Reals
+    cells: Reals
+    ids: Reals
+    assembly: Reals
+
+    @classmethod
+    def of(
+        cls, columns: frozenset[str], read: Reals, demands: Sequence[Demand], assembly: float = ASSEMBLY
+    ) -> GroupTerms:
+        wanted = np.array([len(demand.columns & columns) for demand in demands], np.float64)
+        needed = (wanted > 0).astype(np.float64)
+        ids = needed * read
+        return cls(needed, wanted * read, ids, assembly * ids * np.log2(np.maximum(ids, 1.0)))
+
+
+def counts_of(demands: Sequence[Demand]) -> Reals:
+    return np.array([demand.count for demand in demands], np.float64)
+
+
+class Designer:
+    """Plans the groups of a table for a workload: their local features, and their blocks.
+
+    Parameters
+    ----------
+    columns
+        All columns of the table.
+    demands
+        The workload.
+    vectors
+        The data.
+    distinct
+        At most so many distinct local vectors in a coarse partition of a group.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        demands: Sequence[Demand],
+        vectors: GlobalVectors,
+        *,
+        distinct: int = DISTINCT,
+    ) -> None:
+        self.columns = tuple(columns)
+        self.demands = tuple(demands)
+        self.vectors = vectors
+        self._distinct = distinct
+        self._known: dict[tuple[tuple[int, int], ...], tuple[int, ...]] = {}
+
+    def features(self, columns: Iterable[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The local features of a group of these columns, and their weights in it."""
+        weights = weights_of(self.demands, frozenset(columns))
+        key = tuple(weights.items())
+        if key not in self._known:
+            self._known[key] = local_features(weights, self.vectors.distinct, self._distinct)
+        chosen = self._known[key]
+        return chosen, tuple(weights[feature] for feature in chosen)
+
+    def estimated(self, columns: Iterable[str]) -> LocalBlocks:
+        """The blocks that the estimate counts on."""
+        features, weights = self.features(columns)
+        return self.vectors.estimated(features, tuple(map(float, weights)))
+
+    def planned(self, columns: Iterable[str]) -> PlannedGroup:
+        """The group with its true blocks."""
+        columns = frozenset(columns)
+        features, weights = self.features(columns)
+        return PlannedGroup(columns, weights, self.vectors.clustered(features, tuple(map(float, weights))))
+
+    def grouping(self, groups: Iterable[Iterable[str]]) -> Grouping:
+        """The scheme of these groups.
+
+        Raises
+        ------
+        ValueError
+            The groups are not disjoint, or not all columns together.
+        """
+        parts = [tuple(group) for group in groups]
+        if sorted(name for part in parts for name in part) != sorted(self.columns):
+            raise ValueError(f"the groups {parts} must hold each of the columns {self.columns} once")
+        return Grouping(tuple(self.planned(part) for part in parts))

@@ -1,0 +1,145 @@
+"""The search of GSOP for column groups (*Skipping-oriented Data Design*, section 4.4.4).
+
+From one group per column, the pair whose merger leaves the workload cheapest is merged, again and again until one group
+is left; the cheapest scheme on the way is the answer. Mergers are compared by the estimate; a group that was made is
+clustered, so that errors do not add up. It never stops at a minimum that is only local, and both ends, one group per
+column and one for all (which is SOP), are among the schemes.
+
+Two departures. Columns that the very same queries read start in one group: apart they would have the same features and
+blocks, and cost ids besides. And the mergers that look best are clustered before one is chosen, since the estimate sees
+nothing of vectors that are too few for a block of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final, Literal
+
+import numpy as np
+
+from es_skipping.layout.clustering import Reals
+from es_skipping.layout.demands import Demand
+from es_skipping.layout.grouping import ASSEMBLY, Cost, Designer, Grouping, GroupTerms, counts_of
+
+__all__ = ["Found", "Step", "best_grouping", "read_alike"]
+
+_TRIED: Final = 3
+"""So many of the mergers that look best are clustered before one is chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A scheme on the way."""
+
+    groups: tuple[frozenset[str], ...]
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The best scheme, and the way to it."""
+
+    grouping: Grouping
+    cost: Cost
+    steps: tuple[Step, ...]
+
+
+def read_alike(columns: Sequence[str], demands: Iterable[Demand]) -> list[frozenset[str]]:
+    """The columns, those together that the very same queries read.
+
+    Examples
+    --------
+    >>> [sorted(some) for some in read_alike("abcd", [Demand(frozenset("ab"), frozenset())])]
+    [['a', 'b'], ['c', 'd']]
+    """
+    readers: dict[str, list[int]] = {name: [] for name in columns}
+    for number, demand in enumerate(demands):
+        for name in demand.columns:
+            readers[name].append(number)
+    alike: dict[tuple[int, ...], list[str]] = {}
+    for name in columns:
+        alike.setdefault(tuple(readers[name]), []).append(name)
+    return [frozenset(some) for some in alike.values()]
+
+
+def best_grouping(
+    designer: Designer,
+    *,
+    assembly: float = ASSEMBLY,
+    rows: Literal["estimate", "exact"] = "estimate",
+) -> Found:
+    """The cheapest column groups that the search comes by.
+
+    Parameters
+    ----------
+    assembly
+        What sorting x rows costs for each x * log2(x), in cells.
+    rows
+        How mergers are compared: ``"exact"`` clusters for each, which takes far longer.
+    """
+    return _Search(designer, assembly, rows == "exact").run()
+
+
+class _Search:
+    """The groups there are, and for each and for each pair the terms of its cost."""
+
+    def __init__(self, designer: Designer, assembly: float, exact: bool) -> None:
+        self._designer, self._demands, self._assembly = designer, designer.demands, assembly
+        self._counts = counts_of(self._demands)
+        self._exact = exact
+        self._groups = read_alike(designer.columns, self._demands)
+        self._terms = {group: self._of(group, exact=True) for group in self._groups}
+        self._merged: dict[frozenset[str], GroupTerms] = {}
+
+    def run(self) -> Found:
+        steps = [self._step()]
+        while len(self._groups) > 1:
+            one, other = self._cheapest()
+            merged = one | other
+            self._groups = [merged if group == one else group for group in self._groups if group != other]
+            self._terms = {group: self._terms.get(group) or self._of(group, exact=True) for group in self._groups}
+            self._merged = {group: terms for group, terms in self._merged.items() if not group & merged}
+            steps.append(self._step())
+        # Of equals the one with fewer groups.
+        best = min(reversed(steps), key=lambda step: step.cost)
+        grouping = self._designer.grouping(best.groups)
+        return Found(grouping, grouping.cost(self._demands, self._assembly), tuple(steps))
+
+    def _of(self, group: frozenset[str], exact: bool) -> GroupTerms:
+        blocks = self._designer.planned(group).blocks if exact else self._designer.estimated(group)
+        return GroupTerms.of(group, blocks.read(self._demands), self._demands, self._assembly)
+
+    def _step(self) -> Step:
+        terms = self._terms.values()
+        return Step(tuple(self._groups), self._total(*(sum(some) for some in zip(*map(_parts, terms)))))
+
+    def _total(self, needed: Reals, scan: Reals, overhead: Reals) -> float:
+        return float(self._counts @ (scan + (needed > 1) * overhead))
+
+    def _cheapest(self) -> tuple[frozenset[str], frozenset[str]]:
+        pairs = list(combinations(self._groups, 2))
+        now = [np.asarray(sum(some)) for some in zip(*map(_parts, self._terms.values()))]
+        costs = [self._after(now, one, other, self._exact) for one, other in pairs]
+        if self._exact:
+            return pairs[int(np.argmin(costs))]
+        likely = sorted(range(len(pairs)), key=costs.__getitem__)[:_TRIED]
+        return pairs[min(likely, key=lambda at: self._after(now, *pairs[at], exact=True))]
+
+    def _after(self, now: Sequence[Reals], one: frozenset[str], other: frozenset[str], exact: bool) -> float:
+        """The whole cost if these two were merged."""
+        merged = one | other
+        if exact:
+            terms = self._of(merged, exact=True)
+        else:
+            if merged not in self._merged:
+                self._merged[merged] = self._of(merged, exact=False)
+            terms = self._merged[merged]
+        before = zip(_parts(self._terms[one]), _parts(self._terms[other]))
+        changed = [new - a - b for new, (a, b) in zip(_parts(terms), before)]
+        return self._total(*(old + change for old, change in zip(now, changed)))
+
+
+def _parts(terms: GroupTerms) -> tuple[Reals, Reals, Reals]:
+    return terms.needed, terms.cells, terms.ids + terms.assembly
