@@ -81,7 +81,7 @@ class GlobalVectors:
 
     def __init__(self, histogram: Histogram, minimum: int, *, apart: bool = False) -> None:
         self._groups = histogram.groups
-        self._minimum, self._apart = max(1, minimum), apart
+        self._minimum, self.apart = max(1, minimum), apart
         self.rows = histogram.rows
         self._exact: dict[tuple[tuple[int, ...], tuple[float, ...]], LocalBlocks] = {}
         self._estimates: dict[tuple[tuple[int, ...], tuple[float, ...]], LocalBlocks] = {}
@@ -115,7 +115,7 @@ class GlobalVectors:
         unions: list[Bits] = []
         for group in self._groups:
             vectors, counts = _reduced(group.vectors, group.counts, features)
-            if self._apart:
+            if self.apart:
                 none: Bits = ~np.asarray(vectors.any(axis=1), bool)
                 rows.append(counts[none])
                 unions.append(vectors[none])

@@ -1,0 +1,120 @@
+"""Layouts of GSOP-R and how they change (*Skipping-oriented Data Design*, sections 5.4.1 and 5.5).
+
+A layout holds, of its master columns, every row; of its other columns, the rows that satisfy at least one of its
+features. So a query that one of them subsumes finds all it wants there, and any query finds each column somewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from es_skipping.layout.retrieval import Offer
+
+__all__ = ["Layout", "merged", "merged_and_replicated", "replicated", "storage", "tidied"]
+
+Satisfying = Callable[[frozenset[int]], int]
+"""How many rows satisfy at least one of these features."""
+Related = Mapping[int, frozenset[str]]
+"""By feature, all columns of the queries that it subsumes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Some columns in an order of the rows of its own.
+
+    Parameters
+    ----------
+    columns
+        That it stores.
+    features
+        Numbers of its local features.
+    masters
+        The columns of which it has every row.
+    """
+
+    columns: frozenset[str]
+    features: frozenset[int]
+    masters: frozenset[str] = frozenset()
+
+    def offer(self, wanted: frozenset[str], usable: frozenset[int], rows: float) -> Offer:
+        """What it can do for a query of these columns that these features subsume (5.6.1)."""
+        serves = self.masters if self.features.isdisjoint(usable) else self.columns
+        return Offer(wanted & serves, rows)
+
+
+def storage(layouts: Iterable[Layout], rows: int, columns: int, satisfying: Satisfying) -> float:
+    """s-cost (5.2): the cells that layouts store, relative to the table's; 1 without replication.
+
+    Examples
+    --------
+    Figure 5.4(b): three columns of four rows; and one of four and one of two, whose master is in the first layout.
+
+    >>> first = Layout(frozenset("abc"), frozenset([1]), masters=frozenset("abc"))
+    >>> second = Layout(frozenset("cd"), frozenset([2]), masters=frozenset("d"))
+    >>> storage([first, second], 4, 4, lambda features: 2)
+    1.125
+    """
+    cells = 0
+    for layout in layouts:
+        replicas = len(layout.columns) - len(layout.masters)
+        cells += rows * len(layout.masters) + (satisfying(layout.features) * replicas if replicas else 0)
+    return cells / max(1, rows * columns)
+
+
+def tidied(layouts: Iterable[Layout], satisfying: Satisfying) -> tuple[Layout, ...]:
+    """With layouts of the same features as one (5.5.2), and masters chosen anew (5.5.3).
+
+    A column's master is where most of its rows are anyway. A layout without features keeps its masters only; one
+    without columns goes.
+    """
+    columns: dict[frozenset[int], frozenset[str]] = {}
+    for layout in layouts:
+        columns[layout.features] = columns.get(layout.features, frozenset()) | layout.columns
+    rows = {features: satisfying(features) for features in columns}
+    # Of equals the one that comes first, in an order that does not depend on the way that led here.
+    ranked = sorted(columns, key=lambda features: (-rows[features], -len(features), sorted(features)))
+    masters: dict[frozenset[int], set[str]] = {features: set() for features in columns}
+    taken: set[str] = set()
+    for features in ranked:
+        masters[features] = set(columns[features] - taken)
+        taken |= columns[features]
+    found = []
+    for features in ranked:
+        mine = frozenset(masters[features])
+        kept = columns[features] if features else mine
+        if kept:
+            found.append(Layout(kept, features, mine))
+    return tuple(found)
+
+
+def replicated(layouts: Sequence[Layout], at: int, feature: int, related: Related) -> list[Layout]:
+    """repl: one of a layout's features moves out, to a replica of the columns that its queries read."""
+    old = layouts[at]
+    replica = Layout(related[feature] & old.columns, frozenset({feature}))
+    return [*_without(layouts, at), replace(old, features=old.features - {feature}), *_some(replica)]
+
+
+def merged(layouts: Sequence[Layout], one: int, other: int) -> list[Layout]:
+    """merge: two layouts become one."""
+    a, b = layouts[one], layouts[other]
+    return [*_without(layouts, one, other), Layout(a.columns | b.columns, a.features | b.features)]
+
+
+def merged_and_replicated(layouts: Sequence[Layout], one: int, other: int, related: Related) -> list[Layout]:
+    """merge-repl: two layouts become one for the features that both have, and a replica for those of each alone."""
+    a, b = layouts[one], layouts[other]
+    made = [*_without(layouts, one, other), Layout(a.columns | b.columns, a.features & b.features)]
+    for old, own in ((a, a.features - b.features), (b, b.features - a.features)):
+        if own:
+            columns = frozenset().union(*(related[feature] for feature in own))
+            made += _some(Layout(old.columns & columns, own))
+    return made
+
+
+def _without(layouts: Sequence[Layout], *gone: int) -> list[Layout]:
+    return [layout for at, layout in enumerate(layouts) if at not in gone]
+
+
+def _some(layout: Layout) -> list[Layout]:
+    return [layout] if layout.columns else []

@@ -1,0 +1,137 @@
+"""What a workload costs on layouts that may hold cells twice (*Skipping-oriented Data Design*, section 5.4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from es_skipping.layout.clustering import Reals
+from es_skipping.layout.demands import Demand, related_columns, weights_of
+from es_skipping.layout.groups import ColumnGroup
+from es_skipping.layout.layouts import Layout, storage, tidied
+from es_skipping.layout.local_features import DISTINCT, local_features
+from es_skipping.layout.mining import Feature
+from es_skipping.layout.retrieval import path_cost, retrieval_path
+from es_skipping.layout.vectors import GlobalVectors, LocalBlocks
+
+__all__ = ["Replicas"]
+
+
+class Replicas:
+    """Costs of layouts: for a workload, on the data.
+
+    Parameters
+    ----------
+    columns
+        All columns of the table.
+    demands
+        The workload.
+    vectors
+        The data; rows that satisfy none of a layout's features stay apart.
+    distinct
+        At most so many distinct local vectors in a coarse partition of a layout.
+    """
+
+    def __init__(
+        self, columns: Sequence[str], demands: Sequence[Demand], vectors: GlobalVectors, *, distinct: int = DISTINCT
+    ) -> None:
+        if not vectors.apart:
+            raise ValueError("layouts keep rows without a feature apart: give GlobalVectors(..., apart=True)")
+        self.columns, self.demands, self.vectors = tuple(columns), tuple(demands), vectors
+        self.related = related_columns(self.demands)
+        self._distinct = distinct
+        self._satisfying: dict[frozenset[int], int] = {}
+        self._rows: dict[tuple[Layout, bool], Reals] = {}
+
+    def satisfying(self, features: frozenset[int]) -> int:
+        """How many rows satisfy at least one of the features."""
+        if features not in self._satisfying:
+            self._satisfying[features] = self.vectors.satisfying(sorted(features))
+        return self._satisfying[features]
+
+    def storage(self, layouts: Iterable[Layout]) -> float:
+        """Cells stored, relative to the table's (5.2)."""
+        return storage(layouts, self.vectors.rows, len(self.columns), self.satisfying)
+
+    def tidied(self, layouts: Iterable[Layout]) -> tuple[Layout, ...]:
+        """With few enough distinct vectors, equal features together, and masters chosen."""
+        return tidied([self._limited(layout) for layout in layouts], self.satisfying)
+
+    def _limited(self, layout: Layout) -> Layout:
+        weights = weights_of(self.demands, layout.columns)
+        mine = {feature: weights.get(feature, 0) for feature in layout.features}
+        return replace(layout, features=frozenset(local_features(mine, self.vectors.distinct, self._distinct)))
+
+    def initial(self) -> tuple[Layout, ...]:
+        """One layout per column, with the features of the queries that read it (5.5)."""
+        single = (
+            Layout(frozenset({name}), frozenset(at for at, columns in self.related.items() if name in columns))
+            for name in self.columns
+        )
+        return self.tidied(single)
+
+    def blocks(self, layout: Layout, *, exact: bool = True) -> LocalBlocks:
+        """The blocks of a layout, or those that the estimate counts on."""
+        features, weights = self._weighted(layout)
+        as_reals = tuple(map(float, weights))
+        return (self.vectors.clustered if exact else self.vectors.estimated)(features, as_reals)
+
+    def _weighted(self, layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        weights = weights_of(self.demands, layout.columns)
+        ranked = sorted(layout.features, key=lambda feature: (-weights.get(feature, 0), feature))
+        return tuple(ranked), tuple(weights.get(feature, 0) for feature in ranked)
+
+    def rows(self, layout: Layout, *, exact: bool = True) -> Reals:
+        """rr: how many rows each demand of the workload reads of a layout."""
+        key = replace(layout, masters=frozenset()), exact
+        if key not in self._rows:
+            self._rows[key] = self.blocks(layout, exact=exact).read(self.demands)
+        return self._rows[key]
+
+    def costs(self, layouts: Sequence[Layout], some: Iterable[int], rough: Iterable[Layout] = ()) -> dict[int, float]:
+        """By demand, for some of them, what one of its queries reads: cells and ids on its retrieval path (5.1).
+
+        Parameters
+        ----------
+        rough
+            Layouts of which the estimate is enough.
+        """
+        roughly = set(rough)
+        rows = [self.rows(layout, exact=layout not in roughly) for layout in layouts]
+        found = {}
+        for at in some:
+            demand = self.demands[at]
+            offers = [
+                layout.offer(demand.columns, demand.usable, read[at])
+                for layout, read in zip(layouts, rows)
+                if not layout.columns.isdisjoint(demand.columns)
+            ]
+            found[at] = float(path_cost(retrieval_path(demand.columns, offers), offers))
+        return found
+
+    def cost(self, layouts: Sequence[Layout], demands: Sequence[Demand] | None = None) -> float:
+        """Cells and ids that a workload reads: the one that the layouts are designed for, or another."""
+        if demands is None:
+            own = self.costs(layouts, range(len(self.demands)))
+            return sum(self.demands[at].count * cost for at, cost in own.items())
+        rows = [self.blocks(layout).read(demands) for layout in layouts]
+        total = 0.0
+        for at, demand in enumerate(demands):
+            offers = [layout.offer(demand.columns, demand.usable, read[at]) for layout, read in zip(layouts, rows)]
+            total += demand.count * path_cost(retrieval_path(demand.columns, offers), offers)
+        return total
+
+    def column_groups(self, layouts: Iterable[Layout], features: Sequence[Feature]) -> tuple[ColumnGroup, ...]:
+        """What is written: columns in the table's order, features with their weights in the layout."""
+        place = {name: at for at, name in enumerate(self.columns)}
+        made = []
+        for layout in layouts:
+            numbers, weights = self._weighted(layout)
+            made.append(
+                ColumnGroup(
+                    tuple(sorted(layout.columns, key=place.__getitem__)),
+                    tuple(replace(features[at], weight=weight) for at, weight in zip(numbers, weights)),
+                    tuple(sorted(layout.masters, key=place.__getitem__)),
+                )
+            )
+        return tuple(made)

@@ -1,0 +1,94 @@
+"""Simpler ways to spend storage, to compare GSOP-R with (*Skipping-oriented Data Design*, section 5.3).
+
+*Selective replication* (GSOP-SE) copies, for one feature after another, the rows that satisfy it, of the columns that
+its queries read, and the groups of GSOP forget the feature. *Full copies* (GSOP-FC) have the whole table several times,
+each copy in column groups for some of the features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from es_skipping.layout.clustering import Reals
+from es_skipping.layout.demands import Demand, weights_of
+from es_skipping.layout.grouping import Designer, Grouping, counts_of
+from es_skipping.layout.grouping_search import best_grouping
+from es_skipping.layout.layouts import Layout
+from es_skipping.layout.local_features import DISTINCT
+from es_skipping.layout.replication import Replicas
+from es_skipping.layout.vectors import GlobalVectors
+
+__all__ = ["clusters_of_features", "full_copies", "selective_replication", "whole_layouts"]
+
+
+def whole_layouts(grouping: Grouping) -> tuple[Layout, ...]:
+    """Column groups as layouts that hold every row."""
+    return tuple(Layout(group.columns, frozenset(group.features), group.columns) for group in grouping.groups)
+
+
+def selective_replication(replicas: Replicas, grouping: Grouping, budget: float) -> tuple[Layout, ...]:
+    """GSOP-SE: replicate the feature with which the workload reads least, as long as one fits the budget and helps."""
+    layouts = whole_layouts(grouping)
+    cost = replicas.cost(layouts)
+    left = set(replicas.related)
+    while left:
+        ideas = []
+        for feature in sorted(left):
+            forgetful = (replace(one, features=one.features - {feature}) if one.masters else one for one in layouts)
+            idea = (*forgetful, Layout(replicas.related[feature], frozenset({feature})))
+            if replicas.storage(idea) <= budget:
+                ideas.append((replicas.cost(idea), feature, idea))
+        if not ideas or min(ideas)[0] >= cost:
+            break
+        cost, feature, layouts = min(ideas, key=lambda one: one[:2])
+        left.remove(feature)
+    return layouts
+
+
+def full_copies(
+    columns: Sequence[str], demands: Sequence[Demand], vectors: GlobalVectors, copies: int, *, distinct: int = DISTINCT
+) -> tuple[Layout, ...]:
+    """GSOP-FC: column groups of each copy, for its own cluster of features and the queries that read least there.
+
+    Queries that no feature subsumes, or several of different clusters, go where fewest rows are read, which the
+    dissertation leaves open.
+    """
+    clusters = clusters_of_features(demands, vectors, copies)
+    read = [_read(cluster, demands, vectors) for cluster in clusters]
+    goes = np.argmin(read, axis=0) if read else np.zeros(len(demands), np.int64)
+    layouts: list[Layout] = []
+    for number, cluster in enumerate(clusters or [frozenset()]):
+        own = [replace(demand, usable=demand.usable & cluster) for demand, at in zip(demands, goes) if at == number]
+        layouts += whole_layouts(best_grouping(Designer(columns, own, vectors, distinct=distinct)).grouping)
+    return tuple(layouts)
+
+
+def clusters_of_features(demands: Sequence[Demand], vectors: GlobalVectors, number: int) -> list[frozenset[int]]:
+    """Features in so many clusters, each of little conflict: of all pairs the one is merged after which queries, each
+    at the cluster where it reads least, read fewest cells; again and again."""
+    cells = counts_of(demands) * np.array([len(demand.columns) for demand in demands], np.float64)
+    clusters = [frozenset({feature}) for feature in sorted({one for demand in demands for one in demand.usable})]
+    known = {cluster: _read(cluster, demands, vectors) for cluster in clusters}
+
+    def cost(pair: tuple[frozenset[int], frozenset[int]]) -> float:
+        both = pair[0] | pair[1]
+        if both not in known:
+            known[both] = _read(both, demands, vectors)
+        rest = [known[cluster] for cluster in clusters if cluster not in pair]
+        return float(cells @ np.min([known[both], *rest], axis=0))
+
+    while len(clusters) > max(1, number):
+        one, other = min(combinations(clusters, 2), key=cost)
+        clusters = [one | other if cluster == one else cluster for cluster in clusters if cluster != other]
+    return clusters
+
+
+def _read(cluster: frozenset[int], demands: Sequence[Demand], vectors: GlobalVectors) -> Reals:
+    """Rows that each demand would read of the whole table clustered by these features, by the estimate."""
+    weights = weights_of(demands, frozenset().union(*(demand.columns for demand in demands)))
+    features = tuple(sorted(cluster, key=lambda feature: (-weights.get(feature, 0), feature)))
+    return vectors.estimated(features, tuple(float(weights.get(feature, 0)) for feature in features)).read(demands)

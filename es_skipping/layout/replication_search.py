@@ -1,0 +1,141 @@
+"""The search of GSOP-R for layouts within a storage budget (*Skipping-oriented Data Design*, section 5.5, Algorithms 1
+and 2).
+
+Each step applies the transformation that leaves the workload cheapest, even if that is dearer than before; the cheapest
+scheme on the way is the answer. Departures: the first scheme counts as well, every transformation is held to the budget
+(a merger too can add cells, because a replica then has the rows of more features), schemes are not visited twice, and
+after some steps without a gain the search ends. Transformations are compared by the estimate of rows read, and the few
+that look best by clustering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+from es_skipping.layout.layouts import Layout, merged, merged_and_replicated, replicated
+from es_skipping.layout.replication import Replicas
+
+__all__ = ["FoundLayouts", "ReplicationStep", "best_layouts"]
+
+_TRIED: Final = 3
+_PATIENCE: Final = 12
+_SLACK: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationStep:
+    """A scheme on the way: how it came about, what it stores and what the workload reads."""
+
+    made_by: str
+    layouts: int
+    storage: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLayouts:
+    """The best scheme, and the way to it."""
+
+    layouts: tuple[Layout, ...]
+    cost: float
+    storage: float
+    steps: tuple[ReplicationStep, ...]
+
+
+def best_layouts(
+    replicas: Replicas, budget: float, start: Sequence[Layout] | None = None, *, patience: int = _PATIENCE
+) -> FoundLayouts:
+    """The cheapest layouts that the search comes by.
+
+    Parameters
+    ----------
+    budget
+        Cells stored at most, relative to the table's: 1.2 is a fifth more.
+    start
+        Where to begin; left out, with one layout per column.
+    patience
+        So many steps without a gain end the search.
+
+    Raises
+    ------
+    ValueError
+        The budget is below 1, or too small for the start.
+    """
+    if budget < 1:
+        raise ValueError(f"the storage budget is {budget}; give 1 or more: the table itself is 1")
+    return _Search(replicas, budget, patience).run(replicas.initial() if start is None else replicas.tidied(start))
+
+
+class _Search:
+    def __init__(self, replicas: Replicas, budget: float, patience: int) -> None:
+        self._replicas, self._budget, self._patience = replicas, budget + _SLACK, patience
+        self._demands = replicas.demands
+        self._seen: set[frozenset[Layout]] = set()
+
+    def run(self, start: tuple[Layout, ...]) -> FoundLayouts:
+        layouts = start
+        stored = self._replicas.storage(layouts)
+        if stored > self._budget:
+            raise ValueError(f"the start stores {stored:.3f} of the table, more than the budget {self._budget:.3f}")
+        costs = self._replicas.costs(layouts, range(len(self._demands)))
+        best, best_cost, waited = layouts, self._total(costs), 0
+        steps = [ReplicationStep("start", len(layouts), stored, best_cost)]
+        self._seen.add(frozenset(layouts))
+        while waited < self._patience:
+            found = self._next(layouts, costs)
+            if found is None:
+                break
+            made_by, layouts, costs = found
+            self._seen.add(frozenset(layouts))
+            cost = self._total(costs)
+            steps.append(ReplicationStep(made_by, len(layouts), self._replicas.storage(layouts), cost))
+            waited += 1
+            if cost < best_cost * (1 - _SLACK):
+                best, best_cost, waited = layouts, cost, 0
+        return FoundLayouts(best, best_cost, self._replicas.storage(best), tuple(steps))
+
+    def _total(self, costs: dict[int, float]) -> float:
+        return sum(self._demands[at].count * cost for at, cost in costs.items())
+
+    def _next(
+        self, layouts: tuple[Layout, ...], costs: dict[int, float]
+    ) -> tuple[str, tuple[Layout, ...], dict[int, float]] | None:
+        """The transformation after which the workload reads least."""
+        ideas: list[tuple[float, int, str, tuple[Layout, ...]]] = []
+        made: set[frozenset[Layout]] = set()
+        for made_by, some in self._transformations(layouts):
+            idea = self._replicas.tidied(some)
+            known = frozenset(idea)
+            if known in self._seen or known in made or self._replicas.storage(idea) > self._budget:
+                continue
+            made.add(known)
+            ideas.append((self._total(self._after(layouts, idea, costs, exact=False)), len(ideas), made_by, idea))
+        best = None
+        for _, _, made_by, idea in sorted(ideas, key=lambda one: one[:2])[:_TRIED]:
+            after = self._after(layouts, idea, costs, exact=True)
+            if best is None or self._total(after) < self._total(best[2]):
+                best = made_by, idea, after
+        return best
+
+    def _after(
+        self, before: tuple[Layout, ...], after: tuple[Layout, ...], costs: dict[int, float], exact: bool
+    ) -> dict[int, float]:
+        """The demands' costs on other layouts; only those that read a column of a layout that changed are computed."""
+        new = set(after) - set(before)
+        touched = frozenset().union(*(layout.columns for layout in set(before) ^ set(after)))
+        some = [at for at, demand in enumerate(self._demands) if not demand.columns.isdisjoint(touched)]
+        return costs | self._replicas.costs(after, some, () if exact else new)
+
+    def _transformations(self, layouts: tuple[Layout, ...]) -> Iterator[tuple[str, list[Layout]]]:
+        related = self._replicas.related
+        for at, layout in enumerate(layouts):
+            if len(layout.features) > 1:
+                for feature in sorted(layout.features):
+                    yield "repl", replicated(layouts, at, feature, related)
+        for one, other in combinations(range(len(layouts)), 2):
+            if not layouts[one].features.isdisjoint(layouts[other].features):
+                yield "merge", merged(layouts, one, other)
+                yield "merge-repl", merged_and_replicated(layouts, one, other, related)
