@@ -36,7 +36,7 @@ def local_features(
     (1, 2)
     """
     ranked = sorted(weights, key=lambda feature: (-weights[feature], feature))
-    if len(ranked) < 2 or distinct(ranked) <= target:
+    if len(ranked) < 2 or 2 ** len(ranked) <= target or distinct(ranked) <= target:
         return tuple(ranked)
     # One more feature never leaves fewer vectors.
     enough, many = 1, len(ranked)

@@ -41,6 +41,7 @@ class Replicas:
         self.related = related_columns(self.demands)
         self._distinct = distinct
         self._satisfying: dict[frozenset[int], int] = {}
+        self._weights: dict[frozenset[str], dict[int, int]] = {}
         self._rows: dict[tuple[Layout, bool], Reals] = {}
 
     def satisfying(self, features: frozenset[int]) -> int:
@@ -58,9 +59,9 @@ class Replicas:
         return tidied([self._limited(layout) for layout in layouts], self.satisfying)
 
     def _limited(self, layout: Layout) -> Layout:
-        weights = weights_of(self.demands, layout.columns)
-        mine = {feature: weights.get(feature, 0) for feature in layout.features}
-        return replace(layout, features=frozenset(local_features(mine, self.vectors.distinct, self._distinct)))
+        numbers, weights = self._weighted(layout)
+        kept = local_features(dict(zip(numbers, weights)), self.vectors.distinct, self._distinct)
+        return layout if len(kept) == len(numbers) else replace(layout, features=frozenset(kept))
 
     def initial(self) -> tuple[Layout, ...]:
         """One layout per column, with the features of the queries that read it (5.5)."""
@@ -77,7 +78,9 @@ class Replicas:
         return (self.vectors.clustered if exact else self.vectors.estimated)(features, as_reals)
 
     def _weighted(self, layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        weights = weights_of(self.demands, layout.columns)
+        if layout.columns not in self._weights:
+            self._weights[layout.columns] = weights_of(self.demands, layout.columns)
+        weights = self._weights[layout.columns]
         ranked = sorted(layout.features, key=lambda feature: (-weights.get(feature, 0), feature))
         return tuple(ranked), tuple(weights.get(feature, 0) for feature in ranked)
 
@@ -118,7 +121,7 @@ class Replicas:
         total = 0.0
         for at, demand in enumerate(demands):
             offers = [layout.offer(demand.columns, demand.usable, read[at]) for layout, read in zip(layouts, rows)]
-            total += demand.count * path_cost(retrieval_path(demand.columns, offers), offers)
+            total += demand.count * float(path_cost(retrieval_path(demand.columns, offers), offers))
         return total
 
     def column_groups(self, layouts: Iterable[Layout], features: Sequence[Feature]) -> tuple[ColumnGroup, ...]:

@@ -85,11 +85,17 @@ class GlobalVectors:
         self.rows = histogram.rows
         self._exact: dict[tuple[tuple[int, ...], tuple[float, ...]], LocalBlocks] = {}
         self._estimates: dict[tuple[tuple[int, ...], tuple[float, ...]], LocalBlocks] = {}
+        self._distinct: dict[frozenset[int], int] = {}
         self._most = max(self._groups, key=lambda group: len(group.counts), default=None)
 
     def distinct(self, features: Sequence[int]) -> int:
         """How many distinct vectors are left of the partition that has most, when only these features count."""
-        return 0 if self._most is None else len(_reduced(self._most.vectors, self._most.counts, features)[1])
+        if self._most is None:
+            return 0
+        known = frozenset(features)
+        if known not in self._distinct:
+            self._distinct[known] = len(_reduced(self._most.vectors, self._most.counts, features)[1])
+        return self._distinct[known]
 
     def satisfying(self, features: Sequence[int]) -> int:
         """How many rows satisfy at least one of the features."""
