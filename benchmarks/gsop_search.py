@@ -1,4 +1,4 @@
-"""The search of GSOP without Spark: its time, what the estimate is worth, and the synthetic study in small.
+"""The searches of GSOP and GSOP-R without Spark: the synthetic study in small, their time, the worth of the estimate.
 
 Run: ``python -m benchmarks.gsop_search [--settings 50] [--rows 100000]``
 
@@ -6,7 +6,8 @@ The study follows chapter 4 of the dissertation (its Big Data Benchmark part): a
 select k columns by one comparison of another. Per setting, drawn by a seed: how many of the rows a comparison leaves,
 k, the skew of the comparisons' use (Zipf), and the number of column sets that queries choose from. Groups are designed
 on 100 queries and measured on 100 others drawn alike: cells and ids that they read, never times. Every setting in which
-GSOP reads more than 1.02 times the better of SOP and one group per column is listed.
+GSOP reads more than 1.02 times the better of SOP and one group per column is listed. Then what storage buys: GSOP-R at
+several budgets, a replica per feature, and two whole copies.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ from es_skipping.layout.demands import Demand, demands_of
 from es_skipping.layout.grouping import Designer
 from es_skipping.layout.grouping_search import best_grouping
 from es_skipping.layout.histogram import Group, Histogram
+from es_skipping.layout.layouts import Layout
+from es_skipping.layout.replication import Replicas
+from es_skipping.layout.replication_baselines import full_copies, selective_replication, whole_layouts
+from es_skipping.layout.replication_search import best_layouts
 from es_skipping.layout.vectors import GlobalVectors
 from es_skipping.layout.vertical import hill_climbing, one_for_all, one_per_column, primary_partitions
 from es_skipping.predicates.tree import Column, Comparison, Literal
@@ -178,14 +183,47 @@ def times(rows: int) -> None:
         )
 
 
+WIDE = Setting(seed=3, selectivity=0.05, selected=5, skew=0.5, templates=14)
+
+
+def replication(rows: int) -> None:
+    """A table of 40 columns under 14 templates: what storage buys, each on queries that had no part in the design."""
+    names = tuple(f"c{at}" for at in range(40))
+    train, test = (workload(WIDE, count, WIDE.seed + count, names) for count in (1_000, 200))
+    mined = mine_features(train, 60)
+    vectors = GlobalVectors(histogram(table(WIDE, rows, names), mined), rows // BLOCKS, apart=True)
+    demands, others = demands_of(train, mined, names), demands_of(test, mined, names)
+    replicas = Replicas(names, demands, vectors)
+    grouping = best_grouping(Designer(names, demands, vectors)).grouping
+    groups = whole_layouts(grouping)
+    gsop = replicas.cost(groups, others)
+    print(f"40 columns, {rows:,} rows, {len(mined)} features: cells and ids of GSOP ({len(groups)} groups) relative to")
+
+    def line(name: str, layouts: Sequence[Layout], before: float) -> None:
+        gain = gsop / replicas.cost(layouts, others)
+        stored, seconds = replicas.storage(layouts), time.process_time() - before
+        print(f"  {name:<12} {gain:5.2f} x  {len(layouts):>3} layouts  {stored:.3f} stored  {seconds:6.1f} s")
+
+    for budget in (1.0, 1.1, 1.2, 1.5, 2.0):
+        before = time.process_time()
+        found = (best_layouts(replicas, budget, start) for start in (None, groups))
+        line(f"GSOP-R {budget}", min(found, key=lambda one: one.cost).layouts, before)
+    for budget in (1.2, 2.0):
+        before = time.process_time()
+        line(f"GSOP-SE {budget}", selective_replication(replicas, grouping, budget), before)
+    before = time.process_time()
+    line("GSOP-FC 2", full_copies(names, demands, vectors, 2), before)
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--settings", type=int, default=50)
     arguments.add_argument("--rows", type=int, default=100_000)
-    arguments.add_argument("--no-times", action="store_true", help="the study only")
+    arguments.add_argument("--study-only", action="store_true")
     given = arguments.parse_args()
     study(given.settings, given.rows)
-    if not given.no_times:
+    if not given.study_only:
+        replication(given.rows)
         times(given.rows)
 
 
