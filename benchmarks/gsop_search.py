@@ -167,7 +167,7 @@ def study(settings: int, rows: int) -> None:
 def timed(columns: int, features: int, size: int, exact: bool) -> tuple[float, float]:
     """Seconds of the search, and the objective of what it found."""
     names = tuple(f"c{at}" for at in range(columns))
-    designer, _ = design(Setting(1, 0.2, 3, 0.5, 30), size, names, features)
+    designer, _ = design(Setting(1, 0.05, 3, 0.5, 14), size, names, features)
     before = time.process_time()
     found = best_grouping(designer, rows="exact" if exact else "estimate")
     return time.process_time() - before, found.cost.total
