@@ -15,8 +15,8 @@ import pyarrow as pa
 from es_skipping.clauses.clause import Clause, conjunction, disjunction
 from es_skipping.clauses.metadata import Kind, Values
 from es_skipping.clauses.questions import AnyOf
-from es_skipping.indexes.arguments import require_supported
-from es_skipping.indexes.base import Collector, Index, Target
+from es_skipping.indexes.base import Collector, Target
+from es_skipping.indexes.column import ColumnIndex
 from es_skipping.indexes.labels import IsNull, IsOneOf, NotNull, Text, leaf_of, text_parts, value_clause
 from es_skipping.indexes.registry import register
 from es_skipping.predicates.tree import Predicate
@@ -27,21 +27,12 @@ MOST = 20_000  # an object with more trigrams than this is left unknown
 
 @register
 @dataclass(frozen=True)
-class Trigrams(Index):
+class Trigrams(ColumnIndex):
     """The runs of three characters in each object's strings (a shorter string is remembered whole)."""
 
-    column: Any
     kind: ClassVar[Kind] = "values"
-
-    @property
-    def columns(self) -> tuple[Any, ...]:
-        return (self.column,)
-
-    def check(self, types: Sequence[DataType]) -> None:
-        require_supported(self, types, "a string without a collation", "string")
-
-    def value_type(self, types: Sequence[DataType]) -> DataType:
-        return types[0]
+    wanted: ClassVar[str] = "a string without a collation"
+    wanted_types: ClassVar[tuple[str, ...]] = ("string",)
 
     def collector(self, types: Sequence[DataType]) -> Collector[Any]:
         return TrigramCollector()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Fingerprints, Kind, Values
 from es_skipping.clauses.questions import HasNotNull, Range
-from es_skipping.indexes.arguments import require_column, require_share, require_supported
-from es_skipping.indexes.base import Collector, Index, Target
+from es_skipping.indexes.arguments import require_share
+from es_skipping.indexes.base import Collector, Target
+from es_skipping.indexes.column import ColumnIndex
 from es_skipping.indexes.hashes import Hashes, fingerprints, hashes_of, merge_hashes
-from es_skipping.indexes.labels import IsOneOf, Leaf, Text, Within, common_range, leaf_of, value_clause
+from es_skipping.indexes.labels import IsOneOf, Leaf, Text, Within, said_of, value_clause
 from es_skipping.indexes.summaries import plain
 from es_skipping.predicates.tree import Predicate
 from es_skipping.predicates.types import DataType
@@ -27,7 +28,7 @@ _MOST_LISTED: Final = 64
 
 
 @dataclass(frozen=True)
-class BloomFilter(Index):
+class BloomFilter(ColumnIndex):
     """Fingerprints of each object's values: does it hold this one? No, or probably.
 
     For columns of very many values of which filters ask for single ones: ids, addresses, keys. Takes about 9 bits a
@@ -53,40 +54,20 @@ class BloomFilter(Index):
     BloomFilter(column='request_id', fpp=0.01)
     """
 
-    column: Any
     fpp: float = 0.01
 
     kind: ClassVar[Kind] = "fingerprints"
 
     def __post_init__(self) -> None:
-        require_column(self, "column", self.column)
+        super().__post_init__()
         require_share(self, "fpp", self.fpp)
-
-    @property
-    def columns(self) -> tuple[Any, ...]:
-        return (self.column,)
-
-    @property
-    def parameters(self) -> dict[str, int | float | str]:
-        return {"fpp": self.fpp}
-
-    def check(self, types: Sequence[DataType]) -> None:
-        require_supported(
-            self,
-            types,
-            "a number, string, binary, boolean, date or timestamp, without a collation",
-        )
-
-    def value_type(self, types: Sequence[DataType]) -> DataType:
-        return types[0]
 
     def collector(self, types: Sequence[DataType]) -> Collector[Hashes]:
         return _HashCollector(types[0], self.fpp)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        operand, type = target.operands[0], target.types[0]
-        leaf = common_range(node, operand, type) or leaf_of(node, operand, type)
-        if isinstance(leaf, Within) and (listed := _listed(leaf, type)) is not None:
+        leaf = said_of(node, target)
+        if isinstance(leaf, Within) and (listed := _listed(leaf, target.types[0])) is not None:
             leaf = listed
         if isinstance(leaf, Text | Within) or (isinstance(leaf, IsOneOf) and leaf.negated):
             return target.ask(HasNotNull())
@@ -121,8 +102,7 @@ class _HashCollector(Collector[Hashes]):
         self._fpp = fpp
 
     def partial(self, columns: Sequence[pa.Array]) -> Hashes:
-        column = plain(columns[0], self._type)
-        return hashes_of([column.array], column.nulls, column.nans)
+        return hashes_of(plain(columns[0], self._type))
 
     def merge(self, first: Hashes, second: Hashes) -> Hashes:
         return merge_hashes(first, second)

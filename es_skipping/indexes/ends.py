@@ -1,4 +1,4 @@
-"""What `Prefix` and `Suffix` share: clauses about strings of which only one end is remembered.
+"""`EndIndex`: what `Prefix` and `Suffix` share, clauses about strings of which only one end is remembered.
 
 Of a string x an index of length L remembers the end e(x), its first or last L code points. Two facts carry every
 clause:
@@ -12,10 +12,13 @@ remembered ends equal e(v) may well hold strings other than v if they were cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from es_skipping.clauses.clause import SKIP, Clause
+from es_skipping.clauses.metadata import Kind
 from es_skipping.clauses.questions import (
     AnyOf,
     HasNotNull,
@@ -24,13 +27,76 @@ from es_skipping.clauses.questions import (
     Question,
     TextMatch,
 )
-from es_skipping.indexes.base import Target
+from es_skipping.indexes.arguments import require_positive
+from es_skipping.indexes.base import Collector, Target
+from es_skipping.indexes.column import ColumnIndex
 from es_skipping.indexes.labels import IsNull, IsOneOf, Leaf, NotNull, Text, Within
+from es_skipping.indexes.summaries import Distinct
+from es_skipping.indexes.valuelist import DEFAULT_LIMIT, ValuesCollector
+from es_skipping.predicates.types import DataType
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
-__all__ = ["checked_end", "end_clause"]
+__all__ = ["EndIndex", "checked_end"]
+
+
+@dataclass(frozen=True)
+class EndIndex(ColumnIndex):
+    """Base class of the indexes of one end of each string.
+
+    Attributes
+    ----------
+    test
+        The test of a string that asks for this end.
+    """
+
+    length: int
+    limit: int = DEFAULT_LIMIT
+
+    kind: ClassVar[Kind] = "values"
+    wanted: ClassVar[str] = "a string without a collation"
+    wanted_types: ClassVar[tuple[str, ...]] = ("string",)
+    test: ClassVar[Literal["starts", "ends"]]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(self, "length", self.length)
+        require_positive(self, "limit", self.limit)
+
+    @abstractmethod
+    def end_of(self, text: str) -> str:
+        """As much of a string as is remembered."""
+
+    @abstractmethod
+    def certain(self, text: Text) -> str:
+        """What all strings that pass a test have for certain at this end."""
+
+    def collector(self, types: Sequence[DataType]) -> Collector[Distinct]:
+        return ValuesCollector(types[0], self.limit)
+
+    def end_clause(self, leaf: Leaf, target: Target) -> Clause:
+        """The clause of a leaf."""
+        return SKIP if leaf == Within(()) else target.ask(self._question(leaf))
+
+    def _question(self, leaf: Leaf) -> Question:
+        match leaf:
+            case IsNull():
+                return HasNull()
+            case IsOneOf(values, negated=False):
+                return AnyOf(tuple(dict.fromkeys(self.end_of(str(value)) for value in values)))
+            case IsOneOf(values):
+                whole = tuple(value for value in values if len(str(value)) < self.length)
+                return OtherThan(whole) if whole else HasNotNull()
+            case Text(negated=False):
+                text = self.certain(leaf)
+                if text:
+                    return TextMatch(self.test, text) if len(text) <= self.length else AnyOf((self.end_of(text),))
+            case Text() if leaf.test == self.test and len(leaf.pattern) <= self.length:
+                return TextMatch(self.test, leaf.pattern, negated=True)  # as much as is asked for is remembered
+            case Within() | NotNull() | Text():
+                pass
+        return HasNotNull()
 
 
 def checked_end(column: SparkColumn, end: SparkColumn, *, safe_bytes: int | None = None) -> SparkColumn:
@@ -52,52 +118,3 @@ def checked_end(column: SparkColumn, end: SparkColumn, *, safe_bytes: int | None
     if safe_bytes is not None:
         sound = (F.octet_length(column) >= safe_bytes) | sound
     return F.when(sound, end).otherwise(F.lit(bytearray(b"\xff")).cast("string"))
-
-
-def end_clause(
-    leaf: Leaf,
-    target: Target,
-    *,
-    length: int,
-    end_of: Callable[[str], str],
-    test: Literal["starts", "ends"],
-    certain: Callable[[Text], str],
-) -> Clause:
-    """The clause of a leaf for an index of one end of its strings.
-
-    Parameters
-    ----------
-    length, end_of
-        How many code points are remembered, and the function that cuts a string to them.
-    test
-        The test that asks for this end.
-    certain
-        What all strings that pass a test have for certain at this end.
-    """
-    return SKIP if leaf == Within(()) else target.ask(_question(leaf, length, end_of, test, certain))
-
-
-def _question(
-    leaf: Leaf,
-    length: int,
-    end_of: Callable[[str], str],
-    test: Literal["starts", "ends"],
-    certain: Callable[[Text], str],
-) -> Question:
-    match leaf:
-        case IsNull():
-            return HasNull()
-        case IsOneOf(values, negated=False):
-            return AnyOf(tuple(dict.fromkeys(end_of(str(value)) for value in values)))
-        case IsOneOf(values):
-            whole = tuple(value for value in values if len(str(value)) < length)
-            return OtherThan(whole) if whole else HasNotNull()
-        case Text(negated=False):
-            text = certain(leaf)
-            if text:
-                return TextMatch(test, text) if len(text) <= length else AnyOf((end_of(text),))
-        case Text() if leaf.test == test and len(leaf.pattern) <= length:
-            return TextMatch(test, leaf.pattern, negated=True)  # as much as is asked for is remembered
-        case Within() | NotNull() | Text():
-            pass
-    return HasNotNull()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Kind
 from es_skipping.errors import IndexDefinitionError
-from es_skipping.indexes.arguments import require_column, require_positive, require_supported
-from es_skipping.indexes.base import Collector, Index, Target
-from es_skipping.indexes.labels import common_range, leaf_of
+from es_skipping.indexes.arguments import require_positive
+from es_skipping.indexes.base import Collector, Target
+from es_skipping.indexes.column import ColumnIndex
+from es_skipping.indexes.labels import said_of
 from es_skipping.indexes.summaries import Distinct
 from es_skipping.indexes.valuelist import DEFAULT_LIMIT, ValuesCollector, listed_clause
 from es_skipping.predicates.tree import Predicate
@@ -25,7 +26,7 @@ _FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 @dataclass(frozen=True)
-class Formatted(Index):
+class Formatted(ColumnIndex):
     """The distinct results of a transform of each object's values, for filters on the same transform.
 
     Where the values of a column are too many to list but what a filter makes of them is not: the host of a URL, the
@@ -53,14 +54,14 @@ class Formatted(Index):
     ['lower(city)']
     """
 
-    column: Any
     transform: str
     limit: int = DEFAULT_LIMIT
 
     kind: ClassVar[Kind] = "values"
+    wanted: ClassVar[str] = "a transform to " + ColumnIndex.wanted
 
     def __post_init__(self) -> None:
-        require_column(self, "column", self.column)
+        super().__post_init__()
         require_positive(self, "limit", self.limit)
         text = self.transform
         if not isinstance(text, str) or not (_PLACE in text or _FUNCTION.fullmatch(text)):
@@ -69,30 +70,13 @@ class Formatted(Index):
                 "column's place such as \"regexp_extract({}, '/v([0-9]+)/', 1)\""
             )
 
-    @property
-    def columns(self) -> tuple[Any, ...]:
-        return (self.column,)
-
-    @property
-    def parameters(self) -> dict[str, int | float | str]:
-        return {"transform": self.transform, "limit": self.limit}
-
     def summarised(self, columns: Sequence[str]) -> list[str]:
         (column,) = columns
         return [self.transform.replace(_PLACE, column) if _PLACE in self.transform else f"{self.transform}({column})"]
-
-    def check(self, types: Sequence[DataType]) -> None:
-        require_supported(
-            self, types, "a transform to a number, string, binary, boolean, date or timestamp, without a collation"
-        )
-
-    def value_type(self, types: Sequence[DataType]) -> DataType:
-        return types[0]
 
     def collector(self, types: Sequence[DataType]) -> Collector[Distinct]:
         return ValuesCollector(types[0], self.limit)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        operand, type = target.operands[0], target.types[0]
-        leaf = common_range(node, operand, type) or leaf_of(node, operand, type)
+        leaf = said_of(node, target)
         return None if leaf is None else listed_clause(leaf, target)

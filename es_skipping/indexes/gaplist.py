@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Intervals, Kind
-from es_skipping.indexes.arguments import require_column, require_positive, require_supported
-from es_skipping.indexes.base import Collector, Index, Target
-from es_skipping.indexes.labels import common_range, leaf_of, value_clause
+from es_skipping.indexes.arguments import require_positive
+from es_skipping.indexes.base import Collector, Target
+from es_skipping.indexes.column import ColumnIndex
+from es_skipping.indexes.labels import said_of, value_clause
 from es_skipping.indexes.stretches import Stretches, points, union, values_of
 from es_skipping.indexes.summaries import plain
 from es_skipping.predicates.tree import Predicate
@@ -21,15 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["GapList"]
 
-_NUMBERS: Final = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
-_TIMES: Final = ("date", "timestamp", "timestamp_ntz")
-
 _STRETCHES: Final = 2048
 """At least so many stretches are kept while an object is read: up to as many the largest gaps are exact."""
 
 
 @dataclass(frozen=True)
-class GapList(Index):
+class GapList(ColumnIndex):
     """The stretches of each object's values that its largest gaps leave.
 
     Where a column's values come in clusters with nothing in between, such as hours of a nightly job, ids of several
@@ -53,35 +51,24 @@ class GapList(Index):
     GapList(column='order_id', gaps=7)
     """
 
-    column: Any
     gaps: int
 
     kind: ClassVar[Kind] = "intervals"
+    wanted: ClassVar[str] = "a number, date or timestamp"
+    wanted_types: ClassVar[tuple[str, ...]] = (
+        *("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"),
+        *("date", "timestamp", "timestamp_ntz"),
+    )
 
     def __post_init__(self) -> None:
-        require_column(self, "column", self.column)
+        super().__post_init__()
         require_positive(self, "gaps", self.gaps)
-
-    @property
-    def columns(self) -> tuple[Any, ...]:
-        return (self.column,)
-
-    @property
-    def parameters(self) -> dict[str, int | float | str]:
-        return {"gaps": self.gaps}
-
-    def check(self, types: Sequence[DataType]) -> None:
-        require_supported(self, types, "a number, date or timestamp", *_NUMBERS, *_TIMES)
-
-    def value_type(self, types: Sequence[DataType]) -> DataType:
-        return types[0]
 
     def collector(self, types: Sequence[DataType]) -> Collector[Covered]:
         return _GapCollector(types[0], self.gaps)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        operand, type = target.operands[0], target.types[0]
-        leaf = common_range(node, operand, type) or leaf_of(node, operand, type)
+        leaf = said_of(node, target)
         return None if leaf is None else value_clause(leaf, target)
 
 

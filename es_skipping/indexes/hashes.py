@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from es_skipping.clauses.fingerprints import cell_of, hash_of, pack, space_for
 from es_skipping.clauses.metadata import Fingerprints, Values
+from es_skipping.indexes.summaries import Distinct, Plain
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
-__all__ = ["MOST_HASHES", "Hashes", "fingerprints", "hashes_of", "merge_hashes"]
+__all__ = ["MOST_HASHES", "Hashes", "fingerprints", "hashes_of", "hashes_of_distinct", "merge_hashes"]
 
 MOST_HASHES: Final = 1 << 20
 """An object with more distinct values than this is remembered as unknown."""
@@ -31,15 +32,24 @@ class Hashes(NamedTuple):
     nans: int
 
 
-def hashes_of(arrays: Iterable[pa.Array], nulls: int, nans: int) -> Hashes:
-    """The hashes of plain arrays of values (`es_skipping.indexes.summaries.plain`).
+def hashes_of(column: Plain) -> Hashes:
+    """The hashes of one batch's values.
 
     Examples
     --------
     >>> import pyarrow as pa
-    >>> [len(chunk) for chunk in hashes_of([pa.array([b"a", b"b", b"a"])], 0, 0).chunks]
+    >>> [len(chunk) for chunk in hashes_of(Plain(pa.array([b"a", b"b", b"a"]), 0, 0)).chunks]
     [2]
     """
+    return _hashed([column.array], column.nulls, column.nans)
+
+
+def hashes_of_distinct(values: Distinct) -> Hashes:
+    """The hashes of values that were gathered as such, before they became too many."""
+    return _hashed(values.chunks or (), values.nulls, values.nans)
+
+
+def _hashed(arrays: Iterable[pa.Array], nulls: int, nans: int) -> Hashes:
     import numpy as np
     import pyarrow.compute as pc
 

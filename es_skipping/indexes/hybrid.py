@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Fingerprints, Kind, Values
-from es_skipping.indexes.arguments import require_column, require_positive, require_share, require_supported
-from es_skipping.indexes.base import Collector, Index, Target
-from es_skipping.indexes.hashes import Hashes, fingerprints, hashes_of, merge_hashes
-from es_skipping.indexes.labels import common_range, leaf_of
-from es_skipping.indexes.summaries import Distinct, Plain, distinct, merge_distinct, plain, python_values
-from es_skipping.indexes.valuelist import DEFAULT_LIMIT, LIMIT_BYTES, listed_clause
+from es_skipping.indexes.arguments import require_positive, require_share
+from es_skipping.indexes.base import Collector, Target
+from es_skipping.indexes.column import ColumnIndex
+from es_skipping.indexes.hashes import Hashes, fingerprints, hashes_of, hashes_of_distinct, merge_hashes
+from es_skipping.indexes.labels import said_of
+from es_skipping.indexes.summaries import Distinct, distinct, merge_distinct, plain
+from es_skipping.indexes.valuelist import DEFAULT_LIMIT, LIMIT_BYTES, listed_clause, listed_values
 from es_skipping.predicates.tree import Predicate
 from es_skipping.predicates.types import DataType
 
@@ -24,7 +25,7 @@ __all__ = ["Hybrid"]
 
 
 @dataclass(frozen=True)
-class Hybrid(Index):
+class Hybrid(ColumnIndex):
     """A value list of each object that has few distinct values, fingerprints of each that has many.
 
     The safe choice where it is not known how many values an object will have: what a `ValueList` answers it answers for
@@ -49,41 +50,21 @@ class Hybrid(Index):
     Hybrid(column='user_id', threshold=500, fpp=0.01)
     """
 
-    column: Any
     threshold: int = DEFAULT_LIMIT
     fpp: float = 0.01
 
     kind: ClassVar[Kind] = "fingerprints"
 
     def __post_init__(self) -> None:
-        require_column(self, "column", self.column)
+        super().__post_init__()
         require_positive(self, "threshold", self.threshold)
         require_share(self, "fpp", self.fpp)
-
-    @property
-    def columns(self) -> tuple[Any, ...]:
-        return (self.column,)
-
-    @property
-    def parameters(self) -> dict[str, int | float | str]:
-        return {"threshold": self.threshold, "fpp": self.fpp}
-
-    def check(self, types: Sequence[DataType]) -> None:
-        require_supported(
-            self,
-            types,
-            "a number, string, binary, boolean, date or timestamp, without a collation",
-        )
-
-    def value_type(self, types: Sequence[DataType]) -> DataType:
-        return types[0]
 
     def collector(self, types: Sequence[DataType]) -> Collector[Gathered]:
         return _HybridCollector(types[0], self.threshold, self.fpp)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        operand, type = target.operands[0], target.types[0]
-        leaf = common_range(node, operand, type) or leaf_of(node, operand, type)
+        leaf = said_of(node, target)
         return None if leaf is None else listed_clause(leaf, target)
 
 
@@ -102,7 +83,7 @@ class _HybridCollector(Collector[Gathered]):
     def partial(self, columns: Sequence[pa.Array]) -> Gathered:
         column = plain(columns[0], self._type)
         few = distinct(column, self._threshold, LIMIT_BYTES)
-        return few if few.chunks is not None else _hashed(column)
+        return few if few.chunks is not None else hashes_of(column)
 
     def merge(self, first: Gathered, second: Gathered) -> Gathered:
         if isinstance(first, Distinct) and isinstance(second, Distinct):
@@ -115,16 +96,9 @@ class _HybridCollector(Collector[Gathered]):
         if isinstance(partial, Distinct):
             few = merge_distinct(partial, Distinct((), 0, 0), self._threshold, LIMIT_BYTES, compact=True)
             if few.chunks is not None:
-                values = python_values(few.chunks, self._type)
-                return None if values is None else Values(values, few.nulls, few.nans)
+                return listed_values(few, self._type)
         return fingerprints(_as_hashes(partial), self._fpp)
 
 
-def _hashed(column: Plain) -> Hashes:
-    return hashes_of([column.array], column.nulls, column.nans)
-
-
 def _as_hashes(gathered: Gathered) -> Hashes:
-    if isinstance(gathered, Hashes):
-        return gathered
-    return hashes_of(gathered.chunks or (), gathered.nulls, gathered.nans)
+    return gathered if isinstance(gathered, Hashes) else hashes_of_distinct(gathered)

@@ -51,6 +51,7 @@ __all__ = [
     "Within",
     "common_range",
     "leaf_of",
+    "said_of",
     "text_parts",
     "text_prefix",
     "text_suffix",
@@ -133,6 +134,15 @@ def leaf_of(node: Predicate, operand: Operand, type: DataType) -> Leaf | None:
         case Holds(call, negated) if call == operand:
             return IsOneOf((not negated,)) if type.name == "boolean" else NotNull()
     return None
+
+
+def said_of(node: Predicate, target: Target) -> Leaf | None:
+    """What a node says of the one operand of a target: as a leaf, or as a conjunction that puts it into a common range.
+
+    For indexes that remember more than one stretch or value.
+    """
+    (operand,), (type,) = target.operands, target.types
+    return common_range(node, operand, type) or leaf_of(node, operand, type)
 
 
 def common_range(node: Predicate, operand: Operand, type: DataType) -> Within | None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Intervals, Kind
 from es_skipping.clauses.questions import Range
-from es_skipping.indexes.arguments import require_column, require_supported
-from es_skipping.indexes.base import Collector, Index, Target
+from es_skipping.indexes.base import Collector, Target
+from es_skipping.indexes.column import ColumnIndex
 from es_skipping.indexes.labels import (
     NotNull,
     Text,
@@ -31,7 +31,7 @@ __all__ = ["MinMax"]
 
 
 @dataclass(frozen=True)
-class MinMax(Index):
+class MinMax(ColumnIndex):
     """The least and the greatest value of each object, and how many rows are null and NaN.
 
     Small, cheap to build, and decisive where the rows lie in the column's order, at least roughly: time stamps of a
@@ -48,26 +48,7 @@ class MinMax(Index):
     MinMax(column='ts')
     """
 
-    column: Any
-
     kind: ClassVar[Kind] = "intervals"
-
-    def __post_init__(self) -> None:
-        require_column(self, "column", self.column)
-
-    @property
-    def columns(self) -> tuple[Any, ...]:
-        return (self.column,)
-
-    def check(self, types: Sequence[DataType]) -> None:
-        require_supported(
-            self,
-            types,
-            "a number, string, binary, boolean, date or timestamp, without a collation",
-        )
-
-    def value_type(self, types: Sequence[DataType]) -> DataType:
-        return types[0]
 
     def collector(self, types: Sequence[DataType]) -> Collector[Extent]:
         return _MinMaxCollector(types[0])

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from es_skipping.clauses.clause import Clause
-from es_skipping.clauses.metadata import Kind
 from es_skipping.clauses.questions import Overlaps, Range
-from es_skipping.indexes.arguments import (
-    require_column,
-    require_positive,
-    require_supported,
-)
-from es_skipping.indexes.base import Collector, Index, Target
-from es_skipping.indexes.ends import checked_end, end_clause
-from es_skipping.indexes.labels import Within, common_range, leaf_of, text_prefix
-from es_skipping.indexes.summaries import Distinct
-from es_skipping.indexes.valuelist import DEFAULT_LIMIT, ValuesCollector
+from es_skipping.indexes.base import Target
+from es_skipping.indexes.ends import EndIndex, checked_end
+from es_skipping.indexes.labels import Text, Within, said_of, text_prefix
 from es_skipping.predicates.tree import Predicate
-from es_skipping.predicates.types import DataType
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -29,7 +20,7 @@ __all__ = ["Prefix"]
 
 
 @dataclass(frozen=True)
-class Prefix(Index):
+class Prefix(EndIndex):
     """The distinct beginnings of each object's strings.
 
     For columns with too many values for a list whose beginnings are few: names with a tenant or a date in front, URLs,
@@ -50,27 +41,7 @@ class Prefix(Index):
     Prefix(column='db_name', length=15, limit=10000)
     """
 
-    column: Any
-    length: int
-    limit: int = DEFAULT_LIMIT
-
-    kind: ClassVar[Kind] = "values"
-
-    def __post_init__(self) -> None:
-        require_column(self, "column", self.column)
-        require_positive(self, "length", self.length)
-        require_positive(self, "limit", self.limit)
-
-    @property
-    def columns(self) -> tuple[Any, ...]:
-        return (self.column,)
-
-    @property
-    def parameters(self) -> dict[str, int | float | str]:
-        return {"length": self.length, "limit": self.limit}
-
-    def check(self, types: Sequence[DataType]) -> None:
-        require_supported(self, types, "a string without a collation", "string")
+    test: ClassVar[Literal["starts", "ends"]] = "starts"
 
     def collected(self, columns: Sequence[SparkColumn]) -> list[SparkColumn]:
         from pyspark.sql import functions as F
@@ -78,30 +49,19 @@ class Prefix(Index):
         # Spark takes no byte for the first of a character of more than four.
         return [checked_end(columns[0], F.substring(columns[0], 1, self.length), safe_bytes=4 * self.length)]
 
-    def value_type(self, types: Sequence[DataType]) -> DataType:
-        return types[0]
-
-    def collector(self, types: Sequence[DataType]) -> Collector[Distinct]:
-        return ValuesCollector(types[0], self.limit)
-
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        operand, type = target.operands[0], target.types[0]
-        leaf = common_range(node, operand, type) or leaf_of(node, operand, type)
+        leaf = said_of(node, target)
         if leaf is None:
             return None
         if isinstance(leaf, Within) and leaf.ranges:
             return target.ask(Overlaps(tuple(map(self._reach, leaf.ranges))))
-        return end_clause(
-            leaf,
-            target,
-            length=self.length,
-            end_of=self._cut,
-            test="starts",
-            certain=text_prefix,
-        )
+        return self.end_clause(leaf, target)
 
-    def _cut(self, text: str) -> str:
+    def end_of(self, text: str) -> str:
         return text[: self.length]
+
+    def certain(self, text: Text) -> str:
+        return text_prefix(text)
 
     def _reach(self, wanted: Range) -> Range:
         """Where the beginning of a string can lie that lies in this range.
@@ -112,4 +72,4 @@ class Prefix(Index):
         low = wanted.low
         if not isinstance(low, str) or len(low) < self.length:
             return wanted
-        return replace(wanted, low=self._cut(low), low_open=False)
+        return replace(wanted, low=self.end_of(low), low_open=False)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from es_skipping.clauses.clause import Clause, conjunction
 from es_skipping.clauses.metadata import Kind, Values
 from es_skipping.clauses.questions import TextMatch
-from es_skipping.indexes.arguments import (
-    require_column,
-    require_positive,
-    require_supported,
-)
-from es_skipping.indexes.base import Collector, Index, Target
-from es_skipping.indexes.labels import Leaf, Text, common_range, leaf_of, text_prefix, value_clause
+from es_skipping.indexes.arguments import require_positive
+from es_skipping.indexes.base import Collector, Target
+from es_skipping.indexes.column import ColumnIndex
+from es_skipping.indexes.labels import Leaf, Text, said_of, text_prefix, value_clause
 from es_skipping.indexes.summaries import (
     Distinct,
     distinct,
@@ -29,7 +26,7 @@ from es_skipping.predicates.types import DataType
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DEFAULT_LIMIT", "LIMIT_BYTES", "ValueList", "ValuesCollector", "listed_clause"]
+__all__ = ["DEFAULT_LIMIT", "LIMIT_BYTES", "ValueList", "ValuesCollector", "listed_clause", "listed_values"]
 
 DEFAULT_LIMIT: Final = 10_000
 LIMIT_BYTES: Final = 1 << 20
@@ -37,7 +34,7 @@ LIMIT_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True)
-class ValueList(Index):
+class ValueList(ColumnIndex):
     """The distinct values of each object, and how many rows are null and NaN.
 
     Decisive for columns of which each object holds few values, in whatever order the rows are: cities, states, tenants.
@@ -57,39 +54,19 @@ class ValueList(Index):
     ValueList(column='city', limit=500)
     """
 
-    column: Any
     limit: int = DEFAULT_LIMIT
 
     kind: ClassVar[Kind] = "values"
 
     def __post_init__(self) -> None:
-        require_column(self, "column", self.column)
+        super().__post_init__()
         require_positive(self, "limit", self.limit)
-
-    @property
-    def columns(self) -> tuple[Any, ...]:
-        return (self.column,)
-
-    @property
-    def parameters(self) -> dict[str, int | float | str]:
-        return {"limit": self.limit}
-
-    def check(self, types: Sequence[DataType]) -> None:
-        require_supported(
-            self,
-            types,
-            "a number, string, binary, boolean, date or timestamp, without a collation",
-        )
-
-    def value_type(self, types: Sequence[DataType]) -> DataType:
-        return types[0]
 
     def collector(self, types: Sequence[DataType]) -> Collector[Distinct]:
         return ValuesCollector(types[0], self.limit)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        operand, type = target.operands[0], target.types[0]
-        leaf = common_range(node, operand, type) or leaf_of(node, operand, type)
+        leaf = said_of(node, target)
         return None if leaf is None else listed_clause(leaf, target)
 
 
@@ -122,7 +99,12 @@ class ValuesCollector(Collector[Distinct]):
         return merge_distinct(first, second, self._limit, LIMIT_BYTES)
 
     def finish(self, partial: Distinct) -> Values | None:
-        none = Distinct((), 0, 0)
-        chunks, nulls, nans = merge_distinct(partial, none, self._limit, LIMIT_BYTES, compact=True)
-        values = None if chunks is None else python_values(chunks, self._type)
-        return None if values is None else Values(values, nulls, nans)
+        return listed_values(
+            merge_distinct(partial, Distinct((), 0, 0), self._limit, LIMIT_BYTES, compact=True), self._type
+        )
+
+
+def listed_values(gathered: Distinct, type: DataType) -> Values | None:
+    """The metadata of an object's values, of at most one chunk; None where they were too many or are no UTF-8."""
+    values = None if gathered.chunks is None else python_values(gathered.chunks, type)
+    return None if values is None else Values(values, gathered.nulls, gathered.nans)
