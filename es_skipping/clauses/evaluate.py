@@ -24,7 +24,7 @@ from es_skipping.clauses.questions import (
     Range,
     TextMatch,
 )
-from es_skipping.predicates.text import text_test
+from es_skipping.predicates.text import passes
 from es_skipping.predicates.types import Value
 
 __all__ = ["all_hold", "answer", "any_holds", "holds"]
@@ -135,15 +135,8 @@ def _of_values(question: Question, metadata: Values) -> bool | None:
             return None
         return any(_within(value, wanted) for value in values for wanted in question.ranges)
     if isinstance(question, TextMatch):
-        return any_holds(_passes(question, value) for value in values)
+        return any_holds(passes(question, value) for value in values)
     return None
-
-
-def _passes(question: TextMatch, value: Value) -> bool | None:
-    if not isinstance(value, str):
-        return None
-    truth = text_test(question.test, value, question.pattern, question.escape)
-    return None if truth is None else truth != question.negated
 
 
 # --- fingerprints -------------------------------------------------------------------------------------------------

@@ -32,18 +32,14 @@ from es_skipping.clauses.clause import (
 )
 from es_skipping.predicates.codec import has_opaque, undeclared_functions
 from es_skipping.predicates.show import show
+from es_skipping.predicates.subsumption import operands_of
 from es_skipping.predicates.tree import (
     And,
     Call,
     Cast,
     Column,
-    Comparison,
     Constant,
-    Holds,
-    IsIn,
-    Matches,
     Not,
-    NullTest,
     Opaque,
     Operand,
     Or,
@@ -214,7 +210,7 @@ def _reason(node: Predicate, labellers: Sequence[Labeller], trace: Trace) -> str
         return "no part of it has a clause"
     if isinstance(node, Or):
         return "a part of it has no clause"
-    asked = _operands(node)
+    asked = tuple(operand for operand in operands_of(node) if not isinstance(operand, Opaque))
     shown = ", ".join(show(operand) for operand in asked)
     near = [one.target.id for one in labellers if any(operand in asked for operand in one.target.operands)]
     if near:
@@ -222,12 +218,3 @@ def _reason(node: Predicate, labellers: Sequence[Labeller], trace: Trace) -> str
     if len(asked) == 1 and isinstance(asked[0], Column | Cast | Call):
         return f"no index on {shown}"
     return f"no index understands it ({shown})"
-
-
-def _operands(node: Predicate) -> tuple[Operand, ...]:
-    if isinstance(node, Comparison):
-        sides = (node.left, node.right)
-        return tuple(side for side in sides if isinstance(side, Column | Cast | Call))
-    if isinstance(node, IsIn | NullTest | Matches):
-        return (node.operand,)
-    return (node.call,) if isinstance(node, Holds) else ()

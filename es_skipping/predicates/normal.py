@@ -22,6 +22,7 @@ from es_skipping.predicates.casts import compare_image, less, monotone, same_fam
 from es_skipping.predicates.likes import match_form
 from es_skipping.predicates.tree import (
     ALWAYS,
+    FLIPPED,
     NEVER,
     And,
     Call,
@@ -48,7 +49,6 @@ MAX_DEPTH: Final = 100
 """How deep And and Or may alternate, and casts nest; what is deeper is opaque."""
 
 _MAX_CAST_VALUES: Final = 1_000
-_FLIPPED: Final[dict[Comparator, Comparator]] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _CONTRARY: Final[dict[Comparator, Comparator]] = {
     "=": "<>",
     "<>": "=",
@@ -200,7 +200,7 @@ def _comparison(comparator: Comparator, left: Operand, right: Operand, negated: 
     if negated:
         comparator = _CONTRARY[comparator]  # sound under NaN too: Spark's order is total
     if isinstance(left, Literal) and not isinstance(right, Literal):
-        left, right, comparator = right, left, _FLIPPED.get(comparator, comparator)
+        left, right, comparator = right, left, FLIPPED[comparator]
     if isinstance(left, Opaque):
         return left
     if isinstance(right, Opaque):

@@ -11,9 +11,10 @@ from functools import lru_cache
 from typing import Final
 
 from es_skipping.predicates.codec import has_opaque, undeclared_functions
-from es_skipping.predicates.text import text_test
+from es_skipping.predicates.text import passes
 from es_skipping.predicates.tree import (
     ALWAYS,
+    FLIPPED,
     NEVER,
     And,
     Comparison,
@@ -29,6 +30,7 @@ from es_skipping.predicates.tree import (
     Or,
     Predicate,
 )
+from es_skipping.predicates.types import Value
 from es_skipping.predicates.value_sets import at_least, at_most
 
 __all__ = ["is_certain", "operands_of", "subsumes"]
@@ -36,7 +38,6 @@ __all__ = ["is_certain", "operands_of", "subsumes"]
 _MOST_STEPS: Final = 20_000
 """Predicates that take more comparisons than this are given up: not subsumed."""
 
-_FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 _LOOSER: Final = {"=": ("=", "<=", ">="), "<": ("<", "<=", "<>"), ">": (">", ">=", "<>"), "<>": ("<>",)}
 
 
@@ -136,10 +137,8 @@ def _of_values(looser: Predicate, stricter: Predicate) -> bool:
         possible = at_most(stricter, operand)
         if possible <= at_least(looser, operand):
             return True
-        if isinstance(looser, Matches) and possible.points is not None:
-            passed = [_passes(looser, value) for value in possible.points]
-            if all(truth is True for truth in passed):
-                return True
+        if isinstance(looser, Matches) and _all_pass(looser, possible.points):
+            return True
     if isinstance(looser, Matches) and isinstance(stricter, Matches):
         return _of_text(looser, stricter)
     if isinstance(looser, Comparison) and isinstance(stricter, Comparison):
@@ -147,11 +146,8 @@ def _of_values(looser: Predicate, stricter: Predicate) -> bool:
     return False
 
 
-def _passes(leaf: Matches, value: object) -> bool | None:
-    if not isinstance(value, str):
-        return None
-    truth = text_test(leaf.test, value, leaf.pattern, leaf.escape)
-    return None if truth is None else truth != leaf.negated
+def _all_pass(wanted: Matches, values: tuple[Value, ...] | None) -> bool:
+    return values is not None and all(passes(wanted, value) for value in values)
 
 
 def _of_text(looser: Matches, stricter: Matches) -> bool:
@@ -172,7 +168,7 @@ def _of_two_operands(looser: Comparison, stricter: Comparison) -> bool:
     """``a <= b`` subsumes ``a < b`` and ``b > a``: Spark's order is total, NaN included."""
     wide, narrow = looser.comparator, stricter.comparator
     if (looser.left, looser.right) == (stricter.right, stricter.left):
-        narrow = _FLIPPED[narrow]  # type: ignore[assignment]
+        narrow = FLIPPED[narrow]
     elif (looser.left, looser.right) != (stricter.left, stricter.right):
         return False
     return wide == narrow or wide in _LOOSER.get(narrow, ())

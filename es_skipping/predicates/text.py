@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from es_skipping.predicates.tree import TextTest
 
-__all__ = ["ANY", "MANY", "like_prefix", "like_suffix", "like_tokens", "rlike_prefix", "successor", "text_test"]
+__all__ = [
+    "ANY",
+    "MANY",
+    "like_prefix",
+    "like_suffix",
+    "like_tokens",
+    "passes",
+    "rlike_prefix",
+    "successor",
+    "text_test",
+]
 
 ANY: Final = 1
 """Token of ``_`` in a LIKE pattern: exactly one code point."""
@@ -26,6 +36,27 @@ _LAST_CODE_POINT: Final = 0x10FFFF
 _LAST_OF_BMP: Final = "\uffff"
 _JAVA_LINE_ENDS: Final = "\n\r\u0085\u2028\u2029"
 _MAX_STEPS: Final = 1_000_000
+
+
+class PatternTest(Protocol):
+    """What a leaf of a predicate and the question it becomes have alike."""
+
+    @property
+    def test(self) -> TextTest: ...
+    @property
+    def pattern(self) -> str: ...
+    @property
+    def escape(self) -> str: ...
+    @property
+    def negated(self) -> bool: ...
+
+
+def passes(wanted: PatternTest, value: object) -> bool | None:
+    """Whether a value passes a test of strings, or with ``negated`` fails it; None where that is not known."""
+    if not isinstance(value, str):
+        return None
+    truth = text_test(wanted.test, value, wanted.pattern, wanted.escape)
+    return None if truth is None else truth != wanted.negated
 
 
 def text_test(test: TextTest, value: str, pattern: str, escape: str = "\\") -> bool | None:

@@ -18,6 +18,7 @@ from es_skipping.predicates.types import DataType, Value
 
 __all__ = [
     "ALWAYS",
+    "FLIPPED",
     "NEVER",
     "And",
     "Call",
@@ -39,6 +40,17 @@ __all__ = [
 
 Comparator: TypeAlias = OneOf["=", "<>", "<", "<=", ">", ">=", "<=>"]
 TextTest: TypeAlias = OneOf["starts", "ends", "contains", "like", "rlike"]
+
+FLIPPED: Final[dict[Comparator, Comparator]] = {
+    "=": "=",
+    "<>": "<>",
+    "<=>": "<=>",
+    "<": ">",
+    "<=": ">=",
+    ">": "<",
+    ">=": "<=",
+}
+"""The comparator that says the same with its sides exchanged."""
 
 
 # --- operands -----------------------------------------------------------------------------------------------------

@@ -136,8 +136,7 @@ def records(spark: SparkSession, since: int = 0) -> tuple[int, list[dict[str, An
         As the protocol names their fields, oldest first; besides ``seq``, the number, and ``time``, in milliseconds
         since the epoch.
     """
-    found = json.loads(jvm_api(spark).records(since))
-    return found["last"], found["records"]
+    return _parsed(jvm_api(spark).records(since))
 
 
 def all_records(since: int = 0) -> tuple[int, list[dict[str, Any]]]:
@@ -145,9 +144,13 @@ def all_records(since: int = 0) -> tuple[int, list[dict[str, Any]]]:
     with _lock:
         known = list(_apis.values())
     for _, api in reversed(known):  # the latest JVM, where this process has had several
-        found = json.loads(api.records(since))
-        return found["last"], found["records"]
+        return _parsed(api.records(since))
     return since, []
+
+
+def _parsed(records: str) -> tuple[int, list[dict[str, Any]]]:
+    found = json.loads(records)
+    return found["last"], found["records"]
 
 
 def relation_facts(df: DataFrame) -> dict[str, Any]:

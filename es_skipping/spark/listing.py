@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from es_skipping.spark.source import Reading
 
-__all__ = ["Listing", "Restriction", "changed_since", "settled"]
+__all__ = ["Listing", "Restriction", "changed_since", "directory_names", "settled"]
 
 _FINE_MS: Final = 10
 """Local file systems give milliseconds or better, from a clock that ticks some hundred times a second."""
@@ -121,18 +121,7 @@ class Restriction:
     ) -> None:
         given = [paths] if isinstance(paths, str) else paths
         self._paths = None if given is None else [qualified(spark, path) for path in given]
-        self._partitions = None if partitions is None else _segments(partitions, partition_columns)
-
-    @staticmethod
-    def segments(partitions: Any, columns: Sequence[str]) -> list[set[str]]:
-        """Of each partition the names of the directories that lead to it, decoded.
-
-        Raises
-        ------
-        DatasetError
-            A partition column does not exist.
-        """
-        return _segments(partitions, columns)
+        self._partitions = None if partitions is None else directory_names(partitions, partition_columns)
 
     @property
     def everything(self) -> bool:
@@ -159,7 +148,14 @@ def qualified(spark: SparkSession, path: str) -> str:
     return str(hadoop.makeQualified(system.getUri(), system.getWorkingDirectory()).toString()).rstrip("/")
 
 
-def _segments(partitions: Any, columns: Sequence[str]) -> list[set[str]]:
+def directory_names(partitions: Any, columns: Sequence[str]) -> list[set[str]]:
+    """Of each partition the names of the directories that lead to it, decoded.
+
+    Raises
+    ------
+    DatasetError
+        A partition column does not exist.
+    """
     given = [partitions] if isinstance(partitions, (str, Mapping)) else list(partitions)
     found = []
     for one in given:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from es_skipping.spark.listing import Restriction, qualified
+from es_skipping.spark.listing import directory_names, qualified
 from es_skipping.spark.source import schema_of
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class _Files:
         given = [partitions] if isinstance(partitions, (str, Mapping)) else list(partitions)
         found: list[str] = []
         for one in given:
-            (wanted,) = Restriction.segments([one], columns)
+            (wanted,) = directory_names([one], columns)
             names = {segment.partition("=")[0] for segment in wanted}
             depth = max(columns.index(name) for name in names) + 1
             level_paths = [self._root]

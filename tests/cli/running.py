@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.processes import run_python
 
 SMALL = {
     "spark.master": "local[2]",
@@ -49,15 +48,5 @@ def run_commands(folder: Path, *commands: list[str]) -> list[Done]:
     conf = {**SMALL, "spark.sql.warehouse.dir": str(folder / "warehouse")}
     options = [text for key, value in conf.items() for text in ("--conf", f"{key}={value}")]
     script = json.dumps([[*command, *options] for command in commands])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, script],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_python(_SCRIPT, folder, script)
     return [Done(*json.loads(line)) for line in done.stdout.splitlines() if line.startswith("[")]

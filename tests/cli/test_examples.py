@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.metadata import distributions, packages_distributions, requires
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import SMALL
+from tests.processes import run_python
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -36,7 +36,7 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Finder
 """
 
 
-def run_python(code: str, folder: Path, without: Sequence[str] = ()) -> str:
+def run_example(code: str, folder: Path, without: Sequence[str] = ()) -> str:
     """Run it in a fresh process whose spark-defaults make a small session.
 
     Neither it nor Spark's workers can import the modules in ``without``.
@@ -54,23 +54,13 @@ def run_python(code: str, folder: Path, without: Sequence[str] = ()) -> str:
         "PYTHONPATH": path,
         "HIDDEN_MODULES": " ".join(without),
     }
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run_python(code, folder, environment=environment).stdout
 
 
 def test_the_readme(tmp_path: Path) -> None:
     first = python_blocks(ROOT / "README.md")[0]
     assert len(first.splitlines()) <= 10
-    out = run_python(first, tmp_path, without=not_needed("es-skipping"))
+    out = run_example(first, tmp_path, without=not_needed("es-skipping"))
     assert "999999" in out, "the query's own result"
     assert re.search(r"\b100\b", out), "the report names all objects"
 
@@ -107,7 +97,7 @@ def not_needed(distribution: str) -> list[str]:
 def test_the_tutorial(tmp_path: Path) -> None:
     blocks = python_blocks(ROOT / "docs" / "tutorial.md")
     marked = "\n".join(f"{block}\nprint('== {number}')" for number, block in enumerate(blocks))
-    out = run_python(marked, tmp_path)
+    out = run_example(marked, tmp_path)
     parts = re.split(r"^== \d+\n", out, flags=re.MULTILINE)
     assert len(parts) == len(blocks) + 1
     tables = [re.findall(r"^\|\s*(\d+)\|", part, flags=re.MULTILINE) for part in parts]

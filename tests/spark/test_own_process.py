@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from typing import Any
 
 import pytest
+
+from tests.processes import run_python
 
 SECRET = "hunter2-of-the-store"
 
@@ -136,16 +137,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     folder = tmp_path_factory.mktemp("own")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     environment.pop("PYSPARK_PYTHON", None)
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(folder), SECRET],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 0, done.stderr[-8000:]
+    done = run_python(SCRIPT, folder, str(folder), SECRET, environment=environment)
     assert SECRET not in done.stderr
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("found ")]
     result: dict[str, list[Any]] = json.loads(line.removeprefix("found "))

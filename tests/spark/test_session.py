@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import es_skipping as esk
 from es_skipping.errors import EsSkippingError
 from es_skipping.spark import bridge, launch_conf
 from es_skipping.spark.session import classic
+from tests.processes import run_python
 from tests.spark.conftest import ENABLED
 from tests.spark.honest import Honest
 from tests.spark.objects_read import file_indexes, num_files
@@ -139,14 +139,9 @@ def test_facts_objects_and_trees(session: SparkSession, path: str) -> None:
 
 def run(script: str, tmp_path: Path, **env: str) -> dict[str, Any]:
     """Run a script in a Python of its own, and return the JSON of its last line."""
-    file = tmp_path / "script.py"
-    file.write_text(textwrap.dedent(script))
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
     clean |= {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, **env}
-    done = subprocess.run(
-        [sys.executable, str(file)], capture_output=True, text=True, timeout=240, check=False, cwd=tmp_path, env=clean
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    done = run_python(textwrap.dedent(script), tmp_path, environment=clean, seconds=240)
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return result
 

@@ -1,0 +1,43 @@
+"""A Python of its own, for what needs a JVM of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["run_python"]
+
+
+def run_python(
+    code: str, folder: Path, *arguments: str, environment: Mapping[str, str] | None = None, seconds: float | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a script in ``folder`` and see that it ends well.
+
+    Parameters
+    ----------
+    code
+        The script.
+    arguments
+        Its ``sys.argv[1:]``.
+    environment
+        All of it; without it this process's, with every module that can be imported here.
+    seconds
+        How long it may take.
+    """
+    if environment is None:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        timeout=seconds,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-8000:]
+    return done
