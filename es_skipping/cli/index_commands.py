@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_skipping.cli.index_text import parse_index
 from es_skipping.cli.output import Console
-from es_skipping.cli.session import given_conf, key_values, spark_session
+from es_skipping.cli.session import dataset_named, given_conf, spark_session
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.registry import index_class, index_types
 from es_skipping.settings import PREFIX, Settings
@@ -128,14 +128,7 @@ def _needs_no_spark(url: str) -> bool:
 def _dataset(spark: SparkSession, args: argparse.Namespace) -> Dataset:
     import es_skipping as esk
 
-    given: dict[str, Any] = {}
-    if args.format:
-        given["format"] = args.format
-    if args.option:
-        given["options"] = key_values(args.option, "--option")
-    if args.schema:
-        given["schema"] = args.schema
-    return esk.Dataset(spark, table=args.dataset, **given) if args.table else esk.Dataset(spark, args.dataset, **given)
+    return esk.Dataset(spark, **dataset_named(args))
 
 
 def _report(result: RefreshResult, console: Console) -> int:

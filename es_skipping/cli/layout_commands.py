@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_skipping.cli.index_text import parse_index
 from es_skipping.cli.output import Console
-from es_skipping.cli.session import key_values, spark_session
+from es_skipping.cli.session import dataset_named, spark_session
 from es_skipping.errors import DatasetError
 
 if TYPE_CHECKING:
@@ -89,16 +89,14 @@ def status(args: argparse.Namespace, console: Console) -> int:
 def _sop(spark: SparkSession, args: argparse.Namespace) -> tuple[SOP, QueryLog]:
     import es_skipping.layout as layout
 
-    given: dict[str, Any] = {"table": args.dataset} if args.table else {"path": args.dataset}
-    if args.format:
-        given["format"] = args.format
-    if args.option:
-        given["options"] = key_values(args.option, "--option")
-    if args.schema:
-        given["schema"] = args.schema
     features = None if args.features == 0 else args.features
     sop = layout.SOP(
-        spark, **given, min_rows=args.min_rows, features=features, min_support=args.min_support, within=args.within
+        spark,
+        **dataset_named(args),
+        min_rows=args.min_rows,
+        features=features,
+        min_support=args.min_support,
+        within=args.within,
     )
     path = Path(args.queries)
     if not path.is_file():

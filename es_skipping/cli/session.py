@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from es_skipping.errors import SettingError
 from es_skipping.settings import PREFIX
@@ -13,7 +13,7 @@ from es_skipping.settings import PREFIX
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["given_conf", "key_values", "spark_session"]
+__all__ = ["dataset_named", "given_conf", "key_values", "spark_session"]
 
 _QUIET = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
 """Spark's own progress bar and warnings would be mixed with ours; ``--conf`` can bring them back."""
@@ -78,3 +78,15 @@ def spark_session(args: argparse.Namespace, defaults: Mapping[str, str] | None =
         yield spark
     finally:
         spark.stop()
+
+
+def dataset_named(args: argparse.Namespace) -> dict[str, Any]:
+    """The dataset that a command names, as keyword arguments of `es_skipping.Dataset` and of the layouts."""
+    named: dict[str, Any] = {"table": args.dataset} if args.table else {"path": args.dataset}
+    if args.format:
+        named["format"] = args.format
+    if args.option:
+        named["options"] = key_values(args.option, "--option")
+    if args.schema:
+        named["schema"] = args.schema
+    return named

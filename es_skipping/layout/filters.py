@@ -10,6 +10,7 @@ from es_skipping.errors import DatasetError
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.read import read_predicate
 from es_skipping.predicates.tree import And, Opaque, Or, Predicate
+from es_skipping.stores.base import is_under
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,10 +89,10 @@ def predicates_of_statement(spark: SparkSession, text: str, roots: Sequence[str]
     """
     from es_skipping.reports.driver import Driver
 
+    under = None if roots is None else [root.rstrip("/") for root in roots]
     found = []
     for scan in Driver(spark).planned_scans(spark.sql(text)):
-        places = {root.rstrip("/") for root in scan.request["roots"]}
-        if roots is not None and not any(_below(place, root) for place in places for root in roots):
+        if not any(is_under(root.rstrip("/"), under) for root in scan.request["roots"]):
             continue
         # Where a partition's values decide something, what is left differs from one partition to the next.
         rests = [
@@ -100,8 +101,3 @@ def predicates_of_statement(spark: SparkSession, text: str, roots: Sequence[str]
         if rests:
             found.append(rests[0] if len(rests) == 1 else normalise(Or(tuple(rests))))
     return found
-
-
-def _below(place: str, root: str) -> bool:
-    root = root.rstrip("/")
-    return place == root or place.startswith(root + "/")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -61,12 +60,8 @@ def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
     return tuple(
         part
         for at, part in enumerate(certain)
-        if not any(_implied(part, at, other, there) for there, other in _numbered(certain))
+        if not any(_implied(part, at, other, there) for there, other in enumerate(certain))
     )
-
-
-def _numbered(parts: Iterable[Predicate]) -> list[tuple[int, Predicate]]:
-    return list(enumerate(parts))
 
 
 def _implied(part: Predicate, at: int, other: Predicate, there: int) -> bool:

@@ -23,11 +23,12 @@ from es_skipping.clauses.metadata import Kind, Metadata
 from es_skipping.errors import StoreError
 from es_skipping.predicates.types import DataType
 from es_skipping.stores.query_log import LoggedQuery
-from es_skipping.stores.selection import KEY_BYTES, Selection
+from es_skipping.stores.selection import KEY_BYTES, NO_KEY, Selection
 
 __all__ = [
     "FORMAT_VERSION",
     "KEY_BYTES",
+    "NO_KEY",
     "Answer",
     "Change",
     "DatasetDefinition",

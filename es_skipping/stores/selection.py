@@ -19,9 +19,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["KEY_BYTES", "KeyTable", "Selection"]
+__all__ = ["KEY_BYTES", "NO_KEY", "KeyTable", "Selection"]
 
 KEY_BYTES: Final = 16
+NO_KEY: Final = bytes(KEY_BYTES)
+"""In the place of an ordinal that no object has."""
 
 
 class KeyTable:
@@ -62,7 +64,7 @@ class KeyTable:
         with self._lock:
             if self._path is None:
                 image = self._keys.copy()
-                image[~self.live] = bytes(KEY_BYTES)
+                image[~self.live] = NO_KEY
                 descriptor, path = tempfile.mkstemp(prefix="es-skipping-", suffix=".table")
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(image.tobytes())

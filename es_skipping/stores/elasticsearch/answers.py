@@ -12,7 +12,7 @@ from elasticsearch import Elasticsearch
 
 from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.predicates.types import Value
-from es_skipping.stores.base import KEY_BYTES
+from es_skipping.stores.base import KEY_BYTES, NO_KEY
 from es_skipping.stores.elasticsearch.bools import EVERY, Query
 from es_skipping.stores.elasticsearch.fields import Group
 from es_skipping.stores.elasticsearch.names import Names
@@ -25,7 +25,6 @@ PAGE: Final = 60_000
 MAX_VOCABULARY: Final = 10_000
 _SEGMENTS_AT_ONCE: Final = 16
 _CACHED_GENERATIONS: Final = 64
-_NO_KEY: Final = bytes(KEY_BYTES)
 
 
 class KeysMissing(StoreError):
@@ -115,7 +114,7 @@ class Answers:
                 raise StoreError("the answer of Elasticsearch is not whole: fewer ordinals than documents")
             ordinals += [int(bucket["key"]) for bucket in buckets]
         packed = [keys[at : at + KEY_BYTES] for at in (KEY_BYTES * ordinal for ordinal in ordinals)]
-        return b"".join(dict.fromkeys(bytes(key) for key in packed if len(key) == KEY_BYTES and key != _NO_KEY))
+        return b"".join(dict.fromkeys(bytes(key) for key in packed if len(key) == KEY_BYTES and key != NO_KEY))
 
     def count(self, state: State, query: Query, deadline: Deadline) -> int:
         """How many published objects a query matches."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 from elasticsearch import ApiError, BadRequestError, ConflictError, Elasticsearch, NotFoundError
 
 from es_skipping.errors import EsSkippingError, StoreConflict, StoreError
-from es_skipping.stores.base import KEY_BYTES
+from es_skipping.stores.base import KEY_BYTES, NO_KEY
 from es_skipping.stores.elasticsearch.answers import Answers, Deadline, whole
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
 from es_skipping.stores.elasticsearch.client import translated
@@ -25,7 +25,6 @@ _log = logging.getLogger("es_skipping.elasticsearch")
 _PAGE: Final = 1_000
 _KEEP_ALIVE: Final = "10m"
 """Between two pages: a throttled copy takes its time over one."""
-_NO_KEY: Final = bytes(KEY_BYTES)
 
 
 class Cluster:
@@ -369,7 +368,7 @@ class Cluster:
         wanted = None if fields is None else [*fields, "ordinal"]
         for hit in self.scan(state.generation, query, sort, fields=wanted):
             at = hit["_source"]["ordinal"] * KEY_BYTES
-            if keys[at : at + KEY_BYTES] not in (b"", _NO_KEY):
+            if keys[at : at + KEY_BYTES] not in (b"", NO_KEY):
                 yield hit
 
     def scan(
