@@ -5,6 +5,7 @@ The message formats are described in ``docs/decisions/0001-bridge-protocol.md``.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = [
+    "forget_unindexed",
     "JAR",
     "Answer",
     "all_records",
@@ -151,6 +153,15 @@ def all_records(since: int = 0) -> tuple[int, list[dict[str, Any]]]:
 def _parsed(records: str) -> tuple[int, list[dict[str, Any]]]:
     found = json.loads(records)
     return found["last"], found["records"]
+
+
+def forget_unindexed() -> None:
+    """Let this process's JVMs ask again of what was not indexed: something was built."""
+    with _lock:
+        known = list(_apis.values())
+    for _, api in known:
+        with contextlib.suppress(Exception):  # a JVM that has ended remembers nothing
+            api.forgetUnindexed()
 
 
 def relation_facts(df: DataFrame) -> dict[str, Any]:

@@ -80,7 +80,8 @@ def _answer(request: dict[str, Any], scan: str) -> tuple[bytes, ScanDetail]:
         deadline = time.monotonic() + min(settings["store.timeout"], left)
         datasets = registry.find(store, request["roots"], request.get("table"), settings["registry.lifetime"])
         if not datasets:
-            return _nothing(ScanDetail(scan, reason="not indexed", store=store.url))
+            believed = 0.0 if settings["queryLog.enabled"] else registry.remains(store, settings["registry.lifetime"])
+            return reply.unindexed(believed), ScanDetail(scan, reason="not indexed", store=store.url)
         names = ", ".join(dataset.entry.definition.id for dataset in datasets)
         answers: list[list[Answer]] = []
         verdicts: list[Verdict] = []

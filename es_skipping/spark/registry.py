@@ -1,7 +1,7 @@
 """Which datasets are indexed, as this process believes for a stated time.
 
 A belief that is out of date only ever skips less: a look-up compares identities, whatever the registry said. So an
-un-indexed scan costs no round trip, and this process's own builds make it forget at once.
+un-indexed scan costs no round trip, and is not even asked of Python again; this process's own builds make both forget.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from es_skipping.indexes.base import Target
 from es_skipping.indexes.filters import filters_of
 from es_skipping.indexes.registry import from_definition
 from es_skipping.predicates.codec import operand_from_data
+from es_skipping.spark import bridge
 from es_skipping.stores.base import DatasetEntry, IndexDefinition, MetadataStore
 
 __all__ = ["IndexedDataset", "Registry", "registry"]
@@ -66,6 +67,7 @@ class Registry:
         with self._lock:
             self._epoch += 1
             self._beliefs.clear()
+        bridge.forget_unindexed()
 
     def find(
         self, store: MetadataStore, roots: Iterable[str], table: str | None, lifetime: float
@@ -99,6 +101,12 @@ class Registry:
                 found[dataset.entry.definition.id] = dataset
                 break
         return list(found.values())
+
+    def remains(self, store: MetadataStore, lifetime: float) -> float:
+        """How many seconds longer what was read of a store may be believed."""
+        with self._lock:
+            belief = self._beliefs.get(store.url)
+        return 0.0 if belief is None else belief.read + lifetime - time.monotonic()
 
     def _belief(self, store: MetadataStore, lifetime: float) -> _Belief:
         with self._lock:

@@ -9,10 +9,10 @@ from typing import Final
 
 from es_skipping.stores.base import KEY_BYTES, Answer
 
-__all__ = ["PROTOCOL", "body", "failed", "nothing", "skip"]
+__all__ = ["PROTOCOL", "body", "failed", "nothing", "skip", "unindexed"]
 
 PROTOCOL: Final = 2
-_NOTHING, _INLINE, _FILE, _FAILED = range(4)
+_NOTHING, _INLINE, _FILE, _FAILED, _UNINDEXED = range(5)
 _KEYS, _SKIP, _KEEP = range(3)
 _INLINE_BYTES: Final = 1 << 20
 """Above this the content goes by a local file: py4j would carry it as base64 text."""
@@ -23,6 +23,17 @@ _FEW: Final = 4_096
 def nothing(reason: str) -> bytes:
     """Nothing may be skipped."""
     return _text(_NOTHING, reason)
+
+
+def unindexed(seconds: float) -> bytes:
+    """The scan reads nothing that is indexed, which the shim may believe for so long without asking again.
+
+    Examples
+    --------
+    >>> unindexed(30.0).hex(" ")
+    '02 04 00 00 75 30'
+    """
+    return bytes((PROTOCOL, _UNINDEXED)) + struct.pack(">I", max(0, min(int(seconds * 1000), 0xFFFFFFFF)))
 
 
 def failed(reason: str) -> bytes:

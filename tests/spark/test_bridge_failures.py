@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from es_skipping.spark import bridge
+from es_skipping.spark.reply import unindexed
 from es_skipping.stores.selection import KeyTable
 from tests.spark.conftest import ENABLED
 from tests.spark.honest import Honest, skip_reply
@@ -68,6 +69,7 @@ REPLIES: dict[str, tuple[Callable[[str], Any], str]] = {
     "too long": (lambda _: skip_reply([[], []]), "longer"),
     "huge count": (lambda _: b"\x02\x01\x00\x00\x00\x01\x00\xff\xff\xff\xff", "cut off"),
     "huge parts": (lambda _: b"\x02\x01\xff\xff\xff\xff", "cut off"),
+    "half a time": (lambda _: b"\x02\x04\x00\x00", "cut off, or longer"),
     "kind of part": (lambda _: b"\x02\x01\x00\x00\x00\x01\x07", "unknown kind 7"),
     "no table": (lambda _: table_reply("nowhere", b"/nowhere/at/all", 5, []), "table of identities cannot be read"),
     "another table": (lambda _: table_reply("other", os.fsencode(__file__), 5, []), "table of identities has"),
@@ -301,3 +303,31 @@ def test_settings_are_the_sessions_own(base: SparkSession, path: str, honest: Ho
     assert seen[0]["roots"] == [f"file:{path}"]
     assert (seen[0]["v"], seen[0]["format"], seen[0]["objects"], seen[0]["table"]) == (2, "parquet", 5, None)
     assert [f["name"] for f in seen[0]["dataSchema"]["fields"]] == ["id"]
+
+
+def test_what_is_not_indexed_is_not_asked_again_for_a_while(session: SparkSession, path: str) -> None:
+    asked: list[str] = []
+    seconds = 60.0
+
+    def answer(request: str) -> bytes:
+        asked.append(request)
+        if len(asked) == 3:
+            bridge.forget_unindexed()  # an index is built while this answer is on its way
+        return unindexed(seconds)
+
+    def scan() -> int:
+        before = len(asked)
+        assert session.read.parquet(path).where("id < 5").count() == 5
+        assert (last_record(session)["status"], last_record(session)["reason"]) == ("nothing", "not indexed")
+        return len(asked) - before
+
+    bridge.install(session, answer)
+    session.conf.set(ENABLED, "true")
+    assert [scan(), scan(), scan()] == [1, 0, 0]
+    bridge.forget_unindexed()
+    assert [scan(), scan()] == [1, 0]
+    session.conf.set("spark.es_skipping.store.url", "/another")
+    assert [scan(), scan(), scan()] == [1, 1, 0], "what was forgotten meanwhile is not believed"
+    seconds = 0.0
+    session.conf.set("spark.es_skipping.store.url", "/a-third")
+    assert [scan(), scan()] == [1, 1]

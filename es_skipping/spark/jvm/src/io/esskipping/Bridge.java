@@ -47,6 +47,7 @@ final class Bridge {
   static void connect(Function<String, byte[]> answer, String[] settings) {
     wantedSettings = settings.clone();
     callback = answer;
+    Unindexed.forget();
   }
 
   static boolean connected() {

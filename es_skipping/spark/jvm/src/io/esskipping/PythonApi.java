@@ -85,6 +85,11 @@ public final class PythonApi {
     return Bridge.RECORDS.since(since);
   }
 
+  /** See {@link Unindexed#forget}. */
+  public void forgetUnindexed() {
+    Unindexed.forget();
+  }
+
   /** See {@link Bridge#forgetWarnings}. */
   public void forgetWarnings() {
     Bridge.forgetWarnings();

@@ -10,14 +10,18 @@ import java.nio.file.Path;
 /** One decoded reply: a set of keys to skip for each entry of the request's filters, or none and the reason. */
 final class Reply {
   static final int VERSION = 2;
+  static final String NOT_INDEXED = "not indexed";
 
   /** One per entry of the request's filters; null where nothing may be skipped. */
   final KeySet[] skip;
   final String reason;
+  /** So long what was asked for may be taken for not indexed. */
+  final long unindexedMs;
 
-  private Reply(KeySet[] skip, String reason) {
+  private Reply(KeySet[] skip, String reason, long unindexedMs) {
     this.skip = skip;
     this.reason = reason;
+    this.unindexedMs = unindexedMs;
   }
 
   /**
@@ -30,20 +34,23 @@ final class Reply {
     if (bytes[0] != VERSION) throw new LookupFailed("the reply has version " + bytes[0] + " of the protocol, not " + VERSION);
     switch (bytes[1]) {
       case 0:
-        return new Reply(null, text(bytes));
+        return new Reply(null, text(bytes), 0);
       case 1:
-        return new Reply(sets(ByteBuffer.wrap(bytes, 2, bytes.length - 2), entries), null);
+        return new Reply(sets(ByteBuffer.wrap(bytes, 2, bytes.length - 2), entries), null, 0);
       case 2:
         Path file = Path.of(text(bytes));
         try {
           byte[] content = Files.readAllBytes(file);
           Files.deleteIfExists(file);
-          return new Reply(sets(ByteBuffer.wrap(content), entries), null);
+          return new Reply(sets(ByteBuffer.wrap(content), entries), null, 0);
         } catch (IOException error) {
           throw new LookupFailed("the file of the reply cannot be read: " + error);
         }
       case 3:
         throw new LookupFailed(text(bytes));
+      case 4:
+        if (bytes.length != 6) throw new LookupFailed("the reply is cut off, or longer than it says");
+        return new Reply(null, NOT_INDEXED, Integer.toUnsignedLong(ByteBuffer.wrap(bytes, 2, 4).getInt()));
       default:
         throw new LookupFailed("the reply is of unknown kind " + bytes[1]);
     }

@@ -112,10 +112,13 @@ final class SkippingFileIndex implements FileIndex {
   }
 
   private Seq<PartitionDirectory> kept(Seq<PartitionDirectory> all, List<Expression> dataFilters, SQLConf conf, ScanRecord record) {
-    List<Expression> conjuncts = conjuncts(dataFilters);
     if (record.objects == 0) return record.nothing("no objects", all);
+    Unindexed unindexed = Unindexed.of(conf, relation, table);
+    if (unindexed.believed()) return record.nothing(Reply.NOT_INDEXED, all);
+    List<Expression> conjuncts = conjuncts(dataFilters);
     if (conjuncts.isEmpty()) return record.nothing("no filter", all);
     long start = System.nanoTime();
+    long epoch = Unindexed.epoch();
     SparkContext context = session.sparkContext();
     List<PartitionDirectory> directories = Scala.list(all);
     RelationColumns columns = Relations.columns(relation);
@@ -124,6 +127,7 @@ final class SkippingFileIndex implements FileIndex {
     Reply reply = Reply.read(bytes, rests.rests.size());
     long asked = System.nanoTime();
     record.askMs = (asked - start) / 1e6;
+    if (reply.unindexedMs > 0) unindexed.believe(reply.unindexedMs, epoch);
     if (reply.skip == null) return record.nothing(reply.reason, all);
     Verification verification = Verification.of(session, conf, reply.skip);
     Seq<PartitionDirectory> kept = without(inner, directories, rests.restOf, reply.skip, verification, record);
