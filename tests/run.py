@@ -24,7 +24,7 @@ REPORTS = ROOT / "build" / "tests"
 ON_THE_OLDEST = [
     *(f"tests/spark/test_{name}.py" for name in ("bridge_queries", "bridge_failures", "session", "formats", "tables")),
     *(f"tests/spark/test_{name}.py" for name in ("end_to_end", "end_to_end_elasticsearch", "end_to_end_freshness")),
-    *(f"tests/spark/test_{name}.py" for name in ("functions", "index_types", "distinct_rows", "verify")),
+    *(f"tests/spark/test_{name}.py" for name in ("functions", "index_types", "distinct_rows", "verify", "times")),
     "tests/predicates/test_catalyst.py",
     "tests/reports/test_explain.py",
     "tests/soundness/test_soundness.py",

@@ -20,10 +20,10 @@ from es_skipping.predicates.codec import float32
 from es_skipping.predicates.tree import NEVER, And, Comparison, Literal, NullTest, Operand, Or, Predicate
 from es_skipping.predicates.types import DataType, Value
 
-__all__ = ["compare_image", "less", "monotone", "same_family"]
+__all__ = ["UTC", "compare_image", "less", "monotone", "same_family"]
 
 _DAY: Final = 86_400_000_000
-_UTC: Final = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00"})
+UTC: Final = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00"})
 _MAX_FLOAT_BITS: Final = 0x7F800000  # of infinity; the next ordinal stands for NaN, which is greater
 
 Function = Callable[[Any], Value]
@@ -122,7 +122,7 @@ def monotone(source: DataType, target: DataType, zone: str | None = None) -> Fun
 
 
 def _temporal(source: str, target: str, zone: str | None) -> Function | None:
-    if "timestamp" in (source, target) and zone not in _UTC:
+    if "timestamp" in (source, target) and zone not in UTC:
         return None
     if source == "date" and target in {"timestamp", "timestamp_ntz"}:
         return lambda days: int(days) * _DAY

@@ -20,6 +20,7 @@ from typing import Final
 
 from es_skipping.predicates.casts import compare_image, less, monotone, same_family
 from es_skipping.predicates.likes import match_form
+from es_skipping.predicates.times import said_of_argument
 from es_skipping.predicates.tree import (
     ALWAYS,
     FLIPPED,
@@ -290,7 +291,12 @@ def _with_literal(comparator: Comparator, left: Operand, right: Literal, depth: 
         return _with_boolean(comparator, left, value)
     if isinstance(value, float) and math.isnan(value):
         return _with_nan(comparator, left, right)
-    return Comparison(comparator, left, right)
+    return all_of([Comparison(comparator, left, right), _said_of_argument(comparator, left, value, depth)])
+
+
+def _said_of_argument(comparator: Comparator, operand: Operand, value: Value, depth: int) -> Predicate:
+    said = said_of_argument(comparator, operand, value) if depth <= MAX_DEPTH else None
+    return ALWAYS if said is None else _again(said, depth)
 
 
 def _again(resolved: Predicate, depth: int) -> Predicate:
@@ -354,7 +360,10 @@ def _is_in(leaf: IsIn, negated: bool, depth: int) -> Predicate:
         else:
             others.append(part)
     lists = [_list(comparator, operand, tuple(values)) for operand, values in plain.items()]
-    return combined([*lists, *others])
+    if negated or not isinstance(operand, Call) or len(leaf.values) > _MAX_CAST_VALUES:
+        return combined([*lists, *others])
+    said = any_of(_said_of_argument("=", operand, value, depth) for value in leaf.values)
+    return all_of([combined([*lists, *others]), said])
 
 
 def _constant(truth: bool) -> Predicate:

@@ -98,6 +98,10 @@ CASES: tuple[Case, ...] = (
         {"c = date'1582-10-04'": "b", "c < date'1582-10-15'": "a b", "c > date'9999-12-30'": "c", "c = '0001-01-01'": "a"},
     ),
     Case(
+        "Functions of dates and times that keep their order", "DATE", _same("date'2023-12-31'", "date'2024-01-01'", "date'2024-06-30'"),
+        {"year(c) = 2024": "b c", "year(c) < 2024": "a", "year(c) IN (2022, 2023)": "a", "trunc(c, 'MM') >= date'2024-06-01'": "c", "last_day(c) = date'2023-12-31'": "a", "unix_date(c) = 19723": "b"},
+    ),
+    Case(
         "Strings in the order of their UTF-8 bytes", "STRING", _same("'\uff01'", "'\U0001f600'", "'z'"),
         {"c > '\uff01'": "b", "c < '\uff01'": "c", "c BETWEEN 'a' AND '\uff01'": "a c"},
     ),
@@ -129,7 +133,7 @@ NEVER: tuple[tuple[str, str, str], ...] = (
     ("Two columns compared", "`a = b`", "only objects where one of them is always null are skipped"),
     ("Functions of users", "`my_udf(x) = 1`", "a name proves nothing of what a function does"),
     ("What is not deterministic", "`rand() < 0.5`", "each row is asked anew"),
-    ("Other functions of a column", "`year(ts) = 2024`", "unless that very expression is indexed: `MinMax(\"year(ts)\")`"),
+    ("Other functions of a column", "`upper(name) = 'X'`", "unless that very expression is indexed: `ValueList(\"upper(name)\")`"),
     ("A filter above a LIMIT, a window or an aggregate", "`... WHERE row_number = 1`", "it says nothing of a single row of the file"),
     ("Objects that are new, changed or could not be read", "", "only the very object that was indexed, by path, length and time, is skipped"),
     ("Objects with more than is remembered", "a `ValueList` over its limit", "unknown is never *no*"),

@@ -1,0 +1,160 @@
+"""What a comparison of a function of time says of the time itself: ``year(ts) = 2024`` puts ``ts`` into one year.
+
+The rows that satisfy the one satisfy the other, not the other way round: so it is said beside the comparison, which
+stays (an index on that very expression answers it better). Where a time zone has a say, nothing is assumed of it but
+that local time differs from UTC by 18 hours at most, which is all that Java allows: zones change, and with them the
+tables that two programs have of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
+
+from es_skipping.predicates.casts import UTC
+from es_skipping.predicates.tree import NEVER, And, Call, Cast, Comparison, Literal, Operand, Or, Predicate
+from es_skipping.predicates.types import Value
+
+__all__ = ["said_of_argument"]
+
+_HOUR: Final = 3_600_000_000
+_DAY: Final = 24 * _HOUR
+_OFFSET: Final = 18 * _HOUR
+_MOST: Final = {"date": (1 << 31) - 1, "timestamp": (1 << 63) - 1, "timestamp_ntz": (1 << 63) - 1}
+
+_UNIT_DAYS: Final = {
+    **dict.fromkeys(("year", "yyyy", "yy"), 366),
+    "quarter": 92,
+    **dict.fromkeys(("month", "mon", "mm"), 31),
+    "week": 7,
+}
+"""The most days in each unit to which a date is cut."""
+_UNITS: Final = {
+    **{unit: days * _DAY for unit, days in _UNIT_DAYS.items()},
+    **dict.fromkeys(("day", "dd"), _DAY),
+    "hour": _HOUR,
+    "minute": _HOUR // 60,
+    "second": 1_000_000,
+    "millisecond": 1_000,
+    "microsecond": 1,
+}
+_UNIX: Final = {"unixseconds": 1_000_000, "unixtimestamp": 1_000_000, "tounixtimestamp": 1_000_000, "unixmillis": 1_000}
+
+Span: TypeAlias = Callable[[int], tuple[int, int]]
+"""Of a result the least and the greatest argument that can have it; neither falls as the result grows."""
+
+
+class _Function(NamedTuple):
+    argument: Operand
+    span: Span
+    wraps: int = 0
+    """So near to either end of the argument's type the function may run over."""
+
+
+def said_of_argument(comparator: str, operand: Operand, value: Value) -> Predicate | None:
+    """What ``operand comparator value`` implies of the date or timestamp that the operand is a function of.
+
+    Parameters
+    ----------
+    comparator
+        ``=``, ``<>``, ``<``, ``<=``, ``>`` or ``>=``.
+    operand
+        A call or a cast.
+    value
+        Of the operand's type.
+
+    Returns
+    -------
+    Predicate or None
+        True of every row of which the comparison is; not in normal form, as the argument may be a function itself.
+        None where nothing is known of the function, or nothing follows.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.show import show
+    >>> from es_skipping.predicates.tree import Column
+    >>> from es_skipping.predicates.types import DataType
+    >>> year = Call("year", (Column(("day",), DataType("date")),), DataType("int"))
+    >>> show(said_of_argument("=", year, 2024))
+    'day >= 2024-01-01 AND day <= 2024-12-31'
+    """
+    function = _function(operand)
+    if function is None or comparator == "<>" or not isinstance(value, int) or isinstance(value, bool):
+        return None
+    first, last = function.span(value + (comparator == ">") - (comparator == "<"))  # all results are whole numbers
+    most = _MOST[function.argument.type.name]
+    least, parts = -most - 1, list[Predicate]()
+    if comparator in ("=", ">", ">=") and first > least:
+        parts.append(_compared(">=", function.argument, first) if first <= most else NEVER)
+    if comparator in ("=", "<", "<=") and last < most:
+        parts.append(_compared("<=", function.argument, last) if last >= least else NEVER)
+    if not parts:
+        return None
+    said = And(tuple(parts)) if len(parts) > 1 else parts[0]
+    if not function.wraps:
+        return said
+    ends = ("<=", least + function.wraps), (">=", most - function.wraps)
+    return Or((said, *(_compared(side, function.argument, end) for side, end in ends)))
+
+
+def _compared(comparator: str, operand: Operand, value: int) -> Predicate:
+    return Comparison(comparator, operand, Literal(value, operand.type))  # type: ignore[arg-type]
+
+
+def _function(operand: Operand) -> _Function | None:
+    if isinstance(operand, Cast):
+        span = _of_cast(operand.child.type.name, operand.type.name, 0 if operand.zone in UTC else _OFFSET)
+        return None if span is None else _Function(operand.child, span)
+    if not isinstance(operand, Call) or not operand.arguments:
+        return None
+    first, second = operand.arguments[0], operand.arguments[-1]
+    if first.type.name == "date":
+        span = _of_date(operand.name, second)
+        return None if span is None else _Function(first, span)
+    if operand.name == "trunctimestamp" and second.type.name == "timestamp":
+        width = _UNITS.get(_text(first))
+        # Twice an offset: the zone's may be another at the cut than at the time that was cut.
+        slack = 0 if dict(operand.parameters).get("timeZoneId") in UTC else 2 * _OFFSET
+        if width is not None:
+            return _Function(second, lambda v: (v - slack, v + width + slack), wraps=width + 2 * _DAY)
+    if first.type.name == "timestamp":
+        if operand.name == "unixmicros":
+            return _Function(first, lambda v: (v, v))
+        scale = _UNIX.get(operand.name)
+        if scale is not None:  # rounded down, or towards zero
+            return _Function(first, lambda v: ((v - 1) * scale, (v + 1) * scale))
+    return None
+
+
+def _of_cast(source: str, target: str, slack: int) -> Span | None:
+    if source in ("timestamp", "timestamp_ntz") and target == "date":
+        return lambda v: (v * _DAY - slack, (v + 1) * _DAY - 1 + slack)
+    if source == "date" and target in ("timestamp", "timestamp_ntz"):
+        return lambda v: ((v - slack) // _DAY, -((-v - slack) // _DAY))
+    if {source, target} == {"timestamp", "timestamp_ntz"}:
+        return lambda v: (v - slack, v + slack)
+    return None
+
+
+def _of_date(name: str, unit: Operand) -> Span | None:
+    match name:
+        case "year":
+            return lambda v: (_new_year(v), _new_year(v + 1) - 1)
+        case "lastday":
+            return lambda v: (v - 30, v)
+        case "unixdate":
+            return lambda v: (v, v)
+        case "truncdate" if _text(unit) in _UNIT_DAYS:
+            width = _UNIT_DAYS[_text(unit)]
+            return lambda v: (v, v + width - 1)
+    return None
+
+
+def _text(operand: Operand) -> str:
+    return operand.value.lower() if isinstance(operand, Literal) and isinstance(operand.value, str) else ""
+
+
+def _new_year(year: int) -> int:
+    """The first of January in days since the epoch, in the proleptic Gregorian calendar of any year."""
+    past = year - 1
+    return 365 * past + past // 4 - past // 100 + past // 400 - 719_162
