@@ -28,7 +28,7 @@ ON_THE_OLDEST = [
     "tests/predicates/test_catalyst.py",
     "tests/reports/test_explain.py",
     "tests/soundness/test_soundness.py",
-    "tests/traps",
+    "tests/traps/test_traps_rows.py",
 ]
 """Where versions of Spark differ: the bridge, what it reads of plans, and whole queries."""
 
