@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
@@ -21,6 +22,13 @@ FILES = 5
 JAVA = """
 public class Tail implements org.apache.spark.sql.api.java.UDF1<String, String> {
   @Override public String call(String text) { return text == null ? null : text.substring(text.length() - 1); }
+}
+"""
+
+SCALA = """
+object Crest {
+  def register(spark: org.apache.spark.sql.SparkSession): Unit =
+    spark.udf.register("crest", (text: String) => if (text == null) null else text.takeRight(1).toUpperCase)
 }
 """
 
@@ -41,6 +49,8 @@ EXPECTED = {
     "dozens(id) >= 8": 1,  # by the MinMax of id: from 96 on
     "dozens(id) = 3": 2,
     "lower(tail(word)) = 'c'": 5,
+    "crest(word) = 'D'": 1,
+    "crest(word) IN ('A', 'E') AND id < 90": 2,
 }
 
 
@@ -59,18 +69,22 @@ def data(base: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def jar(base: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Java function, compiled."""
-    folder = tmp_path_factory.mktemp("java")
+    """A Java function and a Scala one, compiled; Scala's compiler comes with Spark."""
+    folder = tmp_path_factory.mktemp("compiled")
     (folder / "Tail.java").write_text(JAVA, encoding="ascii")
+    (folder / "Crest.scala").write_text(SCALA, encoding="ascii")
     jars = Path(pyspark.__file__).parent / "jars"
     classes = folder / "classes"
-    command = ["javac", "--release", "17", "-cp", f"{jars}/*", "-d", str(classes), str(folder / "Tail.java")]
-    subprocess.run(command, check=True, capture_output=True)
-    return Path(shutil.make_archive(str(folder / "tail"), "zip", classes)).rename(folder / "tail.jar")
+    classes.mkdir()
+    java = ["javac", "--release", "17", "-cp", f"{jars}/*", "-d", str(classes), str(folder / "Tail.java")]
+    scala = ["java", "-cp", f"{jars}/*", "scala.tools.nsc.Main", "-usejavacp", "-d", str(classes)]
+    for command in (java, [*scala, str(folder / "Crest.scala")]):
+        subprocess.run(command, check=True, capture_output=True)
+    return Path(shutil.make_archive(str(folder / "functions"), "zip", classes)).rename(folder / "functions.jar")
 
 
 def declared(spark: SparkSession, jar: Path, version: str = "1") -> None:
-    """One function of each sort: plain Python, a UDF, a pandas UDF, Java, a monotone one."""
+    """One function of each sort: plain Python, a UDF, a pandas UDF, Java, Scala, a monotone one."""
     esk.declare_function("family", lambda agent: agent.split("/")[0], version=version, returns="string", spark=spark)
     esk.declare_function("is_odd", F.udf(lambda n: n % 2 == 1, "boolean"), version=version, spark=spark)
     shout = F.pandas_udf(lambda texts: texts.str.upper(), "string")  # type: ignore[call-overload]
@@ -85,6 +99,21 @@ def declared(spark: SparkSession, jar: Path, version: str = "1") -> None:
     )
     spark.sql(f"ADD JAR '{jar}'")
     esk.declare_function("tail", "Tail", version=version, returns="string", spark=spark)
+    register_crest(spark)
+    esk.declare_function("crest", version=version, spark=spark)
+
+
+def register_crest(spark: SparkSession) -> None:
+    """As a Scala program does it; the jar was added to the session."""
+    jvm: Any = spark._jvm
+    loader = spark._jsparkSession.artifactManager().classloader()
+    crest = jvm.java.lang.Class.forName("Crest", True, loader)
+    session = jvm.java.lang.Class.forName("org.apache.spark.sql.SparkSession")
+    types = spark.sparkContext._gateway.new_array(jvm.java.lang.Class, 1)
+    types[0] = session
+    given = spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 1)
+    given[0] = spark._jsparkSession
+    crest.getMethod("register", types).invoke(None, given)
 
 
 @pytest.fixture
@@ -98,6 +127,7 @@ def on(spark: SparkSession, data: str, jar: Path) -> SparkSession:
         esk.Formatted("part", "is_odd"),
         esk.BloomFilter("shout(agent)"),
         esk.ValueList("tail(word)"),
+        esk.ValueList("crest(word)"),
     )
     assert (result.added, result.failed) == (FILES, ())
     return spark
@@ -129,6 +159,37 @@ def test_functions(on: SparkSession, data: str, jar: Path) -> None:
     by_name = read(other).where(family("agent") == "agent2")
     assert len(by_name.collect()) == 20
     assert num_files(by_name) == [1], "as the DataFrame API calls it"
+
+
+def test_families_of_user_agents(spark: SparkSession, tmp_path: Path) -> None:
+    """The example of the paper: files hold requests of some families, in no order that a column's bounds would tell."""
+    webkit = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko)"
+    agents = [
+        "Mozilla/5.0 (X11; Linux x86_64; rv:{n}.0) Gecko/20100101 Firefox/{n}.0",
+        webkit + " Chrome/{n}.0.0.0 Safari/537.36",
+        webkit + " Chrome/{n}.0.0.0 Safari/537.36 Edg/{n}.0",
+        "curl/7.{n}.0",
+    ]
+    path = str(tmp_path / "requests")
+    for agent in agents:
+        rows = [(agent.format(n=n),) for n in range(80, 90)] + [("curl/8.1",)]
+        spark.createDataFrame(rows, "user_agent string").coalesce(1).write.mode("append").parquet(path)
+    age(Path(path))
+
+    def family_of(agent: str) -> str | None:
+        from ua_parser import parse_user_agent
+
+        found = parse_user_agent(agent or "")
+        return found.family if found else None
+
+    ua_family = esk.declare_function("ua_family", family_of, version="ua-parser 1", returns="string", spark=spark)
+    esk.Dataset(spark, path).create_indexes(esk.Formatted("user_agent", "ua_family"))
+    esk.enable(spark)
+    read = spark.read.parquet(path)
+    for family, objects in [("Firefox", 1), ("Chrome", 1), ("Edge", 1), ("curl", 4), ("Opera", 0)]:
+        for found in (read.where(f"ua_family(user_agent) = '{family}'"), read.where(ua_family("user_agent") == family)):
+            assert len(found.collect()) == {"curl": 14, "Opera": 0}.get(family, 10)
+            assert num_files(found) == [objects], family
 
 
 def test_a_function_that_nobody_declared_is_not_indexed(spark: SparkSession, data: str) -> None:
