@@ -20,7 +20,7 @@ from es_skipping.layout.queries import Query, conjuncts
 from es_skipping.predicates.normal import all_of
 from es_skipping.predicates.show import show
 from es_skipping.predicates.subsumption import operands_of, subsumes
-from es_skipping.predicates.tree import And, Comparison, IsIn, Literal, NullTest, Operand, Or, Predicate
+from es_skipping.predicates.tree import And, Comparison, IsIn, Literal, Matches, NullTest, Operand, Or, Predicate
 from es_skipping.predicates.value_sets import at_most
 
 __all__ = ["Feature", "candidates_of", "frequent_sets", "mine_features", "never_by_time", "subsuming"]
@@ -95,7 +95,8 @@ def mine_features(
         does. Left out: one of a hundred queries, and at least two.
     usable
         Which predicates may be part of a feature. Left out: all but comparisons of a date or a time with a constant,
-        which drift; they are the business of partitions and of `MinMax`.
+        which drift; they are the business of partitions and of `MinMax`. What nearly all rows satisfy, such as `<>`,
+        never is.
 
     Returns
     -------
@@ -165,6 +166,22 @@ def never_by_time(predicate: Predicate) -> bool:
     return not (isinstance(predicate, IsIn) and _temporal(predicate.operand))
 
 
+def _excludes_little(predicate: Predicate) -> bool:
+    """Whether nearly all rows satisfy it: a difference from some values, or a test for null.
+
+    It would help nobody, and it hurts: each equality with another value implies it, so there are frequent sets of every
+    choice of such.
+    """
+    match predicate:
+        case NullTest():
+            return True
+        case Comparison("<>"):
+            return True
+        case IsIn(negated=True) | Matches(negated=True):
+            return True
+    return False
+
+
 def _temporal(operand: Operand) -> bool:
     return operand.type.name in _TEMPORAL
 
@@ -179,7 +196,7 @@ class _Lattice:
     """A workload's predicates, who is looser than whom, and which queries each subsumes. Sets are bits of integers."""
 
     def __init__(self, log: Sequence[Query], usable: Callable[[Predicate], bool]) -> None:
-        own = [tuple(item for item in query.items if usable(item) and not isinstance(item, NullTest)) for query in log]
+        own = [tuple(item for item in query.items if usable(item) and not _excludes_little(item)) for query in log]
         distinct = dict.fromkeys(item for items in own for item in items)
         self.items = sorted(distinct, key=_key)
         place = {item: at for at, item in enumerate(self.items)}

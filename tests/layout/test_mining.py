@@ -116,3 +116,20 @@ def test_many_predicates_a_query_do_not_explode() -> None:
 def test_counts_below_one_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         mine_features(LOG, **wrong)  # type: ignore[arg-type]
+
+
+def test_what_excludes_little_does_not_hide_what_excludes_much() -> None:
+    """Each equality implies 24 inequalities: were these features too, their sets would be too many to look at."""
+    brand = Column(("brand",), DataType("string"))
+    names = [f"Brand#{at}" for at in range(25)]
+    log = [
+        Query(Comparison(comparator, brand, Literal(name, brand.type)))
+        for name in names
+        for comparator in ("=", "<>")
+        for _ in range(4)
+    ]
+    log += [Query(IsIn(brand, (one, other), negated=True)) for one in names[:5] for other in names[5:] if one < other]
+    found = mine_features(log, 30, min_support=4)
+    assert [feature.predicates[0] for feature in found] == sorted(
+        (Comparison("=", brand, Literal(name, brand.type)) for name in names), key=repr
+    )
