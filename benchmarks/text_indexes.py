@@ -1,0 +1,185 @@
+"""Indexes of text: what they cost, and what they skip. Table II of *Extensible Data Skipping* and its prefix lengths.
+
+Run: ``python -m benchmarks.text_indexes [--folder DIR] [--objects 4000] [--bytes 1000000000]``. Writes
+``docs/benchmarks/text_indexes.json`` and prints two tables.
+
+The data are real lines of text: those of the source files below a folder (without one, of the packages installed beside
+this one), with their paths and line numbers, in the order of the paths. Measured on the Parquet store:
+
+``indexes``
+    of each index alone the seconds of `create_indexes` and the bytes of its metadata; MinMax from Parquet footers and
+    by reading the column.
+``lengths``
+    of `Prefix` and `Suffix` on the path, by length, the bytes of metadata and the scanning factor: the share of the
+    objects that queries must read, as a mean over LIKE patterns of seeded lengths cut from real paths. `ValueList`, to
+    which longer ends come closer and closer, for comparison, and the optimum: the objects that hold a match.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import es_skipping as esk
+from es_skipping.indexes.base import Index
+
+OUTPUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "text_indexes.json"
+LENGTHS = (1, 2, 4, 8, 12, 15, 20, 30, 45, 60)
+SUFFIXES = {".py", ".pyi", ".java", ".scala", ".c", ".h", ".cpp", ".hpp", ".txt", ".md", ".rst", ".json", ".sql"}
+
+
+def lines(folder: Path, most: int) -> Iterator[tuple[str, int, str]]:
+    """Path, number and text of each line, until so many bytes of text."""
+    for file in sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file()):
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (UnicodeDecodeError, OSError):
+            continue
+        name = file.relative_to(folder).as_posix()
+        for number, line in enumerate(text.splitlines(), start=1):
+            yield name, number, line
+            most -= len(line) + len(name)
+            if most <= 0:
+                return
+
+
+def write(rows: list[tuple[str, int, str]], target: Path, objects: int) -> int:
+    """So many Parquet files of consecutive rows; their bytes."""
+    target.mkdir(parents=True)
+    size = 0
+    for at in range(objects):
+        part = rows[len(rows) * at // objects : len(rows) * (at + 1) // objects]
+        columns = list(zip(*part, strict=True))
+        file = target / f"part-{at:05}.parquet"
+        pq.write_table(pa.table(columns, names=["path", "number", "line"]), file)
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+        size += file.stat().st_size
+    return size
+
+
+def built(dataset: esk.Dataset, index: Index) -> dict[str, Any]:
+    """Seconds and bytes of one index alone."""
+    dataset.drop_indexes(all=True)
+    begun = time.perf_counter()
+    result = dataset.create_indexes(index)
+    seconds = time.perf_counter() - begun
+    assert not result.failed, result.failed
+    (described,) = dataset.describe().collect()
+    return {"seconds": round(seconds, 2), "bytes": int(described.metadata_bytes)}
+
+
+def objects_kept(spark: Any, path: str, patterns: list[str]) -> float:
+    """The mean share of the objects that queries for these patterns must read."""
+    frame = spark.read.parquet(path)
+    shares = []
+    for pattern in patterns:
+        (scan,) = esk.explain(frame.where(frame.path.like(pattern))).scans
+        shares.append(1 - scan.objects_skipped / scan.objects_total)
+    return statistics.fmean(shares)
+
+
+def patterns_of(paths: list[str], count: int, *, suffix: bool) -> list[str]:
+    drawn = random.Random(8)
+    found = []
+    for _ in range(count):
+        path = drawn.choice(paths)
+        length = drawn.randint(4, max(4, len(path)))
+        text = path[-length:] if suffix else path[:length]
+        escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        found.append("%" + escaped if suffix else escaped + "%")
+    return found
+
+
+def optimum(paths_by_object: list[set[str]], patterns: list[str]) -> float:
+    """The mean share of the objects that hold a match."""
+    shares = []
+    for pattern in patterns:
+        text = pattern.strip("%").replace("\\_", "_").replace("\\%", "%").replace("\\\\", "\\")
+        test = str.endswith if pattern.startswith("%") else str.startswith
+        shares.append(sum(any(test(path, text) for path in held) for held in paths_by_object) / len(paths_by_object))
+    return statistics.fmean(shares)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--folder", type=Path, default=Path(sysconfig.get_paths()["purelib"]))
+    arguments.add_argument("--objects", type=int, default=4000)
+    arguments.add_argument("--bytes", type=int, default=1_000_000_000, help="of text at most")
+    arguments.add_argument("--queries", type=int, default=100)
+    arguments.add_argument("--output", type=Path, default=OUTPUT)
+    given = arguments.parse_args()
+
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with tempfile.TemporaryDirectory(prefix="es-skipping-text-") as scratch:
+        rows = list(lines(given.folder, given.bytes))
+        data = Path(scratch) / "lines"
+        stored = write(rows, data, given.objects)
+        text = sum(len(path) + len(line) for path, _, line in rows)
+        corpus = {"rows": len(rows), "text bytes": text, "stored bytes": stored, "objects": given.objects}
+        bounds = [
+            (len(rows) * at // given.objects, len(rows) * (at + 1) // given.objects) for at in range(given.objects)
+        ]
+        held = [{path for path, _, _ in rows[start:stop]} for start, stop in bounds]
+        spark = (
+            SparkSession.builder.master("local[2]")
+            .config("spark.driver.memory", "2g")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.es_skipping.store.url", (Path(scratch) / "store").as_uri())
+            .getOrCreate()
+        )
+        spark.sparkContext.setLogLevel("ERROR")
+        esk.enable(spark)
+        dataset = esk.Dataset(spark, str(data))
+        indexes = {
+            f"{index!r}": built(dataset, index)
+            for column in ("line", "path")
+            for index in (
+                *(esk.ValueList(column), esk.BloomFilter(column), esk.Hybrid(column)),
+                *(esk.Prefix(column, length=15), esk.Suffix(column, length=15)),
+            )
+        }
+        indexes["MinMax(number), footers"] = built(dataset, esk.MinMax("number"))
+        indexes["MinMax(number), read"] = built(dataset, esk.MinMax("number + 0"))
+        show("index", indexes, text)
+        paths = sorted(set().union(*held))
+        lengths: dict[str, dict[str, Any]] = {}
+        for end, make, suffix in (("Prefix", esk.Prefix, False), ("Suffix", esk.Suffix, True)):
+            patterns = patterns_of(paths, given.queries, suffix=suffix)
+            for length in LENGTHS:
+                found = built(dataset, make("path", length=length))
+                lengths[f"{end}({length})"] = found | {"scanning factor": objects_kept(spark, str(data), patterns)}
+            found = built(dataset, esk.ValueList("path"))
+            lengths[f"{end}: ValueList"] = found | {"scanning factor": objects_kept(spark, str(data), patterns)}
+            lengths[f"{end}: optimum"] = {"seconds": 0.0, "bytes": 0, "scanning factor": optimum(held, patterns)}
+        show("end", lengths, text)
+        given.output.parent.mkdir(parents=True, exist_ok=True)
+        given.output.write_text(json.dumps({"corpus": corpus, "indexes": indexes, "lengths": lengths}, indent=2) + "\n")
+        print(json.dumps(corpus))
+        spark.stop()
+
+
+def show(title: str, rows: dict[str, dict[str, Any]], text: int) -> None:
+    print(f"\n| {title} | seconds | metadata bytes | share of the text | scanning factor |\n|---|---|---|---|---|")
+    for name, row in rows.items():
+        factor = f"{row['scanning factor']:.4f}" if "scanning factor" in row else ""
+        print(f"| {name} | {row['seconds']:.1f} | {row['bytes']:,} | {row['bytes'] / text:.2%} | {factor} |")
+
+
+if __name__ == "__main__":
+    main()
