@@ -25,6 +25,8 @@ ON_THE_OLDEST = [
     *(f"tests/spark/test_{name}.py" for name in ("bridge_queries", "bridge_failures", "session", "formats", "tables")),
     *(f"tests/spark/test_{name}.py" for name in ("end_to_end", "end_to_end_elasticsearch", "end_to_end_freshness")),
     *(f"tests/spark/test_{name}.py" for name in ("functions", "index_types", "distinct_rows", "verify", "times")),
+    *(f"tests/spark/test_groups.py::test_{name}" for name in ("whole_queries", "a_table_and_a_view")),
+    "tests/spark/test_groups.py::test_a_query_opens_the_groups_and_blocks_that_it_needs",
     "tests/predicates/test_catalyst.py",
     "tests/reports/test_explain.py",
     "tests/soundness/test_soundness.py",

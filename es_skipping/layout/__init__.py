@@ -11,6 +11,10 @@ from __future__ import annotations
 
 from es_skipping.layout.diagnosis import Diagnosis, diagnose
 from es_skipping.layout.drift import Status, status
+from es_skipping.layout.group_table import WrittenGroups, index_groups, write_groups
+from es_skipping.layout.groups import ColumnGroup
+from es_skipping.layout.gsop import GSOP, GroupPlan
+from es_skipping.layout.gsopr import GSOPR
 from es_skipping.layout.mining import Feature, mine_features
 from es_skipping.layout.plan import Plan, Prediction
 from es_skipping.layout.queries import Query
@@ -19,9 +23,13 @@ from es_skipping.layout.templates import Template, zipf
 from es_skipping.layout.workload import QueryLog
 
 __all__ = [
+    "GSOP",
+    "GSOPR",
     "SOP",
+    "ColumnGroup",
     "Diagnosis",
     "Feature",
+    "GroupPlan",
     "Plan",
     "Prediction",
     "Query",
@@ -29,8 +37,11 @@ __all__ = [
     "Status",
     "Template",
     "Written",
+    "WrittenGroups",
     "diagnose",
+    "index_groups",
     "mine_features",
     "status",
+    "write_groups",
     "zipf",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
+from es_skipping.layout.queries import Query
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.read import read_predicate
 from es_skipping.predicates.tree import And, Opaque, Or, Predicate
@@ -15,7 +16,7 @@ from es_skipping.stores.base import is_under
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["is_statement", "predicates_of_filters", "predicates_of_statement"]
+__all__ = ["is_statement", "predicates_of_filters", "queries_of_statement"]
 
 _TOGETHER: Final = 50
 """So many filters are planned at once."""
@@ -79,8 +80,8 @@ def _trees(df: DataFrame, texts: Sequence[str], *, must: bool = False) -> list[A
     return list(tree["ch"])
 
 
-def predicates_of_statement(spark: SparkSession, text: str, roots: Sequence[str] | None = None) -> list[Predicate]:
-    """The filters with which a query's plan scans files, one for each scan; nothing is run.
+def queries_of_statement(spark: SparkSession, text: str, roots: Sequence[str] | None = None) -> list[Query]:
+    """The filters with which a query's plan scans files, and the columns it reads, one for each scan; nothing is run.
 
     Parameters
     ----------
@@ -99,5 +100,6 @@ def predicates_of_statement(spark: SparkSession, text: str, roots: Sequence[str]
             normalise(And(tuple(read_predicate(tree) for tree in trees))) for trees in scan.request["filters"] if trees
         ]
         if rests:
-            found.append(rests[0] if len(rests) == 1 else normalise(Or(tuple(rests))))
+            predicate = rests[0] if len(rests) == 1 else normalise(Or(tuple(rests)))
+            found.append(Query(predicate, text, scan.columns))
     return found

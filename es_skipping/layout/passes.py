@@ -14,7 +14,7 @@ from es_skipping.layout.histogram import GroupBlocks, Histogram
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["PLACE", "blocked", "histogram", "placed"]
+__all__ = ["PLACE", "blocked", "coarse", "histogram", "placed", "places"]
 
 _KEY: Final = "__es_skipping_key"
 PLACE: Final = "__es_skipping_place"
@@ -36,8 +36,11 @@ def histogram(df: DataFrame, features: Sequence[str], within: Sequence[str]) -> 
 
     words = feature_words([F.expr(text) for text in features])
     named = [word.alias(f"w{at}") for at, word in enumerate(words)]
-    coarse = _coarse(within).alias("coarse")
-    counted = df.select(coarse, *named).groupBy("coarse", *(f"w{at}" for at in range(len(words)))).count()
+    counted = (
+        df.select(coarse(within).alias("coarse"), *named)
+        .groupBy("coarse", *(f"w{at}" for at in range(len(words))))
+        .count()
+    )
     keyed = counted.select("*", _key(F.col("coarse"), [F.col(f"w{at}") for at in range(len(words))]).alias("key"))
     rows = keyed.toArrow().to_pylist()
     return Histogram.of(
@@ -46,7 +49,7 @@ def histogram(df: DataFrame, features: Sequence[str], within: Sequence[str]) -> 
     )
 
 
-def _coarse(within: Sequence[str]) -> Column:
+def coarse(within: Sequence[str]) -> Column:
     """A number for each coarse partition. Were two alike, a block might hold rows of both."""
     from pyspark.sql import functions as F
 
@@ -68,8 +71,7 @@ def blocked(
     from pyspark.sql import functions as F
 
     blocks = sum(len(one.blocks.rows) for one in clustered)
-    places = _places(df, blocks + 1)
-    assigned = placed(df, features, within, clustered, places)
+    assigned = placed(df, features, within, clustered, places(df, blocks + 1))
     return assigned.repartition(blocks + 1, PLACE).select(*(F.col(_quoted(name)) for name in df.columns))
 
 
@@ -79,6 +81,7 @@ def placed(
     within: Sequence[str],
     clustered: Sequence[GroupBlocks],
     numbers: Sequence[int],
+    spread: Column | None = None,
 ) -> DataFrame:
     """The rows, with the number of their block in a column more, `PLACE`.
 
@@ -89,6 +92,9 @@ def placed(
     ----------
     numbers
         What each block is to be called, and at the end what that last one is.
+    spread
+        What tells rows of a vector apart that fills several blocks; left out, their place in the DataFrame, which is
+        not the same each time that it is computed.
     """
     from pyspark.sql import functions as F
 
@@ -103,17 +109,17 @@ def placed(
     schema = f"`{_KEY}` bigint, `{_PLACES}` array<bigint>"
     wanted = df.sparkSession.createDataFrame(list(zip(keys, lists, strict=True)), schema)
     words = feature_words([F.expr(text) for text in features])
-    at = F.xxhash64(F.monotonically_increasing_id())
+    at = F.xxhash64(F.monotonically_increasing_id() if spread is None else spread)
     one_of = F.get(F.col(_PLACES), F.pmod(at, F.size(_PLACES)).cast("int"))
     return (
-        df.withColumn(_KEY, _key(_coarse(within), words))
+        df.withColumn(_KEY, _key(coarse(within), words))
         .join(F.broadcast(wanted), _KEY, "left")
         .withColumn(PLACE, F.coalesce(one_of, F.lit(int(numbers[start])).cast("bigint")))
         .drop(_KEY, _PLACES)
     )
 
 
-def _places(df: DataFrame, count: int) -> Any:
+def places(df: DataFrame, count: int) -> Any:
     """For each partition of a shuffle a number that Spark's hash partitioning sends there."""
     from pyspark.sql import functions as F
 

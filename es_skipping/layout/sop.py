@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
-from es_skipping.errors import ColumnError, DatasetError
+from es_skipping.errors import DatasetError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.features import Features
+from es_skipping.layout.conditions import FeatureFinder, Rank
 from es_skipping.layout.drift import Status, status
 from es_skipping.layout.histogram import Histogram
-from es_skipping.layout.mining import Feature, candidates_of, frequent_sets, never_by_time
+from es_skipping.layout.mining import Feature
 from es_skipping.layout.passes import blocked, histogram
 from es_skipping.layout.plan import Plan, predict
-from es_skipping.layout.ranking import by_savings, satisfied_shares
 from es_skipping.layout.records import LayoutRecord, write_record
 from es_skipping.layout.workload import QueryLog
-from es_skipping.predicates.show import show
-from es_skipping.predicates.subsumption import operands_of, subsumes
-from es_skipping.predicates.tree import Predicate
-from es_skipping.predicates.truth import predicate_of, sql_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,8 +31,6 @@ __all__ = ["SOP", "Written"]
 
 _COUNTS: Final = (5, 10, 15, 20, 30, 40, 60)
 """Numbers of features that cross-validation tries."""
-_CANDIDATES: Final = 240
-"""So many sets of predicates are measured on a sample."""
 _NEARLY: Final = 1.03
 """A smaller number of features is preferred where it reads at most so much more."""
 
@@ -115,7 +108,7 @@ class SOP:
         min_rows: int = 50_000,
         features: int | None = 15,
         min_support: int | None = None,
-        rank: Literal["savings", "queries"] = "savings",
+        rank: Rank = "savings",
         within: Sequence[str] = (),
     ) -> None:
         from es_skipping.spark.dataset import Dataset
@@ -125,13 +118,13 @@ class SOP:
             raise ValueError(f"min_rows is {min_rows} and features {features}; give whole numbers of at least 1")
         if rank not in ("savings", "queries"):
             raise ValueError(f"rank is {rank!r}; give 'savings' or 'queries'")
-        self._rank = rank
         dataset = Dataset(spark, path, table=table, format=format, options=options, schema=schema)
         self._user_spark, self._spark = spark, classic_session(spark)
         self._name = repr(dataset)
-        self._min_rows, self._count, self._min_support = min_rows, features, min_support
+        self._min_rows, self._count = min_rows, features
         with self._classic():
             self._source = Source.open(self._spark, dataset._as_given)
+        self._finder = FeatureFinder(self._source, rank, min_support)
         self._within = (*(_quoted(name) for name in self._source.partition_columns), *within)
         self._plan: Plan | None = None
         self._written: tuple[str | None, str | None] | None = None
@@ -184,7 +177,7 @@ class SOP:
                 log = QueryLog.from_sql(self.df, log)
             train, test = log.split(holdout) if holdout and len(log) > 1 else (log, QueryLog([]))
             with clock.step("mine"):
-                features, conditions, refused = self._features(train)
+                features, conditions, refused = self._finder.features(train, self._count or max(_COUNTS))
             if not features:
                 why = f": {refused[0][0]}: {refused[0][1]}" if refused else ""
                 raise DatasetError(
@@ -215,58 +208,6 @@ class SOP:
             clock.seconds,
         )
         return self._plan
-
-    def _features(self, log: QueryLog) -> tuple[tuple[Feature, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
-        """The best features that Spark can evaluate and an index can remember, each with its SQL."""
-        most = self._count or max(_COUNTS)
-        kept: list[tuple[Feature, str]] = []
-        refused: list[tuple[str, str]] = []
-
-        def accept(feature: Feature) -> bool:
-            text, reason = self._condition(feature.predicate)
-            if text is None:
-                refused.append((show(feature.predicate), reason))
-            else:
-                texts[feature.predicates] = text
-            return text is not None
-
-        texts: dict[tuple[Predicate, ...], str] = {}
-        for feature in self._ranked(log, most, accept):
-            kept.append((feature, texts[feature.predicates]))
-        return tuple(one for one, _ in kept), tuple(text for _, text in kept), tuple(refused)
-
-    def _ranked(self, log: QueryLog, most: int, accept: Callable[[Feature], bool]) -> Iterator[Feature]:
-        if self._rank == "queries":
-            found = candidates_of(log, min_support=self._min_support, usable=self._usable)
-            yield from islice(filter(accept, found), most)
-            return
-        candidates = frequent_sets(log, _CANDIDATES, min_support=self._min_support, usable=self._usable)
-        said = [(feature, text) for feature in candidates if (text := sql_of(feature.predicate)) is not None]
-        if said:
-            shares = satisfied_shares(self.df, [text for _, text in said])
-            yield from by_savings([feature for feature, _ in said], shares, len(log), most, accept)
-
-    def _usable(self, predicate: Predicate) -> bool:
-        from es_skipping.spark.built_with import columns_of
-
-        columns = columns_of(operands_of(predicate))
-        return never_by_time(predicate) and not any(
-            column.path[0] in self._source.partition_columns for column in columns
-        )
-
-    def _condition(self, predicate: Predicate) -> tuple[str | None, str]:
-        """SQL that Spark reads back as the predicate, or as a looser one; else why there is none."""
-        from es_skipping.spark.columns import resolve
-
-        text = sql_of(predicate)
-        if text is None:
-            return None, "it cannot be written as SQL"
-        try:
-            # It is remembered of the Parquet files that will be written, whatever is read now.
-            read = predicate_of(resolve(replace(self._source, format="parquet"), text).operand)
-        except ColumnError as error:
-            return None, str(error)
-        return (text, "") if subsumes(read, predicate) else (None, "Spark reads its SQL as something else")
 
     def _best_count(self, counted: Histogram, features: Sequence[Feature], log: QueryLog) -> int:
         """The number of features by cross-validation: each is tried on queries that did not weigh the features."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
 from es_skipping.layout.records import RECORD
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from es_skipping.spark.source import Source
 
-__all__ = ["write_blocks"]
+__all__ = ["free_place", "names", "require_empty", "write_blocks"]
 
 _LEFT_BEHIND: Final = frozenset({"_temporary", "_SUCCESS", RECORD})
 """What a write that did not finish may leave, and Spark does not read."""
@@ -41,7 +42,8 @@ def write_blocks(source: Source, rows: DataFrame, path: str | None, table: str |
         writer = writer.partitionBy(*source.partition_columns)
     try:
         if path is not None:
-            root = _free_place(source, rows, path)
+            root = free_place(rows.sparkSession, path, source.roots)
+            require_empty(path, names(rows.sparkSession, root) - _LEFT_BEHIND)
             writer.mode("overwrite").save(path)
             return root
         assert table is not None
@@ -53,24 +55,39 @@ def write_blocks(source: Source, rows: DataFrame, path: str | None, table: str |
         raise DatasetError(f"the layout could not be written to {path or table}: {reason}") from error
 
 
-def _free_place(source: Source, rows: DataFrame, path: str) -> str:
+def free_place(spark: SparkSession, path: str, roots: Iterable[str]) -> str:
+    """A path as Hadoop prints it.
+
+    Raises
+    ------
+    DatasetError
+        It is one of the roots of the dataset, or lies in one or around one.
+    """
     from es_skipping.spark.listing import qualified
 
-    spark = rows.sparkSession
     root = qualified(spark, path)
-    for other in source.roots:
+    for other in roots:
         if (root + "/").startswith(other + "/") or (other + "/").startswith(root + "/"):
             raise DatasetError(
                 f"{path} is the dataset itself, or lies in it or around it: a layout is written beside it, so that the "
                 "dataset stays whole until the layout is; choose another place"
             )
-    found = _names(spark, root) - _LEFT_BEHIND
-    if found:
-        raise DatasetError(f"{path} is not empty, it holds {min(found)}: write to a place that is not there yet")
     return root
 
 
-def _names(spark: Any, root: str) -> set[str]:
+def require_empty(path: str, found: set[str]) -> None:
+    """Refuse a place where these names are.
+
+    Raises
+    ------
+    DatasetError
+        There are any.
+    """
+    if found:
+        raise DatasetError(f"{path} is not empty, it holds {min(found)}: write to a place that is not there yet")
+
+
+def names(spark: Any, root: str) -> set[str]:
     """What lies in a directory; nothing where there is none."""
     path = spark._jvm.org.apache.hadoop.fs.Path(root)
     system = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())

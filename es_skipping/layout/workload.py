@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from es_skipping.layout.diagnosis import Diagnosis, diagnose
-from es_skipping.layout.filters import is_statement, predicates_of_filters, predicates_of_statement
+from es_skipping.layout.filters import is_statement, predicates_of_filters, queries_of_statement
 from es_skipping.layout.queries import Query
 from es_skipping.layout.templates import Template
 from es_skipping.predicates.tree import NEVER, Predicate
@@ -77,12 +77,12 @@ class QueryLog(Sequence[Query]):
         """
         texts = [text.strip() for text in statements if text.strip()]
         conditions = [text for text in texts if not is_statement(text)]
-        by_text = dict(zip(conditions, predicates_of_filters(df, conditions)))
+        predicates = predicates_of_filters(df, conditions)
+        by_text = {text: Query(predicate, text) for text, predicate in zip(conditions, predicates)}
         roots = _roots(df)
         queries: list[Query] = []
         for text in texts:
-            found = [by_text[text]] if text in by_text else predicates_of_statement(df.sparkSession, text, roots)
-            queries += [Query(predicate, text) for predicate in found]
+            queries += [by_text[text]] if text in by_text else queries_of_statement(df.sparkSession, text, roots)
         return cls(queries)
 
     @classmethod

@@ -38,6 +38,11 @@ class PlannedScan:
         self._handle = handle
         self.request: dict[str, Any] = json.loads(handle.request())
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those that it reads; of partition columns those that it is filtered by."""
+        return tuple(json.loads(self._handle.columns()))
+
     def skipped(self, answers: Sequence[Sequence[Answer]]) -> tuple[int, int]:
         """How many of the listed objects, and how many bytes, these answers would leave out.
 

@@ -364,9 +364,14 @@ def _load(gateway: Any) -> Any:
             raise
         if not JAR.exists():
             raise EsSkippingError(NOT_BUILT) from None
-        urls = gateway.new_array(java.net.URL, 1)
-        urls[0] = java.io.File(str(JAR)).toURI().toURL()
-        found = java.lang.Class.forName(name, True, java.net.URLClassLoader(urls, parent))
+        jar = java.io.File(str(JAR)).toURI().toURL()
+        if parent.getClass().getName() == "org.apache.spark.util.MutableURLClassLoader":
+            parent.addURL(jar)  # as if Spark had been started with it: data sources are found by their names
+            found = java.lang.Class.forName(name, True, parent)
+        else:
+            urls = gateway.new_array(java.net.URL, 1)
+            urls[0] = jar
+            found = java.lang.Class.forName(name, True, java.net.URLClassLoader(urls, parent))
     return found.getDeclaredConstructor(gateway.new_array(java.lang.Class, 0)).newInstance(
         gateway.new_array(java.lang.Object, 0)
     )

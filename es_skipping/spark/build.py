@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from es_skipping.spark.source import Reading, Source
     from es_skipping.stores.base import Change, DatasetEntry, MetadataStore
 
-__all__ = ["RefreshResult", "Update", "same_index"]
+__all__ = ["RefreshResult", "Update", "defined", "same_index"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +171,10 @@ class Update:
     ) -> _Plan:
         source = listing.source
         stored = entry.definition if entry is not None else None
-        kept = [
-            self._definition(source, from_definition(index), again=True) for index in (stored.indexes if stored else ())
-        ]
+        kept = [defined(source, from_definition(index), again=True) for index in (stored.indexes if stored else ())]
         added: list[tuple[IndexDefinition, Wanted]] = []
         for index in self.add:
-            asked = self._definition(source, index)
+            asked = defined(source, index)
             twice = next((one for one, _ in (*kept, *added) if same_index(one, asked[0])), None)
             if twice is None:
                 added.append(asked)
@@ -226,37 +224,48 @@ class Update:
             unchanged=0 if new else len(rest),
         )
 
-    def _definition(self, source: Source, index: Index, *, again: bool = False) -> tuple[IndexDefinition, Wanted]:
-        try:
-            given = tuple(resolve(source, one) for one in index.columns)
-            columns = _summarised(source, index, given)
-            types = tuple(column.type for column in columns)
-            index.check(types)
-        except ColumnError as error:
-            if again:
-                raise ColumnError(
-                    f"{error} (it is indexed: drop the index, or give the dataset its column back)"
-                ) from None
-            raise
-        texts = tuple(column.text for column in given)
-        operands = tuple(column.operand for column in columns)
-        id = index_id(index, texts)
-        definition = IndexDefinition(
-            id=id,
-            type=index.type,
-            columns=texts,
-            kind=index.kind,
-            value_type=index.value_type(types),
-            operands=tuple(operand_to_data(operand) for operand in operands),
-            column_types=types,
-            parameters=dict(index.parameters),
-            built_with=index_facts(source.format, operands, source.schema, source.settings),
-        )
-        return definition, Wanted(id, index, columns)
-
     def _tell(self, done: int, total: int, phase: str) -> None:
         if self.progress is not None:
             self.progress(done, total, phase)
+
+
+def defined(source: Source, index: Index, *, again: bool = False) -> tuple[IndexDefinition, Wanted]:
+    """An index of a dataset as it is remembered, and as it is collected.
+
+    Parameters
+    ----------
+    again
+        Whether it is indexed already.
+
+    Raises
+    ------
+    ColumnError
+        A column is unknown or cannot carry the index.
+    """
+    try:
+        given = tuple(resolve(source, one) for one in index.columns)
+        columns = _summarised(source, index, given)
+        types = tuple(column.type for column in columns)
+        index.check(types)
+    except ColumnError as error:
+        if again:
+            raise ColumnError(f"{error} (it is indexed: drop the index, or give the dataset its column back)") from None
+        raise
+    texts = tuple(column.text for column in given)
+    operands = tuple(column.operand for column in columns)
+    id = index_id(index, texts)
+    definition = IndexDefinition(
+        id=id,
+        type=index.type,
+        columns=texts,
+        kind=index.kind,
+        value_type=index.value_type(types),
+        operands=tuple(operand_to_data(operand) for operand in operands),
+        column_types=types,
+        parameters=dict(index.parameters),
+        built_with=index_facts(source.format, operands, source.schema, source.settings),
+    )
+    return definition, Wanted(id, index, columns)
 
 
 def _summarised(source: Source, index: Index, given: tuple[ResolvedColumn, ...]) -> tuple[ResolvedColumn, ...]:

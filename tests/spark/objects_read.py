@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 
-__all__ = ["file_indexes", "files_of_rows", "num_files", "scans"]
+__all__ = ["blocks_read", "file_indexes", "files_of_rows", "num_files", "scans"]
 
 
 def num_files(df: DataFrame) -> list[int]:
@@ -22,6 +22,15 @@ def num_files(df: DataFrame) -> list[int]:
 def file_indexes(df: DataFrame) -> list[str]:
     """The class of the file index of each file scan in the executed plan."""
     return [str(scan.relation().location().getClass().getSimpleName()) for scan in scans(df)]
+
+
+def blocks_read(df: DataFrame) -> list[int]:
+    """How many blocks the tasks of each scan of column groups opened, smallest first; run the frame's action first."""
+    found: dict[int, int] = {}
+    for node in _nodes(df._jdf.queryExecution().executedPlan()):
+        if node.getClass().getSimpleName() == "BatchScanExec" and "es_skipping_groups" in str(node.toString()):
+            found[int(node.id())] = int(node.metrics().apply("blocksRead").value())
+    return sorted(found.values())
 
 
 def scans(df: DataFrame) -> list[Any]:

@@ -2,7 +2,10 @@ package io.esskipping;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.classic.SparkSession;
@@ -18,6 +21,7 @@ public final class PlannedScan {
   private final PartitionRests rests;
   private final String request;
   private final FileIndex inner;
+  private final String columns;
 
   PlannedScan(SparkSession session, FileSourceScanExec scan) {
     SkippingFileIndex index = (SkippingFileIndex) scan.relation().location();
@@ -29,6 +33,7 @@ public final class PlannedScan {
         index.conjuncts(Scala.list(dataFilters)), directories, index.relation.partitionSchema(), Relations.columns(index.relation));
     request = index.request(rests.rests, record);
     inner = index.inner;
+    columns = columns(scan, index);
   }
 
   /** Those that Spark hands to {@code listFiles}: without subqueries, whose values are not known yet. */
@@ -46,6 +51,27 @@ public final class PlannedScan {
       if (unknown(child)) return true;
     }
     return false;
+  }
+
+  /** Those of the files that the scan reads, and those of the partitions that it is filtered by. */
+  private static String columns(FileSourceScanExec scan, SkippingFileIndex index) {
+    Set<String> names = new LinkedHashSet<>(List.of(scan.requiredSchema().fieldNames()));
+    RelationColumns columns = Relations.columns(index.relation);
+    String[] partitions = index.relation.partitionSchema().fieldNames();
+    for (Expression filter : Scala.list(scan.partitionFilters())) {
+      for (Attribute used : Scala.list(filter.references())) {
+        int at = columns.partition(used);
+        if (at >= 0) names.add(partitions[at]);
+      }
+    }
+    StringBuilder out = new StringBuilder("[");
+    for (String name : names) Json.text(out.length() > 1 ? out.append(',') : out, name);
+    return out.append(']').toString();
+  }
+
+  /** The names of the columns that the scan reads. */
+  public String columns() {
+    return columns;
   }
 
   /** The message that the scan would send. */

@@ -27,6 +27,11 @@ final class Scala {
     return (Seq<T>) builder.result();
   }
 
+  @SuppressWarnings("unchecked")
+  static <K, V> scala.collection.immutable.Map<K, V> emptyMap() {
+    return (scala.collection.immutable.Map<K, V>) scala.collection.immutable.Map$.MODULE$.empty();
+  }
+
   /** A total function as the partial one that {@code transform} takes; it returns its argument where it has nothing to do. */
   static <T> PartialFunction<T, T> everywhere(java.util.function.Function<T, T> function) {
     return new AbstractPartialFunction<T, T>() {

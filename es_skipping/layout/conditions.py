@@ -1,0 +1,98 @@
+"""Features that a layout can use: Spark evaluates their SQL when rows are laid out, and an index remembers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from es_skipping.errors import ColumnError
+from es_skipping.layout.mining import Feature, candidates_of, frequent_sets, never_by_time
+from es_skipping.layout.ranking import by_savings, satisfied_shares
+from es_skipping.layout.workload import QueryLog
+from es_skipping.predicates.show import show
+from es_skipping.predicates.subsumption import operands_of, subsumes
+from es_skipping.predicates.tree import Predicate
+from es_skipping.predicates.truth import predicate_of, sql_of
+
+if TYPE_CHECKING:
+    from es_skipping.spark.source import Source
+
+__all__ = ["FeatureFinder", "Rank", "condition_of"]
+
+Rank: TypeAlias = Literal["savings", "queries"]
+
+_CANDIDATES: Final = 240
+"""So many sets of predicates are measured on a sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureFinder:
+    """Finds the features of a workload over one dataset.
+
+    Parameters
+    ----------
+    source
+        The dataset.
+    rank
+        How they are chosen: by the rows that they save on a sample, or by the queries that each helps.
+    min_support
+        How many queries a feature must help that no stricter feature helps.
+    """
+
+    source: Source
+    rank: Rank
+    min_support: int | None
+
+    def features(
+        self, log: QueryLog, most: int
+    ) -> tuple[tuple[Feature, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
+        """The best features that Spark can evaluate and an index can remember, each with its SQL; and those refused."""
+        refused: list[tuple[str, str]] = []
+        texts: dict[tuple[Predicate, ...], str] = {}
+
+        def accept(feature: Feature) -> bool:
+            text, reason = condition_of(self.source, feature.predicate)
+            if text is None:
+                refused.append((show(feature.predicate), reason))
+            else:
+                texts[feature.predicates] = text
+            return text is not None
+
+        kept = tuple(self._ranked(log, most, accept))
+        return kept, tuple(texts[feature.predicates] for feature in kept), tuple(refused)
+
+    def _ranked(self, log: QueryLog, most: int, accept: Callable[[Feature], bool]) -> Iterator[Feature]:
+        if self.rank == "queries":
+            found = candidates_of(log, min_support=self.min_support, usable=self._usable)
+            yield from islice(filter(accept, found), most)
+            return
+        candidates = frequent_sets(log, _CANDIDATES, min_support=self.min_support, usable=self._usable)
+        said = [(feature, text) for feature in candidates if (text := sql_of(feature.predicate)) is not None]
+        if said:
+            shares = satisfied_shares(self.source.df, [text for _, text in said])
+            yield from by_savings([feature for feature, _ in said], shares, len(log), most, accept)
+
+    def _usable(self, predicate: Predicate) -> bool:
+        from es_skipping.spark.built_with import columns_of
+
+        columns = columns_of(operands_of(predicate))
+        return never_by_time(predicate) and not any(
+            column.path[0] in self.source.partition_columns for column in columns
+        )
+
+
+def condition_of(source: Source, predicate: Predicate) -> tuple[str | None, str]:
+    """SQL that Spark reads back as the predicate, or as a looser one; else None and why there is none."""
+    from es_skipping.spark.columns import resolve
+
+    text = sql_of(predicate)
+    if text is None:
+        return None, "it cannot be written as SQL"
+    try:
+        # It is remembered of the Parquet files that will be written, whatever is read now.
+        read = predicate_of(resolve(replace(source, format="parquet"), text).operand)
+    except ColumnError as error:
+        return None, str(error)
+    return (text, "") if subsumes(read, predicate) else (None, "Spark reads its SQL as something else")

@@ -1,0 +1,236 @@
+"""`GSOP`: column groups, each laid out by its own features (*Skipping-oriented Data Design*, chapter 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from es_skipping.errors import DatasetError
+from es_skipping.layout.conditions import FeatureFinder, Rank
+from es_skipping.layout.demands import Demand, demands_of
+from es_skipping.layout.group_table import WrittenGroups, write_groups
+from es_skipping.layout.grouping import Designer
+from es_skipping.layout.grouping_search import best_grouping
+from es_skipping.layout.groups import ColumnGroup
+from es_skipping.layout.histogram import Histogram
+from es_skipping.layout.mining import Feature
+from es_skipping.layout.passes import histogram
+from es_skipping.layout.vectors import GlobalVectors
+from es_skipping.layout.vertical import one_for_all, one_per_column
+from es_skipping.layout.workload import QueryLog
+from es_skipping.predicates.show import show
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["GSOP", "GroupPlan"]
+
+_FEATURES: Final = 40
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """Column groups that could be written.
+
+    Parameters
+    ----------
+    groups
+        The groups, in the table's order of columns.
+    features, conditions
+        Those of all groups, and each as SQL.
+    rows
+        Of the table.
+    read
+        What the queries held out, or if there were none the others, would read on column groups of some kinds, ``"these
+        groups"`` among them: cells and ids, as a share of the cells of their columns.
+    storage
+        Cells stored, relative to the table's.
+    refused
+        ``(feature, reason)`` of features that would have been used, but cannot be evaluated or remembered.
+    """
+
+    groups: tuple[ColumnGroup, ...]
+    features: tuple[Feature, ...]
+    conditions: tuple[str, ...]
+    rows: int
+    read: Mapping[str, float]
+    storage: float = 1.0
+    refused: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.rows:,} rows in {len(self.groups)} column groups, {self.storage:.2f} times the table's cells",
+            "cells and ids that queries read, of all:",
+        ]
+        lines += [f"{share:>8.1%}  {kind}" for kind, share in self.read.items()]
+        for number, group in enumerate(self.groups):
+            names = [name if name in group.masters or not group.masters else f"({name})" for name in group.columns]
+            lines += ["", f"group {number}: {', '.join(names)}"]
+            lines += [f"{feature.weight:>8}  {show(feature.predicate)}" for feature in group.features]
+        lines += [f"not used: {text}: {reason}" for text, reason in self.refused]
+        return "\n".join(lines)
+
+
+class GSOP:
+    """Lays a dataset out in column groups, each with an order of rows of its own.
+
+    What the workload's queries read decides which columns lie together, their filters decide by which features the rows
+    of each group are put into blocks: columns that are asked for by different filters need not share an order. Queries
+    read the result as a table (`es_skipping.layout.write_groups`). The dataset itself is never touched.
+
+    Parameters
+    ----------
+    spark
+        A classic session.
+    path, table, format, options, schema
+        The dataset, as `es_skipping.Dataset` takes it.
+    min_rows
+        Rows of a block: at least so many.
+    features
+        How many features at most, over all groups.
+    min_support, rank
+        As `es_skipping.layout.SOP` has them.
+    within
+        SQL expressions; rows with different values never share a coarse partition. Partition columns count too.
+    partition_rows
+        About so many rows are put together by one task.
+
+    Raises
+    ------
+    DatasetError
+        Neither or both of path and table are given.
+
+    Examples
+    --------
+    >>> gsop = GSOP(spark, "/lake/sales", min_rows=50_000)                              # doctest: +SKIP
+    >>> print(gsop.fit(QueryLog.from_file(gsop.df, "queries.sql")))                      # doctest: +SKIP
+    >>> gsop.write("/lake/sales_in_groups")                                              # doctest: +SKIP
+    >>> spark.read.format("es_skipping_groups").load("/lake/sales_in_groups")            # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        path: str | Sequence[str] | None = None,
+        *,
+        table: str | None = None,
+        format: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        schema: str | StructType | None = None,
+        min_rows: int = 50_000,
+        features: int = _FEATURES,
+        min_support: int | None = None,
+        rank: Rank = "savings",
+        within: Sequence[str] = (),
+        partition_rows: int = 1_000_000,
+    ) -> None:
+        from es_skipping.spark.dataset import Dataset
+        from es_skipping.spark.source import Source
+
+        if not hasattr(spark, "_jsparkSession"):
+            raise DatasetError("column groups are made by a classic session; this one is of Spark Connect")
+        if min_rows < 1 or features < 1:
+            raise ValueError(f"min_rows is {min_rows} and features {features}; give whole numbers of at least 1")
+        dataset = Dataset(spark, path, table=table, format=format, options=options, schema=schema)
+        self._name = repr(dataset)
+        self._min_rows, self._count, self._partition_rows = min_rows, features, partition_rows
+        self._source = Source.open(spark, dataset._as_given)
+        self._finder = FeatureFinder(self._source, rank, min_support)
+        quoted = ("`" + name.replace("`", "``") + "`" for name in self._source.partition_columns)
+        self._within = (*quoted, *within)
+        self._plan: GroupPlan | None = None
+
+    @property
+    def df(self) -> DataFrame:
+        """Reads the dataset; for `QueryLog.from_sql` and its like."""
+        return self._source.df
+
+    @property
+    def plan(self) -> GroupPlan:
+        """What `fit` found.
+
+        Raises
+        ------
+        DatasetError
+            `fit` was not called.
+        """
+        if self._plan is None:
+            raise DatasetError(f"there are no column groups of {self._name} yet: call fit with a workload first")
+        return self._plan
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._name}, min_rows={self._min_rows})"
+
+    def fit(self, log: QueryLog | Sequence[str], *, holdout: float = 0.2) -> GroupPlan:
+        """Find features and column groups, and say what queries that had no part in it would read.
+
+        Reads the dataset once, and writes nothing.
+
+        Parameters
+        ----------
+        log
+            The workload; SQL texts are read as `QueryLog.from_sql` does. Give whole queries: a bare condition counts as
+            a query that reads all columns.
+        holdout
+            The share of the queries, the newest, that the prediction is made on; 0 uses all for the design.
+
+        Raises
+        ------
+        DatasetError
+            No feature comes of the workload, or the dataset cannot be read.
+        """
+        if not isinstance(log, QueryLog):
+            log = QueryLog.from_sql(self.df, log)
+        train, test = log.split(holdout) if holdout and len(log) > 1 else (log, log)
+        features, conditions, refused = self._finder.features(train, self._count)
+        if not features:
+            why = f": {refused[0][0]}: {refused[0][1]}" if refused else ""
+            raise DatasetError(
+                f"no feature comes of these {len(train)} queries, so there is nothing to lay out by{why}"
+            )
+        columns = self.df.columns
+        counted = histogram(self.df, conditions, self._within)
+        trained, tested = (demands_of(part, features, columns) for part in (train, test))
+        groups, read, storage = self._designed(counted, features, trained, tested)
+        whole = counted.rows * sum(demand.count * len(demand.columns) for demand in tested)
+        shares = {kind: cells / whole if whole else 0.0 for kind, cells in read.items()}
+        self._plan = GroupPlan(groups, features, conditions, counted.rows, shares, storage, refused)
+        return self._plan
+
+    def _designed(
+        self, counted: Histogram, features: Sequence[Feature], trained: Sequence[Demand], tested: Sequence[Demand]
+    ) -> tuple[tuple[ColumnGroup, ...], dict[str, float], float]:
+        """The groups, the cells and ids that queries read on them and on others, and the storage they take."""
+        columns = self.df.columns
+        designer = Designer(columns, trained, GlobalVectors(counted, self._min_rows))
+        found = best_grouping(designer).grouping
+        kinds = {
+            "these groups": found,
+            "one group for all (SOP)": designer.grouping(one_for_all(columns)),
+            "a group for each column": designer.grouping(one_per_column(columns)),
+        }
+        read = {kind: grouping.cost(tested).read for kind, grouping in kinds.items()}
+        return found.column_groups(columns, features), read, 1.0
+
+    def explain(self) -> str:
+        """The plan as text: the groups, what each is clustered by, and the dry run."""
+        return str(self.plan)
+
+    def write(self, path: str) -> WrittenGroups:
+        """Write the groups to a place that is not there, or empty; see `es_skipping.layout.write_groups`.
+
+        Raises
+        ------
+        DatasetError
+            There is something already, or it lies in the dataset itself.
+        """
+        return write_groups(
+            self.df,
+            self.plan.groups,
+            path,
+            min_rows=self._min_rows,
+            within=self._within,
+            partition_rows=self._partition_rows,
+        )

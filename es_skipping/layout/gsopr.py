@@ -1,0 +1,61 @@
+"""`GSOPR`: column groups with some columns stored twice (*Skipping-oriented Data Design*, chapter 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from es_skipping.layout.demands import Demand
+from es_skipping.layout.groups import ColumnGroup
+from es_skipping.layout.gsop import GSOP
+from es_skipping.layout.histogram import Histogram
+from es_skipping.layout.mining import Feature
+from es_skipping.layout.replication import Replicas
+from es_skipping.layout.replication_search import best_layouts
+from es_skipping.layout.vectors import GlobalVectors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["GSOPR"]
+
+
+class GSOPR(GSOP):
+    """As `GSOP`, with some columns stored more than once: for some rows, in the order that their queries want.
+
+    Parameters
+    ----------
+    spark, path
+        As `GSOP` takes them, and so are the others.
+    storage_budget
+        Cells stored at most, relative to the table's: 1.2 is a fifth more.
+
+    Raises
+    ------
+    DatasetError
+        Neither or both of path and table are given.
+
+    Examples
+    --------
+    >>> gsopr = GSOPR(spark, "/lake/sales", storage_budget=1.2)                         # doctest: +SKIP
+    >>> print(gsopr.fit(QueryLog.from_file(gsopr.df, "queries.sql")))                    # doctest: +SKIP
+    >>> gsopr.write("/lake/sales_in_layouts")                                            # doctest: +SKIP
+    """
+
+    def __init__(
+        self, spark: SparkSession, path: str | Sequence[str] | None = None, *, storage_budget: float = 1.2, **more: Any
+    ) -> None:
+        if storage_budget < 1:
+            raise ValueError(f"storage_budget is {storage_budget}; give 1 or more: the table itself is 1")
+        super().__init__(spark, path, **more)
+        self._budget = storage_budget
+
+    def _designed(
+        self, counted: Histogram, features: Sequence[Feature], trained: Sequence[Demand], tested: Sequence[Demand]
+    ) -> tuple[tuple[ColumnGroup, ...], dict[str, float], float]:
+        replicas = Replicas(self.df.columns, trained, GlobalVectors(counted, self._min_rows, apart=True))
+        found = best_layouts(replicas, self._budget)
+        _, read, _ = super()._designed(counted, features, trained, tested)
+        others = {"GSOP's groups" if kind == "these groups" else kind: cells for kind, cells in read.items()}
+        here = {"these groups": replicas.cost(found.layouts, tested), **others}
+        return replicas.column_groups(found.layouts, features), here, found.storage

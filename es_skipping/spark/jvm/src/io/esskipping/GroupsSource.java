@@ -1,0 +1,39 @@
+package io.esskipping;
+
+import java.util.Map;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableProvider;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** The data source {@code es_skipping_groups}: a table that lies in column groups, each with blocks of its own. */
+public final class GroupsSource implements TableProvider, DataSourceRegister {
+  static final String NAME = "es_skipping_groups";
+
+  /** Spark asks for the schema first, and then for the table. */
+  private GroupsTable opened;
+
+  @Override public String shortName() {
+    return NAME;
+  }
+
+  @Override public StructType inferSchema(CaseInsensitiveStringMap options) {
+    opened = open(options.get("path"));
+    return opened.manifest.schema;
+  }
+
+  @Override public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
+    String path = new CaseInsensitiveStringMap(properties).get("path");
+    GroupsTable table = opened != null && opened.path.equals(path) ? opened : open(path);
+    opened = null;
+    return table;
+  }
+
+  private static GroupsTable open(String path) {
+    if (path == null) throw new IllegalArgumentException(NAME + " takes one path: .load(path), or LOCATION");
+    return GroupsTable.open((SparkSession) org.apache.spark.sql.SparkSession.active(), path);
+  }
+}

@@ -1,0 +1,65 @@
+package io.esskipping;
+
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetOptions;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.SerializableConfiguration;
+import scala.Option;
+import scala.reflect.ClassTag$;
+
+/** One column group of a scan: what is read of its blocks. */
+final class OpenedGroup {
+  private static final String[] READER_SETTINGS = {
+    "spark.sql.session.timeZone", "spark.sql.optimizer.nestedSchemaPruning.enabled", "spark.sql.caseSensitive",
+    "spark.sql.parquet.binaryAsString", "spark.sql.parquet.int96AsTimestamp", "spark.sql.parquet.inferTimestampNTZ.enabled",
+    "spark.sql.legacy.parquet.nanosAsLong",
+  };
+
+  private final StructType read;
+  private final int[] places;
+  private final boolean merged;
+  private final Filter[] filters;
+
+  /**
+   * @param own the needed columns that the group stores
+   * @param places where they stand among all needed columns
+   * @param tupleColumn read after them; null where no other group is opened
+   * @param filters that Parquet's statistics may drop rows by
+   */
+  OpenedGroup(StructType own, List<Integer> places, String tupleColumn, Filter[] filters) {
+    this.read = tupleColumn == null ? own : own.add(tupleColumn, DataTypes.IntegerType);
+    this.places = places.stream().mapToInt(Integer::intValue).toArray();
+    this.merged = tupleColumn != null;
+    this.filters = filters;
+  }
+
+  /** @param mostRows of any block of the scan */
+  BlockReaders readers(SparkSession session, int mostRows) {
+    SQLConf conf = session.sessionState().conf();
+    ParquetPartitionReaderFactory streamed = factory(session, conf.clone(), filters);
+    if (!merged) return new BlockReaders(places, streamed, null);
+    SQLConf whole = conf.clone();
+    whole.setConfString("spark.sql.parquet.columnarReaderBatchSize", Integer.toString(mostRows));
+    return new BlockReaders(places, streamed, factory(session, whole, new Filter[0]));
+  }
+
+  private ParquetPartitionReaderFactory factory(SparkSession session, SQLConf conf, Filter[] filters) {
+    Configuration hadoop = session.sessionState().newHadoopConf();
+    hadoop.set("parquet.read.support.class", ParquetReadSupport.class.getName());
+    hadoop.set("org.apache.spark.sql.parquet.row.requested_schema", read.json());
+    hadoop.set("org.apache.spark.sql.parquet.row.attributes", read.json());
+    for (String key : READER_SETTINGS) hadoop.set(key, conf.getConfString(key));
+    Broadcast<SerializableConfiguration> shared = session.sparkContext()
+        .broadcast(new SerializableConfiguration(hadoop), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
+    return new ParquetPartitionReaderFactory(
+        conf, shared, read, read, new StructType(), filters, Option.empty(), new ParquetOptions(Scala.emptyMap(), conf));
+  }
+}

@@ -1,0 +1,45 @@
+"""The manifest of column groups: what is written is read back, and nothing else passes for it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from es_skipping.errors import StoreFormatError
+from es_skipping.layout.group_manifest import Block, GroupManifest, Partition, StoredGroup
+
+MANIFEST = GroupManifest(
+    {"type": "struct", "fields": [{"name": "größe", "type": "integer", "nullable": True, "metadata": {}}]},
+    "tuple",
+    ("größe > 3", "b = 'x'"),
+    (StoredGroup("g0", ("größe",), ("größe",), ("größe > 3",)), StoredGroup("g1", ("b", "größe"), ("b",), ())),
+    (
+        Partition(3, ((Block("one", 1, True, (0,)), Block("two", 2, True, (0, 1))), (Block("all", 3, False, (0, 1)),))),
+        Partition(1, ((Block("three", 1, True, ()),), (Block("more", 1, True, ()),))),
+    ),
+)
+
+
+def test_what_is_written_is_read_back() -> None:
+    assert GroupManifest.from_json(MANIFEST.to_json(), "file:/lake") == MANIFEST
+    assert MANIFEST.rows == 4
+    assert list(MANIFEST.blocks) == ["g0/one", "g0/two", "g1/all", "g0/three", "g1/more"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda found: found.update(version=2), "file:/lake/_es_skipping_groups.json is of version 2"),
+        (lambda found: found.pop("groups"), "cannot be read"),
+        (lambda found: found["partitions"][0]["blocks"][0][0].pop("rows"), "cannot be read"),
+    ],
+)
+def test_anything_else_is_refused(change: Any, told: str) -> None:
+    found = json.loads(MANIFEST.to_json())
+    change(found)
+    with pytest.raises(StoreFormatError, match=told):
+        GroupManifest.from_json(json.dumps(found).encode(), "file:/lake")
+    with pytest.raises(StoreFormatError, match="cannot be read"):
+        GroupManifest.from_json(b"[not json", "file:/lake")

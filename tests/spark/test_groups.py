@@ -1,0 +1,423 @@
+"""Column groups through Spark: the rows that went in come out, of the blocks that a query needs and no others."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BooleanType
+
+import es_skipping as esk
+from es_skipping import layout
+from es_skipping.errors import DatasetError
+from es_skipping.layout.filters import predicates_of_filters
+from es_skipping.layout.group_manifest import MANIFEST, GroupManifest
+from es_skipping.layout.mining import Feature
+from tests.soundness.data import COLUMNS, write_objects
+from tests.soundness.forms import execute
+from tests.soundness.sql import Predicates
+from tests.spark.building import ROOT_SETTING, new_session, spark
+from tests.spark.objects_read import blocks_read
+
+__all__ = ["spark"]
+
+ROWS = 900
+SEEDS = range(1, 1 + int(os.environ.get("ES_SKIPPING_GROUPS", "1")))
+FORMAT = "es_skipping_groups"
+
+EVERY_TYPE = (
+    "id",
+    "IF(id % 11 = 0, NULL, concat('kind', (id * 7919) % 13)) AS kind",
+    "cast((id * 104729) % 97 AS int) AS amount",
+    "IF(id % 17 = 0, double('NaN'), cast((id * 31) % 89 AS double)) AS score",
+    "cast((id * 13) % 1000 AS decimal(7,2)) AS price",
+    "cast((id * 13) % 1000 AS decimal(30,4)) AS wide",
+    "date_add(DATE'2024-01-01', cast((id * 37) % 60 AS int)) AS sent",
+    "timestamp_micros((id * 7777777777) % 90000000000000) AS at",
+    "cast(id % 5 = 0 AS boolean) AS flag",
+    "cast(id % 100 AS tinyint) AS tiny",
+    "cast(id % 1000 AS smallint) AS small",
+    "cast(id AS float) / 3 AS ratio",
+    "cast(concat('b', id % 7) AS binary) AS raw",
+    "IF(id % 23 = 0, NULL, named_struct('x', cast(id % 19 AS int), 'y', IF(id % 2 = 0, NULL, 'odd'))) AS s",
+    "IF(id % 29 = 0, NULL, array(id % 2, NULL, id % 3)) AS list",
+    "map('k', id % 4, 'l', NULL) AS `a map`",
+    "array(named_struct('m', map(id % 3, array(id)), 'n', cast(id AS string))) AS deep",
+)
+
+GROUPS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("id", "kind", "s", "raw"), ("kind = 'kind3'", "kind LIKE 'kind1%' AND s.x = 3")),
+    (("amount", "score", "list", "tiny", "wide"), ("amount < 10", "score > 80")),
+    (("price", "sent", "flag", "deep"), ("amount < 10", "kind = 'kind3'", "flag")),
+    (("at", "a map", "small", "ratio"), ()),
+)
+"""The third is clustered by features of other groups' columns, the fourth by none."""
+
+
+def column_groups(df: DataFrame, groups: Any = GROUPS) -> tuple[layout.ColumnGroup, ...]:
+    return tuple(
+        layout.ColumnGroup(columns, tuple(Feature((one,)) for one in predicates_of_filters(df, list(texts))))
+        for columns, texts in groups
+    )
+
+
+def manifest_of(path: Path) -> GroupManifest:
+    return GroupManifest.from_json((path / MANIFEST).read_bytes(), str(path))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[SparkSession, Path]:
+    """Written once: ``plain`` is the source, ``t`` the table in groups."""
+    folder = tmp_path_factory.mktemp("groups")
+    session = new_session(folder)
+    session.range(0, ROWS, 1, 3).selectExpr(*EVERY_TYPE).write.parquet(str(folder / "lake"))
+    df = session.read.parquet(str(folder / "lake"))
+    done = layout.write_groups(df, column_groups(df), str(folder / "groups"), min_rows=36, partition_rows=450)
+    assert (done.rows, done.partitions, done.refused) == (ROWS, 2, ())
+    assert all(12 <= blocks <= 25 for blocks in done.blocks)
+    df.createOrReplaceTempView("plain")
+    session.read.format(FORMAT).load(str(folder / "groups")).createOrReplaceTempView("t")
+    return session, folder / "groups"
+
+
+def rows_of(df: DataFrame) -> list[str]:
+    return sorted(map(repr, df.collect()))
+
+
+def read(spark: SparkSession, query: str) -> list[int]:
+    """Blocks that each scan of ``t`` opened; its rows are those of the source, with skipping on and off."""
+    expected = rows_of(spark.sql(query.replace("{t}", "plain")))
+    esk.disable(spark)
+    assert rows_of(spark.sql(query.replace("{t}", "t"))) == expected, query
+    esk.enable(spark)
+    df = spark.sql(query.replace("{t}", "t"))
+    assert rows_of(df) == expected, query
+    return blocks_read(df)
+
+
+def blocks_with(path: Path, group: int, *conditions: int) -> int:
+    """Blocks of a group in which some row satisfies each of these features, by what the manifest says of them."""
+    wanted = set(conditions)
+    return sum(wanted <= set(block.features) for one in manifest_of(path).partitions for block in one.blocks[group])
+
+
+def test_what_goes_in_comes_out(written: tuple[SparkSession, Path]) -> None:
+    spark, path = written
+    before, after = spark.table("plain"), spark.table("t")
+    assert [(f.name, f.dataType) for f in after.schema] == [(f.name, f.dataType) for f in before.schema]
+    (opened,) = read(spark, "SELECT * FROM {t}")
+    assert opened == len(manifest_of(path).blocks)
+
+
+def test_features_of_the_blocks_are_those_of_their_rows(written: tuple[SparkSession, Path]) -> None:
+    """By joining each group's blocks to the source: also those of features that read other groups' columns."""
+    spark, path = written
+    manifest = manifest_of(path)
+    ids = spark.read.parquet(str(path / "es_skipping_group_0")).selectExpr(
+        "id", "__es_skipping_tuple AS tuple", "_metadata.file_name AS f"
+    )
+    partition = {b.file: number for number, one in enumerate(manifest.partitions) for own in one.blocks for b in own}
+    satisfied = {row[0]: row[1:] for row in spark.table("plain").selectExpr("id", *manifest.conditions).collect()}
+    by_tuple = {(partition[row.f], row.tuple): satisfied[row.id] for row in ids.collect()}
+    assert len(by_tuple) == ROWS
+    for number, group in enumerate(manifest.groups):
+        found: dict[str, set[int]] = {}
+        stored = spark.read.parquet(str(path / group.directory)).selectExpr(
+            "__es_skipping_tuple AS tuple", "_metadata.file_name AS f"
+        )
+        for row in stored.collect():
+            true = {at for at, value in enumerate(by_tuple[partition[row.f], row.tuple]) if value}
+            found[row.f] = found.get(row.f, set()) | true
+        assert found == {b.file: set(b.features) for one in manifest.partitions for b in one.blocks[number]}
+
+
+def test_a_query_opens_the_groups_and_blocks_that_it_needs(written: tuple[SparkSession, Path]) -> None:
+    spark, path = written
+    manifest = manifest_of(path)
+    kind, kind1, amount, score, flag = range(5)
+    assert len(manifest.conditions) == 5
+    every = [blocks_with(path, group) for group in range(4)]
+    for query, expected in (
+        ("SELECT id FROM {t}", every[0]),
+        ("SELECT sent, at FROM {t}", every[2] + every[3]),
+        ("SELECT id, kind FROM {t} WHERE kind = 'kind3'", blocks_with(path, 0, kind)),
+        ("SELECT amount, kind FROM {t} WHERE kind = 'kind3'", blocks_with(path, 0, kind) + blocks_with(path, 1, kind)),
+        (
+            "SELECT price FROM {t} WHERE kind = 'kind3' AND amount < 5",
+            sum(blocks_with(path, group, kind, amount) for group in (0, 1, 2)),
+        ),
+        ("SELECT score FROM {t} WHERE score > 85 AND tiny > 3", blocks_with(path, 1, score)),
+        ("SELECT s.y FROM {t} WHERE kind LIKE 'kind1%' AND s.x = 3", blocks_with(path, 0, kind1)),
+        ("SELECT count(*) FROM {t} WHERE flag", blocks_with(path, 2, flag)),
+        ("SELECT amount FROM {t} WHERE amount > 3", every[1]),
+        ("SELECT flag FROM {t} WHERE NOT (flag AND amount < 10)", every[1] + every[2]),
+    ):
+        assert read(spark, query) == [expected], query
+    assert blocks_with(path, 0, kind) < 0.4 * every[0]
+    assert blocks_with(path, 2, kind, amount) < 0.6 * every[2]
+    (counted,) = read(spark, "SELECT count(*) FROM {t}")
+    assert counted in every
+    (either,) = read(spark, "SELECT kind FROM {t} WHERE kind = 'kind3' OR (kind LIKE 'kind1%' AND s.x = 3)")
+    assert blocks_with(path, 0, kind) <= either < every[0]
+
+
+def test_whole_queries(written: tuple[SparkSession, Path]) -> None:
+    spark, _ = written
+    for query in (
+        "SELECT x.id, y.deep FROM {t} x JOIN {t} y ON x.id = y.id + 1 WHERE x.kind = 'kind3' AND y.amount < 10",
+        "SELECT count(*), max(price) FROM {t} x WHERE EXISTS (SELECT 1 FROM {t} y WHERE y.small = x.amount AND y.flag)",
+        "SELECT id, (SELECT max(score) FROM {t} WHERE amount < 10), (SELECT min(at) FROM {t}) FROM {t} WHERE flag",
+        "WITH w AS (SELECT * FROM {t} WHERE amount < 10) SELECT id FROM w WHERE flag UNION ALL SELECT small FROM w",
+        "SELECT kind, flag, count(*), sum(amount), min(list) FROM {t} GROUP BY kind, flag",
+        "SELECT s.x, deep[0].n, list[2] FROM {t} WHERE `a map`['l'] IS NULL AND deep[0].m[1] IS NOT NULL",
+        "SELECT ratio FROM {t} WHERE kind = 'kind3' AND kind = 'nowhere'",
+        "SELECT id FROM {t} WHERE kind NOT IN ('kind3', 'kind4') AND score <=> double('NaN')",
+    ):
+        read(spark, query)
+    spark.udf.register("odd", lambda number: number % 2 == 1, BooleanType())
+    read(spark, "SELECT id, amount FROM {t} WHERE odd(id) AND amount < 10")
+    read(spark, "SELECT id, amount FROM {t} WHERE odd(amount) OR kind = 'kind3'")
+
+
+def test_only_what_is_read_must_be_there(written: tuple[SparkSession, Path], tmp_path: Path) -> None:
+    """Blocks without a row for the filter are broken: the query is answered all the same."""
+    spark, path = written
+    copied = tmp_path / "groups"
+    shutil.copytree(path, copied)
+    layout.index_groups(spark, str(copied))
+    df = (
+        spark.read.format(FORMAT)
+        .load(str(copied))
+        .where("kind = 'kind3' AND amount < 5")
+        .select("id", "amount", "sent")
+    )
+    manifest = manifest_of(copied)
+    broken = [name for name, block in manifest.blocks.items() if not {0, 2} <= set(block.features)]
+    assert len(broken) > 0.4 * len(manifest.blocks)
+    for name in broken:
+        stat = (copied / name).stat()
+        (copied / name).write_bytes(b"\0" * stat.st_size)
+        os.utime(copied / name, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    esk.enable(spark)
+    expected = rows_of(spark.table("plain").where("kind = 'kind3' AND amount < 5").select("id", "amount", "sent"))
+    assert rows_of(df) == expected != []
+    esk.disable(spark)
+    with pytest.raises(Exception, match=r"(?i)checksum|is not a Parquet file"):
+        spark.read.format(FORMAT).load(str(copied)).where("kind = 'kind3' AND amount < 5").select(
+            "id", "amount"
+        ).collect()
+
+
+def test_without_a_store_everything_is_read(written: tuple[SparkSession, Path], tmp_path: Path) -> None:
+    spark, path = written
+    query = "SELECT kind, amount FROM {t} WHERE kind = 'kind3'"
+    before = spark.conf.get(ROOT_SETTING)
+    (some,) = read(spark, query)
+    try:
+        spark.conf.set(ROOT_SETTING, "http://127.0.0.1:9")
+        (opened,) = read(spark, query)
+        assert opened == blocks_with(path, 0) + blocks_with(path, 1)
+        spark.conf.set("spark.es_skipping.strict", "true")
+        with pytest.raises(Exception, match=r"LookupFailed|127\.0\.0\.1"):
+            spark.sql(query.replace("{t}", "t")).collect()
+        spark.conf.unset("spark.es_skipping.strict")
+        spark.conf.set(ROOT_SETTING, f"file://{tmp_path}/another")
+        (opened,) = read(spark, query)
+        assert opened == blocks_with(path, 0) + blocks_with(path, 1)
+        layout.index_groups(spark, str(path))
+        assert read(spark, query) == [some]
+    finally:
+        spark.conf.unset("spark.es_skipping.strict")
+        spark.conf.set(ROOT_SETTING, before)
+
+
+def test_a_table_and_a_view(written: tuple[SparkSession, Path]) -> None:
+    spark, path = written
+    spark.sql(f"CREATE TABLE in_groups USING {FORMAT} LOCATION '{path}'")
+    try:
+        spark.sql("CREATE VIEW of_groups AS SELECT id, amount FROM in_groups WHERE kind = 'kind3'")
+        try:
+            esk.enable(spark)
+            expected = rows_of(spark.sql("SELECT id FROM plain WHERE kind = 'kind3' AND amount < 10"))
+            for query in (
+                "SELECT id FROM in_groups WHERE kind = 'kind3' AND amount < 10",
+                "SELECT id FROM of_groups WHERE amount < 10",
+            ):
+                df = spark.sql(query)
+                assert rows_of(df) == expected
+                assert blocks_read(df) == [blocks_with(path, 0, 0, 2) + blocks_with(path, 1, 0, 2)]
+        finally:
+            spark.sql("DROP VIEW of_groups")
+    finally:
+        spark.sql("DROP TABLE in_groups")
+    assert (path / MANIFEST).exists()
+
+
+def test_more_columns_than_spark_generates_code_for(spark: SparkSession, tmp_path: Path) -> None:
+    names = [f"c{number}" for number in range(130)]
+    spark.range(0, 300, 1, 2).selectExpr("id", *(f"id * {n} AS c{n}" for n in range(130))).write.parquet(
+        str(tmp_path / "lake")
+    )
+    df = spark.read.parquet(str(tmp_path / "lake"))
+    groups = column_groups(df, ((("id", *names[:110]), ("id < 50",)), (tuple(names[110:]), ("c7 < 70",))))
+    layout.write_groups(df, groups, str(tmp_path / "groups"), min_rows=60, within=["id % 2"])
+    esk.enable(spark)
+    back = spark.read.format(FORMAT).load(str(tmp_path / "groups"))
+    assert rows_of(back) == rows_of(df)
+    assert rows_of(back.where("id < 50").select(*names[::-1])) == rows_of(df.where("id < 50").select(*names[::-1]))
+
+
+def test_no_rows_and_few(spark: SparkSession, tmp_path: Path) -> None:
+    for count in (0, 1):
+        df = spark.range(count).selectExpr("id", "id + 1 AS n")
+        groups = (layout.ColumnGroup(("n",), ()), layout.ColumnGroup(("id",), ()))
+        assert layout.write_groups(df, groups, str(tmp_path / str(count))).rows == count
+        back = spark.read.format(FORMAT).load(str(tmp_path / str(count)))
+        assert rows_of(back) == rows_of(df)
+        assert back.count() == count
+
+
+def test_mistakes_are_told(spark: SparkSession, tmp_path: Path) -> None:
+    df = spark.range(5).selectExpr("id", "id AS n", "INTERVAL '1' DAY AS i", "id AS __es_skipping_tuple")
+    group, place = layout.ColumnGroup, str(tmp_path / "groups")
+    write: Callable[..., Any] = layout.write_groups
+    with pytest.raises(DatasetError, match="in one only"):
+        write(df.select("id", "n"), (group(("id",), ()), group(("id", "n"), ())), place)
+    with pytest.raises(DatasetError, match="must be in one of them"):
+        write(df.select("id", "n"), (group(("id",), ()),), place)
+    with pytest.raises(DatasetError, match="as masters the columns id; each"):
+        write(df.select("id", "n"), (group(("id", "n"), (), ("id",)), group(("n",), ())), place)
+    with pytest.raises(DatasetError, match="column x, which is none of id"):
+        write(df.select("id"), (group(("id", "x"), (), ("id",)),), place)
+    with pytest.raises(DatasetError, match="column i is of type interval day"):
+        write(df.select("i"), (group(("i",), ()),), place)
+    with pytest.raises(DatasetError, match="has the name of one"):
+        write(df.select("__es_skipping_tuple"), (group(("__es_skipping_tuple",), ()),), place)
+    with pytest.raises(ValueError, match="partition_rows 0"):
+        write(df.select("id"), (group(("id",), ()),), place, partition_rows=0)
+    (tmp_path / "groups").mkdir()
+    (tmp_path / "groups" / "mine.txt").write_text("x")
+    with pytest.raises(DatasetError, match=r"is not empty, it holds mine\.txt"):
+        write(df.select("id"), (group(("id",), ()),), place)
+    with pytest.raises(Exception, match="no column groups were written there"):
+        spark.read.format(FORMAT).load(place)
+    with pytest.raises(DatasetError, match="no column groups were written to"):
+        layout.index_groups(spark, place)
+    df.select("id").write.parquet(str(tmp_path / "lake"))
+    lake = spark.read.parquet(str(tmp_path / "lake"))
+    with pytest.raises(DatasetError, match="the dataset itself"):
+        write(lake, (group(("id",), ()),), str(tmp_path / "lake" / "groups"))
+
+
+def test_a_write_that_failed_is_done_again(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(0, 200).selectExpr("id", "id % 7 AS n").write.parquet(str(tmp_path / "lake"))
+    df = spark.read.parquet(str(tmp_path / "lake"))
+    groups = column_groups(df, ((("id", "n"), ("n = 3",)),))
+    place = tmp_path / "groups"
+    layout.write_groups(df, groups, str(place), min_rows=50)
+    (place / MANIFEST).unlink()  # as if it had been killed just before
+    with pytest.raises(Exception, match="no column groups were written there"):
+        spark.read.format(FORMAT).load(str(place))
+    layout.write_groups(df, groups, str(place), min_rows=50)
+    assert rows_of(spark.read.format(FORMAT).load(str(place))) == rows_of(df)
+    name = next(iter(manifest_of(place).blocks))
+    (place / name).unlink()
+    with pytest.raises(Exception, match=r"is gone, a block of"):
+        spark.read.format(FORMAT).load(str(place))
+
+
+REPLICAS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
+    (("id", "kind", "amount", "price", "flag", "deep"), ("kind = 'kind3'",), ("id", "kind", "price", "flag", "deep")),
+    (("id", "amount", "score"), ("amount < 10", "score > 80"), ("amount", "score")),
+    (("id", "price", "flag"), ("flag",), ()),
+)
+"""Columns, features and masters: `id` has three places, two of them for some rows only."""
+
+
+def test_columns_that_are_stored_more_than_once(written: tuple[SparkSession, Path], tmp_path: Path) -> None:
+    spark, _ = written
+    df = spark.table("plain").select("id", "kind", "amount", "price", "flag", "deep", "score")
+    features = [predicates_of_filters(df, list(texts)) for _, texts, _ in REPLICAS]
+    layouts = tuple(
+        layout.ColumnGroup(columns, tuple(Feature((one,)) for one in own), masters)
+        for (columns, _, masters), own in zip(REPLICAS, features)
+    )
+    path = tmp_path / "replicas"
+    layout.write_groups(df, layouts, str(path), min_rows=60)
+    kind, amount, score, flag = range(4)
+    spark.read.format(FORMAT).load(str(path)).createOrReplaceTempView("t")
+    try:
+        every = [blocks_with(path, group) for group in range(3)]
+        for query, expected in (
+            ("SELECT id, amount FROM {t} WHERE amount < 10", [blocks_with(path, 1, amount)]),
+            ("SELECT id, price FROM {t} WHERE flag", [blocks_with(path, 2, flag)]),
+            ("SELECT id, amount, deep FROM {t} WHERE kind = 'kind3'", [blocks_with(path, 0, kind)]),
+            ("SELECT id, price FROM {t}", [every[0]]),
+            ("SELECT id, amount FROM {t} WHERE amount < 50", [every[0] + every[1]]),
+            (
+                "SELECT price, score FROM {t} WHERE score > 80",
+                [blocks_with(path, 0, score) + blocks_with(path, 1, score)],
+            ),
+        ):
+            assert read(spark, query) == expected, query
+        for query in (
+            "SELECT id, kind, amount, score, price, flag, deep FROM {t}",
+            "SELECT id, deep, score, price FROM {t} WHERE flag AND amount < 10",
+            "SELECT id FROM {t} WHERE flag OR kind = 'kind3'",
+            "SELECT x.id, y.score FROM {t} x JOIN {t} y ON x.id = y.amount WHERE x.flag AND y.amount < 10",
+        ):
+            read(spark, query)
+        before = spark.conf.get(ROOT_SETTING)
+        spark.conf.set(ROOT_SETTING, f"file://{tmp_path}/another")
+        try:
+            assert read(spark, "SELECT id, price FROM {t} WHERE flag") == [every[0]]
+        finally:
+            spark.conf.set(ROOT_SETTING, before)
+    finally:
+        spark.read.format(FORMAT).load(str(written[1])).createOrReplaceTempView("t")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_tables_groups_and_queries(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    """Random columns in random groups with random features: whole random queries give the source's rows."""
+    rng = random.Random(seed)
+    columns = [c for c in COLUMNS if c.sql.startswith("n.") or rng.random() < 0.6]
+    write_objects(tmp_path / f"lake{seed}", seed, objects=6, rows=40, columns=columns)
+    on, off = spark.newSession(), spark.newSession()
+    for key in (ROOT_SETTING, "spark.sql.session.timeZone", "spark.sql.shuffle.partitions"):
+        for session in (on, off):
+            session.conf.set(key, str(spark.conf.get(key)))
+    df = on.read.parquet(str(tmp_path / f"lake{seed}"))
+    off.read.parquet(str(tmp_path / f"lake{seed}")).createOrReplaceTempView("t")
+    drawn = [str(Predicates(rng, columns).draw(1)) for _ in range(40)]
+    sayable = [text for text in drawn if _plans(off, text)]
+    names = rng.sample(df.columns, len(df.columns))
+    cuts = sorted(rng.sample(range(1, len(names)), 3))
+    groups = column_groups(
+        df,
+        [(tuple(names[first:last]), rng.sample(sayable, 4)) for first, last in zip([0, *cuts], [*cuts, len(names)])],
+    )
+    place = str(tmp_path / f"groups{seed}")
+    done = layout.write_groups(df, groups, place, min_rows=12, partition_rows=rng.choice((60, 120, 10_000)))
+    assert done.rows == df.count()
+    on.read.format(FORMAT).load(place).createOrReplaceTempView("t")
+    esk.enable(on)
+    lake: Any = SimpleNamespace(on=on, off=off, columns=columns, predicates=lambda rng: Predicates(rng, columns))
+    found = execute(lake, 12, seed)
+    assert found.wrong == [], (seed, found.wrong[:3])
+    assert found.refused < 10
+
+
+def _plans(spark: SparkSession, predicate: str) -> bool:
+    try:
+        spark.sql(f"SELECT id FROM t WHERE {predicate}").collect()
+    except Exception:
+        return False
+    return True

@@ -1,0 +1,80 @@
+"""`GSOP` through Spark: from whole queries to column groups that they skip by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import es_skipping as esk
+from es_skipping import layout
+from es_skipping.errors import DatasetError
+from tests.spark.building import spark
+from tests.spark.objects_read import blocks_read
+
+__all__ = ["spark"]
+
+QUERIES = [
+    query
+    for at in range(12)
+    for query in (
+        f"SELECT sum(a1), max(a2) FROM t WHERE a1 = {at % 3}",
+        f"SELECT b2 FROM t WHERE b1 = {at % 2} AND b2 > 3",
+    )
+]
+"""Two kinds that have neither a column nor a condition in common."""
+
+
+def test_from_queries_to_groups(spark: SparkSession, tmp_path: Path) -> None:
+    columns = ("id", "id * 7919 % 10 AS a1", "id % 100 AS a2", "id * 104729 % 11 AS b1", "id % 97 AS b2", "id % 2 AS p")
+    spark.range(0, 1_200, 1, 2).selectExpr(*columns).write.partitionBy("p").parquet(str(tmp_path / "lake"))
+    gsop = layout.GSOP(spark, str(tmp_path / "lake"), min_rows=50)
+    with pytest.raises(DatasetError, match="call fit"):
+        gsop.write(str(tmp_path / "groups"))
+    gsop.df.createOrReplaceTempView("t")
+    log = layout.QueryLog.from_sql(gsop.df, QUERIES)
+    assert {query.columns for query in log} == {("a1", "a2"), ("b1", "b2")}
+    plan = gsop.fit(log)
+    by_column = {name: number for number, group in enumerate(plan.groups) for name in group.columns}
+    assert by_column["a1"] == by_column["a2"] != by_column["b1"] == by_column["b2"]
+    assert plan.read["these groups"] < plan.read["one group for all (SOP)"]
+    assert "one group for all" in gsop.explain()
+    done = gsop.write(str(tmp_path / "groups"))
+    assert (done.rows, done.refused) == (1_200, ())
+    spark.read.parquet(str(tmp_path / "lake")).createOrReplaceTempView("plain")
+    spark.read.format("es_skipping_groups").load(str(tmp_path / "groups")).createOrReplaceTempView("t")
+    esk.enable(spark)
+    assert sorted(map(repr, spark.table("t").collect())) == sorted(map(repr, spark.table("plain").collect()))
+    for query in QUERIES[:2]:
+        df = spark.sql(query)
+        expected = spark.sql(query.replace("FROM t", "FROM plain"))
+        assert sorted(map(repr, df.collect())) == sorted(map(repr, expected.collect()))
+        (opened,) = blocks_read(df)
+        assert opened < 0.6 * done.blocks[by_column["a1" if "a1" in query else "b1"]]
+
+
+def test_a_budget_buys_replicas(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(0, 1_200, 1, 2).selectExpr(
+        "id", "id * 7919 % 10 AS a", "id * 104729 % 11 AS b", "id % 97 AS c"
+    ).write.parquet(str(tmp_path / "lake"))
+    with pytest.raises(ValueError, match="give 1 or more"):
+        layout.GSOPR(spark, str(tmp_path / "lake"), storage_budget=0.9)
+    gsopr = layout.GSOPR(spark, str(tmp_path / "lake"), storage_budget=1.5, min_rows=50)
+    gsopr.df.createOrReplaceTempView("t")
+    queries = [
+        text
+        for at in range(12)
+        for text in (f"SELECT c FROM t WHERE a = {at % 2}", f"SELECT c FROM t WHERE b = {at % 3}")
+    ]
+    plan = gsopr.fit(queries)
+    assert 1 < plan.storage <= 1.5
+    assert sum("c" in group.columns for group in plan.groups) > 1
+    assert plan.read["these groups"] <= plan.read["GSOP's groups"]
+    gsopr.write(str(tmp_path / "groups"))
+    spark.read.parquet(str(tmp_path / "lake")).createOrReplaceTempView("plain")
+    spark.read.format("es_skipping_groups").load(str(tmp_path / "groups")).createOrReplaceTempView("t")
+    esk.enable(spark)
+    for query in (*queries[:3], "SELECT * FROM t", "SELECT c, a FROM t WHERE b = 1", "SELECT count(*) FROM t"):
+        expected = spark.sql(query.replace("FROM t", "FROM plain"))
+        assert sorted(map(repr, spark.sql(query).collect())) == sorted(map(repr, expected.collect())), query
