@@ -8,16 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
 from es_skipping.layout.conditions import FeatureFinder, Rank
-from es_skipping.layout.demands import Demand, demands_of
+from es_skipping.layout.design import GroupDesign, design_groups
 from es_skipping.layout.group_table import WrittenGroups, write_groups
-from es_skipping.layout.grouping import Designer
-from es_skipping.layout.grouping_search import best_grouping
 from es_skipping.layout.groups import ColumnGroup
 from es_skipping.layout.histogram import Histogram
 from es_skipping.layout.mining import Feature
 from es_skipping.layout.passes import histogram
-from es_skipping.layout.vectors import GlobalVectors
-from es_skipping.layout.vertical import one_for_all, one_per_column
 from es_skipping.layout.workload import QueryLog
 from es_skipping.predicates.show import show
 
@@ -190,29 +186,15 @@ class GSOP:
             raise DatasetError(
                 f"no feature comes of these {len(train)} queries, so there is nothing to lay out by{why}"
             )
-        columns = self.df.columns
         counted = histogram(self.df, conditions, self._within)
-        trained, tested = (demands_of(part, features, columns) for part in (train, test))
-        groups, read, storage = self._designed(counted, features, trained, tested)
-        whole = counted.rows * sum(demand.count * len(demand.columns) for demand in tested)
-        shares = {kind: cells / whole if whole else 0.0 for kind, cells in read.items()}
-        self._plan = GroupPlan(groups, features, conditions, counted.rows, shares, storage, refused)
+        found = self._designed(counted, features, train, test)
+        self._plan = GroupPlan(found.groups, features, conditions, counted.rows, found.read, found.storage, refused)
         return self._plan
 
     def _designed(
-        self, counted: Histogram, features: Sequence[Feature], trained: Sequence[Demand], tested: Sequence[Demand]
-    ) -> tuple[tuple[ColumnGroup, ...], dict[str, float], float]:
-        """The groups, the cells and ids that queries read on them and on others, and the storage they take."""
-        columns = self.df.columns
-        designer = Designer(columns, trained, GlobalVectors(counted, self._min_rows))
-        found = best_grouping(designer).grouping
-        kinds = {
-            "these groups": found,
-            "one group for all (SOP)": designer.grouping(one_for_all(columns)),
-            "a group for each column": designer.grouping(one_per_column(columns)),
-        }
-        read = {kind: grouping.cost(tested).read for kind, grouping in kinds.items()}
-        return found.column_groups(columns, features), read, 1.0
+        self, counted: Histogram, features: Sequence[Feature], train: QueryLog, test: QueryLog
+    ) -> GroupDesign:
+        return design_groups(self.df.columns, features, train, test, counted, self._min_rows)
 
     def explain(self) -> str:
         """The plan as text: the groups, what each is clustered by, and the dry run."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from es_skipping.layout.demands import Demand
-from es_skipping.layout.groups import ColumnGroup
+from es_skipping.layout.design import GroupDesign, design_layouts
 from es_skipping.layout.gsop import GSOP
 from es_skipping.layout.histogram import Histogram
 from es_skipping.layout.mining import Feature
-from es_skipping.layout.replication import Replicas
-from es_skipping.layout.replication_search import best_layouts
-from es_skipping.layout.vectors import GlobalVectors
+from es_skipping.layout.workload import QueryLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,11 +48,8 @@ class GSOPR(GSOP):
         self._budget = storage_budget
 
     def _designed(
-        self, counted: Histogram, features: Sequence[Feature], trained: Sequence[Demand], tested: Sequence[Demand]
-    ) -> tuple[tuple[ColumnGroup, ...], dict[str, float], float]:
-        replicas = Replicas(self.df.columns, trained, GlobalVectors(counted, self._min_rows, apart=True))
-        found = best_layouts(replicas, self._budget)
-        _, read, _ = super()._designed(counted, features, trained, tested)
-        others = {"GSOP's groups" if kind == "these groups" else kind: cells for kind, cells in read.items()}
-        here = {"these groups": replicas.cost(found.layouts, tested), **others}
-        return replicas.column_groups(found.layouts, features), here, found.storage
+        self, counted: Histogram, features: Sequence[Feature], train: QueryLog, test: QueryLog
+    ) -> GroupDesign:
+        return design_layouts(
+            self.df.columns, features, train, test, counted, self._min_rows, storage_budget=self._budget
+        )
