@@ -76,7 +76,7 @@ def said_of_argument(comparator: str, operand: Operand, value: Value) -> Predica
     >>> from es_skipping.predicates.types import DataType
     >>> year = Call("year", (Column(("day",), DataType("date")),), DataType("int"))
     >>> show(said_of_argument("=", year, 2024))
-    'day >= 2024-01-01 AND day <= 2024-12-31'
+    "day >= DATE '2024-01-01' AND day <= DATE '2024-12-31'"
     """
     function = _function(operand)
     if function is None or comparator == "<>" or not isinstance(value, int) or isinstance(value, bool):
