@@ -228,8 +228,8 @@ def table(spark: SparkSession, folder: Path, scale: float, columns: Sequence[str
         spark.read.parquet(str(raw / f"{name}.parquet")).createOrReplaceTempView(name)
     for side in ("c", "s"):
         for name, letter in (("nation", "n"), ("region", "r")):
-            columns = ", ".join(f"{c} AS {side}{c}" for c in spark.table(name).columns)
-            spark.sql(f"SELECT {columns} FROM {name}").createOrReplaceTempView(f"{side}{letter}")
+            renamed = ", ".join(f"{c} AS {side}{c}" for c in spark.table(name).columns)
+            spark.sql(f"SELECT {renamed} FROM {name}").createOrReplaceTempView(f"{side}{letter}")
     selected = ", ".join(columns)
     query = f"SELECT /*+ BROADCAST({SMALL}) */ {selected} {JOINS}"
     spark.sql(query).write.mode("overwrite").parquet(str(target))

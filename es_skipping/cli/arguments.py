@@ -132,7 +132,7 @@ def _layout(commands: Commands) -> None:
     apply = _command(actions, "apply", "write a dataset in a layout, to another place", layout_commands.apply)
     for command in (analyze, apply):
         _dataset(command)
-        command.add_argument("--queries", required=True, metavar="FILE", help="queries or conditions, the oldest first")
+        _workload(command, required=True)
         command.add_argument("--min-rows", type=_positive, default=50_000, help="least rows of an object (50000)")
         command.add_argument("--features", type=int, default=15, help="at most so many (15); 0 finds out by trying")
         command.add_argument("--min-support", type=_positive, help="queries a feature must help")
@@ -149,7 +149,15 @@ def _layout(commands: Commands) -> None:
     )
     status.add_argument("dataset", help="where the layout was written; with --table a catalog table")
     status.add_argument("--table", action="store_true", help="DATASET is the name of a catalog table")
-    status.add_argument("--queries", metavar="FILE", help="recent queries, to see whether the features still help them")
+    _workload(status, required=False)
+
+
+def _workload(command: argparse.ArgumentParser, *, required: bool) -> None:
+    given = command.add_mutually_exclusive_group(required=required)
+    given.add_argument("--queries", metavar="FILE", help="queries or conditions, the oldest first")
+    given.add_argument(
+        "--query-log", type=_positive, metavar="DAYS", help="instead: what the store's query log has of the last days"
+    )
 
 
 def _explain(commands: Commands) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from es_skipping.cli.session import dataset_named, spark_session
 from es_skipping.errors import DatasetError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from es_skipping.layout import SOP, Plan, QueryLog
 
@@ -66,9 +67,8 @@ def status(args: argparse.Namespace, console: Console) -> int:
     place: dict[str, Any] = {"table": args.dataset} if args.table else {"path": args.dataset}
     with spark_session(args) as spark:
         log = None
-        if args.queries:
-            frame = spark.read.table(args.dataset) if args.table else spark.read.parquet(args.dataset)
-            log = layout.QueryLog.from_file(frame, args.queries)
+        if args.queries or args.query_log:
+            log = _log(spark.read.table(args.dataset) if args.table else spark.read.parquet(args.dataset), args)
         found = layout.status(spark, **place, log=log)
         if console.form == "json":
             console.value(
@@ -98,10 +98,18 @@ def _sop(spark: SparkSession, args: argparse.Namespace) -> tuple[SOP, QueryLog]:
         min_support=args.min_support,
         within=args.within,
     )
+    return sop, _log(sop.df, args)
+
+
+def _log(df: DataFrame, args: argparse.Namespace) -> QueryLog:
+    from es_skipping.layout import QueryLog
+
+    if args.query_log:
+        return QueryLog.from_query_log(df, since=datetime.now(timezone.utc) - timedelta(days=args.query_log))
     path = Path(args.queries)
     if not path.is_file():
         raise DatasetError(f"--queries {args.queries} is no file; give a file of queries or conditions")
-    return sop, layout.QueryLog.from_file(sop.df, path)
+    return QueryLog.from_file(df, path)
 
 
 def _fit(sop: SOP, log: QueryLog, args: argparse.Namespace, console: Console) -> Plan:

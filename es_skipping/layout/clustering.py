@@ -35,7 +35,8 @@ class Blocks:
     Parameters
     ----------
     first, pieces
-        Per vector: its rows are spread evenly over blocks ``first`` .. ``first + pieces - 1``.
+        Per vector: its rows fill blocks ``first`` .. ``first + pieces - 1``, with those of other vectors of the same
+        ``first``.
     rows, unions
         Per block: how many rows, and the OR of their vectors.
     """

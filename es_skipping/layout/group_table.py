@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.features import WORD_BITS, Features, feature_words
 from es_skipping.layout.conditions import condition_of
+from es_skipping.layout.cuts import PART_BITS
 from es_skipping.layout.group_manifest import MANIFEST, Block, GroupManifest, Partition, StoredGroup
 from es_skipping.layout.groups import ColumnGroup
 from es_skipping.layout.passes import PLACE, coarse, histogram, placed, places
@@ -350,7 +351,8 @@ class _GroupWriter:
         count = sum(len(one.blocks.rows) for one in clustered) + 1
         numbers = [int(number) for number in places(rows, count)]
         # By the tuple's number: what is counted here and what is written must be the same blocks.
-        assigned = placed(rows, conditions, within, clustered, numbers, F.struct(_PARTITION, _TUPLE))
+        position = F.shiftleft(F.col(_PARTITION).cast("bigint"), PART_BITS) + F.col(_TUPLE)
+        assigned = placed(rows, conditions, within, clustered, numbers, position)
         facts = {row[PLACE]: row for row in assigned.groupBy(PLACE).agg(*_facts(self.everything)).collect()}
         blocks = assigned.repartition(count, PLACE).sortWithinPartitions(_TUPLE)
         chosen = blocks.select(*(F.col(_quoted(name)) for name in (*columns, _TUPLE)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from es_skipping.indexes.features import feature_words
+from es_skipping.layout.cuts import cuts, part_of
 from es_skipping.layout.histogram import GroupBlocks, Histogram
 
 if TYPE_CHECKING:
@@ -19,7 +20,12 @@ __all__ = ["PLACE", "blocked", "coarse", "histogram", "placed", "places"]
 _KEY: Final = "__es_skipping_key"
 PLACE: Final = "__es_skipping_place"
 """The column in which `placed` puts the block's number."""
+_BUNDLE: Final = "__es_skipping_bundle"
+"""The first block of the rows' vectors."""
+_POSITION: Final = "__es_skipping_position"
+_PART: Final = "__es_skipping_part"
 _PLACES: Final = "__es_skipping_places"
+_CUTS: Final = "__es_skipping_cuts"
 
 
 def histogram(df: DataFrame, features: Sequence[str], within: Sequence[str]) -> Histogram:
@@ -67,7 +73,7 @@ def _key(coarse: Column, words: Sequence[Column]) -> Column:
 def blocked(
     df: DataFrame, features: Sequence[str], within: Sequence[str], clustered: Sequence[GroupBlocks]
 ) -> DataFrame:
-    """The rows, shuffled so that each block is one partition of the DataFrame."""
+    """The rows of a scan, shuffled so that each block is one partition of the DataFrame."""
     from pyspark.sql import functions as F
 
     blocks = sum(len(one.blocks.rows) for one in clustered)
@@ -81,41 +87,55 @@ def placed(
     within: Sequence[str],
     clustered: Sequence[GroupBlocks],
     numbers: Sequence[int],
-    spread: Column | None = None,
+    position: Column | None = None,
 ) -> DataFrame:
     """The rows, with the number of their block in a column more, `PLACE`.
 
-    A vector that fills several blocks is spread over them by a hash of the row's place, evenly but for chance. Rows of
-    a vector that the histogram did not have, because the data has changed since, share one more block.
+    Vectors that fill several blocks together are cut so that each block has exactly the rows that were planned. Rows
+    that were not there when the histogram was made, because the data has changed since, share one more block.
 
     Parameters
     ----------
     numbers
         What each block is to be called, and at the end what that last one is.
-    spread
-        What tells rows of a vector apart that fills several blocks; left out, their place in the DataFrame, which is
-        not the same each time that it is computed.
+    position
+        Tells rows apart, the same each time that it is computed, as `es_skipping.layout.cuts` has it; left out, their
+        place in the DataFrame, which must be a plain scan then.
     """
     from pyspark.sql import functions as F
 
-    keys: list[int] = []
-    lists: list[list[int]] = []
+    known: list[tuple[int, int, int | None]] = []
+    pieces: dict[int, int] = {}
     start = 0
     for one in clustered:
-        for key, first, pieces in zip(one.group.keys, one.blocks.first, one.blocks.pieces, strict=True):
-            keys.append(int(key))
-            lists.append([int(number) for number in numbers[start + first : start + first + pieces]])
+        for key, first, number in zip(one.group.keys, one.blocks.first, one.blocks.pieces, strict=True):
+            block = start + int(first)
+            known.append((int(key), block, int(numbers[block]) if number == 1 else None))
+            if number > 1:
+                pieces[block] = int(number)
         start += len(one.blocks.rows)
-    schema = f"`{_KEY}` bigint, `{_PLACES}` array<bigint>"
-    wanted = df.sparkSession.createDataFrame(list(zip(keys, lists, strict=True)), schema)
     words = feature_words([F.expr(text) for text in features])
-    at = F.xxhash64(F.monotonically_increasing_id() if spread is None else spread)
-    one_of = F.get(F.col(_PLACES), F.pmod(at, F.size(_PLACES)).cast("int"))
+    wanted = df.sparkSession.createDataFrame(known, f"`{_KEY}` bigint, `{_BUNDLE}` bigint, `{PLACE}` bigint")
+    last = F.lit(int(numbers[start])).cast("bigint")
+    rows = df.withColumn(_KEY, _key(coarse(within), words))
+    if not pieces:
+        found = rows.join(F.broadcast(wanted), _KEY, "left").drop(_KEY, _BUNDLE)
+        return found.withColumn(PLACE, F.coalesce(PLACE, last))
+    at = F.monotonically_increasing_id() if position is None else position
+    rows = rows.withColumn(_POSITION, at).join(F.broadcast(wanted), _KEY, "left").drop(_KEY)
+    cut = [
+        (one.bundle, one.part, [int(number) for number in numbers[block : block + len(one.ranks) + 1]], one.positions)
+        for one in cuts(rows.select(F.col(_BUNDLE).alias("bundle"), F.col(_POSITION).alias("position")), pieces)
+        for block in (one.bundle + one.first,)
+    ]
+    schema = f"`{_BUNDLE}` bigint, `{_PART}` bigint, `{_PLACES}` array<bigint>, `{_CUTS}` array<bigint>"
+    table = df.sparkSession.createDataFrame(cut, schema)
+    passed = F.size(F.filter(_CUTS, lambda begin: begin <= F.col(_POSITION)))
     return (
-        df.withColumn(_KEY, _key(coarse(within), words))
-        .join(F.broadcast(wanted), _KEY, "left")
-        .withColumn(PLACE, F.coalesce(one_of, F.lit(int(numbers[start])).cast("bigint")))
-        .drop(_KEY, _PLACES)
+        rows.withColumn(_PART, part_of(F.col(_POSITION)))
+        .join(F.broadcast(table), [_BUNDLE, _PART], "left")
+        .withColumn(PLACE, F.coalesce(PLACE, F.get(F.col(_PLACES), passed), last))
+        .drop(_BUNDLE, _PART, _POSITION, _PLACES, _CUTS)
     )
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from es_skipping.errors import DatasetError
 from es_skipping.layout.diagnosis import Diagnosis, diagnose
-from es_skipping.layout.filters import is_statement, predicates_of_filters, queries_of_statement
+from es_skipping.layout.filters import is_statement, of_rests, predicates_of_filters, queries_of_statement
 from es_skipping.layout.queries import Query
 from es_skipping.layout.templates import Template
 from es_skipping.predicates.tree import NEVER, Predicate
+from es_skipping.stores.base import is_under
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -91,6 +94,41 @@ class QueryLog(Sequence[Query]):
         any, each on a line of its own. Lines that begin with ``--`` are comments."""
         text = Path(path).read_text(encoding="utf-8")
         return cls.from_sql(df, split_statements(text))
+
+    @classmethod
+    def from_query_log(cls, df: DataFrame, *, since: datetime | None = None) -> QueryLog:
+        """Of the queries on the dataset that sessions logged (``spark.es_skipping.queryLog.enabled``, which takes an
+        Elasticsearch store); the dataset need not be indexed for that.
+
+        Parameters
+        ----------
+        df
+            Reads the dataset (of a classic session); the log is read from its session's store.
+        since
+            Only what was logged from then on; one without a time zone is local.
+
+        Raises
+        ------
+        DatasetError
+            Nothing was logged of the dataset.
+        StoreError
+            The store cannot be read.
+        """
+        from es_skipping.spark.session_store import session_store, store_conf
+
+        roots = [root.rstrip("/") for root in _roots(df)]
+        store = session_store(store_conf(df.sparkSession))
+        queries = []
+        for entry in store.logged_queries(since=int(since.timestamp() * 1000) if since else 0):
+            if entry.trees and any(is_under(root.rstrip("/"), roots) for root in entry.roots):
+                predicate = of_rests(entry.trees)
+                queries += [Query(predicate, entry.filter)] if predicate is not None else []
+        if not queries:
+            raise DatasetError(
+                f"no query on {', '.join(roots)} is in the query log of {store.url}: set "
+                "spark.es_skipping.queryLog.enabled in the sessions that query it, with a store on Elasticsearch"
+            )
+        return cls(queries)
 
     @classmethod
     def from_templates(cls, df: DataFrame, templates: Sequence[Template], count: int, *, seed: int = 0) -> QueryLog:

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError, IndexDefinitionError, StoreConflict
 from es_skipping.indexes.base import Index
-from es_skipping.settings import PREFIX
 from es_skipping.spark.build import RefreshResult, Update
 from es_skipping.spark.collect import Progress
 from es_skipping.spark.listing import qualified
 from es_skipping.spark.registry import registry
-from es_skipping.spark.session_store import WAREHOUSE, session_store
+from es_skipping.spark.session_store import session_store, store_conf
 from es_skipping.spark.source import Reading, Source, as_paths, classic_functions, classic_session, schema_of
 from es_skipping.stores.base import DatasetEntry, IndexDefinition, MetadataStore
 
@@ -269,7 +268,7 @@ class Dataset:
         return nullcontext() if self._spark is self._user_spark else classic_functions()
 
     def _store(self) -> MetadataStore:
-        return session_store(_conf(self._spark))
+        return session_store(store_conf(self._spark))
 
     def _reading(self, entry: DatasetEntry | None) -> Reading:
         """As the user said; where nothing was said, as it was indexed."""
@@ -331,7 +330,7 @@ def indexes(spark: SparkSession) -> DataFrame:
     DataFrame
         A row per index: where the dataset is, what is indexed, how much there is, and when it last changed.
     """
-    entries = session_store(_conf(classic_session(spark))).datasets()
+    entries = session_store(store_conf(classic_session(spark))).datasets()
     rows = [
         (
             entry.definition.id,
@@ -382,12 +381,6 @@ def _bare(column: str) -> str:
 def _text(value: Any) -> str:
     """An option's value as the reader would write it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _conf(spark: SparkSession) -> dict[str, str]:
-    """The session's settings of this package, and the warehouse."""
-    conf = {key: value for key, value in spark.conf.getAll.items() if key.startswith(PREFIX)}
-    return {**conf, WAREHOUSE: str(spark.conf.get(WAREHOUSE))}
 
 
 def _dataset_id(spark: SparkSession, reading: Reading) -> str:

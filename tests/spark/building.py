@@ -15,8 +15,7 @@ from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from es_skipping.clauses.metadata import Metadata
-from es_skipping.spark.dataset import _conf
-from es_skipping.spark.session_store import session_store
+from es_skipping.spark.session_store import session_store, store_conf
 
 __all__ = ["ROOT_SETTING", "metadata", "names", "new_session", "spark", "write", "write_each"]
 
@@ -65,7 +64,7 @@ def write_each(directory: Path, objects: Mapping[str, Mapping[str, Any] | pa.Tab
 
 def metadata(dataset: esk.Dataset) -> dict[str, dict[str, Metadata]]:
     """What the store has of a dataset: by the object's name without its suffix, by index id."""
-    store = session_store(_conf(dataset._spark))
+    store = session_store(store_conf(dataset._spark))
     return {Path(one.id.path).stem: dict(one.metadata) for one in store.metadata(dataset.id)}
 
 

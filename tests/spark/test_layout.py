@@ -17,6 +17,7 @@ from es_skipping.errors import DatasetError
 from es_skipping.indexes.features import Features
 from es_skipping.layout.filters import predicates_of_filters
 from es_skipping.layout.mining import Feature
+from es_skipping.layout.passes import PLACE, histogram, placed
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.show import show
@@ -92,16 +93,12 @@ def test_what_goes_in_comes_out_in_blocks(written: tuple[SparkSession, layout.SO
     assert [(f.name, f.dataType) for f in after.schema] == [(f.name, f.dataType) for f in before.schema]
     files = list((folder / "laid_out").rglob("*.parquet"))
     assert len(files) == sop.plan.blocks
-    # A vector that fills several blocks is cut by chance; every other block is as it was planned.
+    # Every block is as it was planned, those of vectors that fill several too.
     sizes = Counter(pq.ParquetFile(file).metadata.num_rows for file in files)
     assert sum(size * count for size, count in sizes.items()) == ROWS
-    planned: Counter[int] = Counter()
-    for one in sop.plan.clustered:
-        whole = set(one.blocks.first[one.blocks.pieces == 1].tolist())
-        planned.update(int(one.blocks.rows[at]) for at in whole)
-        assert all(MIN_ROWS <= rows < 2 * MIN_ROWS for rows in one.blocks.rows)
-    assert planned
-    assert planned <= sizes
+    assert sizes == Counter(int(rows) for one in sop.plan.clustered for rows in one.blocks.rows)
+    assert all(MIN_ROWS <= size < 2 * MIN_ROWS for size in sizes)
+    assert any((one.blocks.pieces > 1).any() for one in sop.plan.clustered)
     # No block crosses a coarse partition.
     for file in files:
         assert len({amount < 50 for amount in pq.read_table(file, columns=["amount"])["amount"].to_pylist()}) == 1
@@ -349,3 +346,26 @@ def test_a_feature_that_is_null_is_not_satisfied(spark: SparkSession, tmp_path: 
     assert objects_read(spark, "SELECT * FROM t WHERE x > 5 AND y = 'a'") == [1]
     assert objects_read(spark, "SELECT * FROM t WHERE x < 4") == [1]
     assert objects_read(spark, "SELECT * FROM t WHERE x IS NULL") == [3]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_block_has_its_rows(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    """Whatever the objects hold, however many blocks a vector fills, and whoever takes in what is left over."""
+    dice = random.Random(seed)
+    for _ in range(dice.randrange(1, 5)):
+        rows, many = dice.randrange(1, 700), dice.randrange(2, 40)
+        frame = spark.range(0, rows, 1, dice.randrange(1, 3)).selectExpr(f"id % {many} AS x", f"id * 7 % {many} AS y")
+        frame.write.mode("append").parquet(str(tmp_path / "t"))
+    df = spark.read.parquet(str(tmp_path / "t"))
+    conditions, within = ["x < 1", "y < 3 AND x > 5", "x = y"], ["y > 20"]
+    minimum = dice.choice([1, 2, 7, 30])
+    counted = histogram(df, conditions, within)
+    clustered = counted.cluster([3, 2, 1], minimum)
+    numbers = range(sum(len(one.blocks.rows) for one in clustered) + 1)
+    found = {
+        row[PLACE]: row["count"]
+        for row in placed(df, conditions, within, clustered, numbers).groupBy(PLACE).count().collect()
+    }
+    assert found == dict(enumerate(int(rows) for one in clustered for rows in one.blocks.rows))
+    for one in clustered:
+        assert all(minimum <= rows < 2 * minimum for rows in one.blocks.rows) or one.group.rows < minimum

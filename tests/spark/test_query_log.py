@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
+from es_skipping.errors import DatasetError
+from es_skipping.layout import QueryLog as WorkloadLog
 from es_skipping.predicates.show import show
 from es_skipping.reports.details import ScanDetail
 from es_skipping.spark import lookup
@@ -77,6 +80,34 @@ def test_look_ups_are_logged_with_what_came_of_them(
     assert "id = 33" in skipped.filter
     assert (kept.status, kept.objects_skipped) == ("nothing", 0)
     assert kept.reason
+
+
+def test_what_is_logged_is_a_workload(on: SparkSession, log: QueryLog, tmp_path: Path) -> None:
+    """Of an indexed dataset and of one that is not, with what lies below it; others do not count."""
+    other = str(tmp_path / "other")
+    on.range(0, 40, 1, 2).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(other)
+    indexed, plain = on.read.parquet(str(tmp_path / "d")), on.read.parquet(other)
+    with pytest.raises(DatasetError, match=r"no query on .* is in the query log"):
+        WorkloadLog.from_query_log(plain)
+    began = datetime.now(timezone.utc)
+    on.conf.set("spark.es_skipping.queryLog.enabled", "true")
+    indexed.where("id = 3 AND id % 7 = 3").collect()
+    for bound in (5, 6):
+        plain.where(f"id > {bound} AND p = 1").collect()
+        on.read.parquet(other + "/p=1").where(f"id < {bound}").collect()
+    assert log.write() == 0
+    with Elasticsearch(on.conf.get("spark.es_skipping.store.url")) as client:
+        client.indices.refresh(index=f"{Names().queries}-*")
+
+    def items(df: DataFrame, **options: Any) -> list[set[str]]:
+        found = WorkloadLog.from_query_log(df, **options)
+        return [{show(item) for item in query.items} - {"id IS NOT NULL"} for query in found]
+
+    assert items(plain) == [{"id > 5"}, {"id < 5"}, {"id > 6"}, {"id < 6"}]
+    (one,) = items(indexed, since=began)
+    assert "id = 3" in one
+    with pytest.raises(DatasetError, match=r"no query on .* is in the query log"):
+        items(indexed, since=datetime.now(timezone.utc) + timedelta(hours=1))
 
 
 def test_a_log_that_cannot_be_written_costs_one_warning_and_no_query(

@@ -15,8 +15,7 @@ from es_skipping.clauses.metadata import Intervals
 from es_skipping.errors import ColumnError, DatasetError, StoreConflict
 from es_skipping.spark import build
 from es_skipping.spark.build import RefreshResult
-from es_skipping.spark.dataset import _conf
-from es_skipping.spark.session_store import session_store
+from es_skipping.spark.session_store import session_store, store_conf
 from tests.spark.building import metadata, names, spark, write, write_each
 
 __all__ = ["spark"]
@@ -220,7 +219,7 @@ def test_another_writer_in_between_is_tried_again(
 ) -> None:
     data = write_each(tmp_path / "data", {"a": {"x": [1]}})
     dataset = esk.Dataset(spark, str(data))
-    store = session_store(_conf(spark))
+    store = session_store(store_conf(spark))
     change = store.change
     failures = [StoreConflict("another writer"), StoreConflict("and another")]
 

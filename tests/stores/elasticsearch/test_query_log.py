@@ -82,6 +82,13 @@ def test_whole_days_are_deleted_when_they_are_over(
     assert [entry.scan for entry in read(store, client)] == ["3", "0", "x"]
 
 
+def test_a_log_that_was_deleted_is_begun_again(store: ElasticsearchStore, client: Elasticsearch, prefix: str) -> None:
+    store.log_queries([logged(scan="1")], MONTH)
+    remove_query_log(client, prefix)
+    store.log_queries([logged(scan="2")], MONTH)
+    assert [entry.scan for entry in read(store, client)] == ["2"]
+
+
 def test_what_is_too_long_is_cut_or_left_out(store: ElasticsearchStore, client: Elasticsearch) -> None:
     long = logged(filter="x" * 50_000, trees=[[{"c": "y" * 200_000}]], reason="z" * 20_000, status="nothing")
     store.log_queries([long], MONTH)
