@@ -4,7 +4,8 @@ Run: ``python -m benchmarks.fingerprints [--objects 10000] [--url http://localho
 
 Two datasets of strings, as `Hybrid` with threshold 500 at 1 % collects them: every object with 1,000 distinct values,
 and four tenths as many objects with 250 to 4,000. In Elasticsearch the bytes are those of ``_disk_usage`` after a force
-merge: of the field that is asked (``prints``), and of all, the packed form in ``_source`` included. Without ``--url`` a
+merge: of the field that is asked (``prints``), and of all, the packed form in ``_source`` included. Merged only once
+the server lets go of the second copy it keeps for recovery, as it does by itself with time. Without ``--url`` a
 node is started, as the tests do. Written to ``docs/benchmarks/fingerprints.json``.
 """
 
@@ -22,6 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from elasticsearch import Elasticsearch
 
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.metadata import Fingerprints, Metadata, Values
@@ -93,7 +95,7 @@ def measured(store: MetadataStore, name: str, sizes: list[int]) -> dict[str, Any
 def disk_usage(store: ElasticsearchStore, name: str, values: int) -> dict[str, float]:
     client = store._cluster.builder.options(request_timeout=600)
     index = store._cluster.names.objects(f"fingerprints-{name}")
-    # What was written last is kept a second time, for recovery, until it is flushed and then merged.
+    await_retention(client, index)
     client.indices.flush(index=index, force=True, wait_if_ongoing=True)
     client.indices.forcemerge(index=index, max_num_segments=1)
     client.indices.flush(index=index, force=True, wait_if_ongoing=True)
@@ -106,6 +108,23 @@ def disk_usage(store: ElasticsearchStore, name: str, values: int) -> dict[str, f
         "in all, bits a value": found["store_size_in_bytes"],
     }
     return {what: round(8 * size / values, 2) for what, size in bits.items()}
+
+
+def await_retention(client: Elasticsearch, index: str) -> None:
+    """Wait until no copy of the shard may still ask for what was written.
+
+    Until then the server keeps each document a second time, whole, for recovery, and a merge carries that on. It
+    notices every half minute (``index.soft_deletes.retention_lease.sync_interval``) how far its copies are.
+    """
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        stats = client.indices.stats(index=index, level="shards").body["indices"]
+        ((shard,),) = (body["shards"].values() for body in stats.values())
+        leases = shard[0]["retention_leases"]["leases"]
+        if all(lease["retaining_seq_no"] > shard[0]["seq_no"]["global_checkpoint"] for lease in leases):
+            return
+        time.sleep(2)
+    raise TimeoutError(f"after two minutes {index} still retains its history: {leases}")
 
 
 def parquet_bits(folder: str, name: str, values: int) -> dict[str, float]:

@@ -1,10 +1,11 @@
 """Indexes of text: what they cost, and what they skip. Table II of *Extensible Data Skipping* and its prefix lengths.
 
-Run: ``python -m benchmarks.text_indexes [--folder DIR] [--objects 4000] [--bytes 1000000000]``. Writes
-``docs/benchmarks/text_indexes.json`` and prints two tables.
+Run: ``python -m benchmarks.text_indexes [--objects 4000] [--bytes 1000000000]``. Writes
+``docs/benchmarks/text_indexes.json`` and ``text_indexes.svg``, and prints two tables.
 
-The data are real lines of text: those of the source files below a folder (without one, of the packages installed beside
-this one), with their paths and line numbers, in the order of the paths. Measured on the Parquet store:
+The data are real lines of text: those of the source files of a Debian package, which is fetched once by ``apt-get`` to
+``build/benchmarks`` (or with ``--folder DIR`` of the files below any folder), with their paths and line numbers, in the
+order of the paths. Measured on the Parquet store:
 
 ``indexes``
     of each index alone the seconds of `create_indexes` and the bytes of its metadata; MinMax from Parquet footers and
@@ -22,11 +23,11 @@ import json
 import os
 import random
 import statistics
+import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,39 @@ import pyarrow.parquet as pq
 
 import es_skipping as esk
 from es_skipping.indexes.base import Index
+from es_skipping.layout.chart import line_chart
 
-OUTPUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "text_indexes.json"
+ROOT = Path(__file__).resolve().parent.parent
+OUTPUT = ROOT / "docs" / "benchmarks" / "text_indexes.json"
+CACHE = ROOT / "build" / "benchmarks"
 LENGTHS = (1, 2, 4, 8, 12, 15, 20, 30, 45, 60)
-SUFFIXES = {".py", ".pyi", ".java", ".scala", ".c", ".h", ".cpp", ".hpp", ".txt", ".md", ".rst", ".json", ".sql"}
+SUFFIXES = {".py", ".pyi", ".java", ".scala", ".c", ".h", ".cpp", ".hpp", ".S", ".dts", ".dtsi"} | {
+    *(".txt", ".md", ".rst", ".json", ".sql", ".sh", ".yaml")
+}
+
+
+def fetched(package: str) -> Path:
+    """The source tree of a Debian package that ships one as ``/usr/src/*.tar.xz``, such as linux-source-6.1."""
+    folder = CACHE / package
+    if not folder.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            subprocess.run(["apt-get", "download", package], cwd=scratch, check=True, stdout=subprocess.DEVNULL)
+            (archive,) = Path(scratch).glob("*.deb")
+            subprocess.run(["dpkg-deb", "-x", str(archive), scratch], check=True)
+            (tree,) = Path(scratch, "usr", "src").glob("*.tar.xz")
+            unpacked = Path(scratch, "tree")
+            unpacked.mkdir()
+            subprocess.run(["tar", "-xJf", str(tree), "-C", str(unpacked)], check=True)
+            (unpacked / "VERSION").write_text(archive.stem + "\n", encoding="utf-8")
+            unpacked.rename(folder)
+    return folder
 
 
 def lines(folder: Path, most: int) -> Iterator[tuple[str, int, str]]:
     """Path, number and text of each line, until so many bytes of text."""
+    inside = [child for child in folder.iterdir() if child.is_dir()]
+    folder = inside[0] if len(inside) == 1 else folder  # the one folder that an archive holds says nothing
     for file in sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file()):
         try:
             text = file.read_text(encoding="utf-8")
@@ -81,14 +107,49 @@ def built(dataset: esk.Dataset, index: Index) -> dict[str, Any]:
     return {"seconds": round(seconds, 2), "bytes": int(described.metadata_bytes)}
 
 
-def objects_kept(spark: Any, path: str, patterns: list[str]) -> float:
+def objects_kept(frame: Any, patterns: list[str]) -> float:
     """The mean share of the objects that queries for these patterns must read."""
-    frame = spark.read.parquet(path)
     shares = []
     for pattern in patterns:
         (scan,) = esk.explain(frame.where(frame.path.like(pattern))).scans
         shares.append(1 - scan.objects_skipped / scan.objects_total)
-    return statistics.fmean(shares)
+    return round(statistics.fmean(shares), 6)
+
+
+def by_length(
+    dataset: esk.Dataset, frame: Any, end: str, make: Callable[..., Index], patterns: list[str]
+) -> dict[str, dict[str, Any]]:
+    """Bytes and scanning factor of the value list and of each length. One pass builds them all; then the one that skips
+    most goes, again and again: what is kept of the others is a part of what it keeps, so they add nothing to it."""
+    indexes = {f"{end}({length})": make("path", length=length) for length in LENGTHS}
+    indexes[f"{end}: ValueList"] = esk.ValueList("path")
+    dataset.drop_indexes(all=True)
+    result = dataset.create_indexes(*indexes.values())
+    assert not result.failed, result.failed
+    size = {(row.type, row.params.get("length")): int(row.metadata_bytes) for row in dataset.describe().collect()}
+    found = {}
+    for name, index in reversed(indexes.items()):
+        key = (index.type, None if index.type == "ValueList" else str(index.length))
+        found[name] = {"bytes": size[key], "scanning factor": objects_kept(frame, patterns)}
+        dataset.drop_indexes(index)
+    return dict(reversed(found.items()))
+
+
+def chart(lengths: dict[str, dict[str, Any]]) -> str:
+    """The scanning factor by length, against the value list's and the optimum."""
+    drawn: dict[str, list[tuple[float, float]]] = {}
+    for end in ("Prefix", "Suffix"):
+        drawn[end] = [(length, lengths[f"{end}({length})"]["scanning factor"]) for length in LENGTHS]
+        for other in ("ValueList", "optimum"):
+            factor = lengths[f"{end}: {other}"]["scanning factor"]
+            drawn[f"{end}: {other}"] = [(LENGTHS[0], factor), (LENGTHS[-1], factor)]
+    return line_chart(
+        drawn,
+        title="LIKE on paths: objects read, by the length that is kept",
+        x_label="length",
+        y_label="scanning factor",
+        percent=True,
+    )
 
 
 def patterns_of(paths: list[str], count: int, *, suffix: bool) -> list[str]:
@@ -110,15 +171,16 @@ def optimum(paths_by_object: list[set[str]], patterns: list[str]) -> float:
         text = pattern.strip("%").replace("\\_", "_").replace("\\%", "%").replace("\\\\", "\\")
         test = str.endswith if pattern.startswith("%") else str.startswith
         shares.append(sum(any(test(path, text) for path in held) for held in paths_by_object) / len(paths_by_object))
-    return statistics.fmean(shares)
+    return round(statistics.fmean(shares), 6)
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--folder", type=Path, default=Path(sysconfig.get_paths()["purelib"]))
+    arguments.add_argument("--package", default="linux-source-6.1", help="of Debian, with a source tree")
+    arguments.add_argument("--folder", type=Path, help="instead of a package")
     arguments.add_argument("--objects", type=int, default=4000)
     arguments.add_argument("--bytes", type=int, default=1_000_000_000, help="of text at most")
-    arguments.add_argument("--queries", type=int, default=100)
+    arguments.add_argument("--queries", type=int, default=30)
     arguments.add_argument("--output", type=Path, default=OUTPUT)
     given = arguments.parse_args()
 
@@ -126,15 +188,28 @@ def main() -> None:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory(prefix="es-skipping-text-") as scratch:
-        rows = list(lines(given.folder, given.bytes))
+        folder = given.folder or fetched(given.package)
+        rows = list(lines(folder, given.bytes))
         data = Path(scratch) / "lines"
         stored = write(rows, data, given.objects)
         text = sum(len(path) + len(line) for path, _, line in rows)
-        corpus = {"rows": len(rows), "text bytes": text, "stored bytes": stored, "objects": given.objects}
+        version = folder / "VERSION"
+        corpus = {
+            "text": version.read_text(encoding="utf-8").strip() if version.exists() else folder.name,
+            "rows": len(rows),
+            "files": len({path for path, _, _ in rows}),
+            "text bytes": text,
+            "of lines": sum(len(line) for _, _, line in rows),
+            "stored bytes": stored,
+            "objects": given.objects,
+        }
         bounds = [
             (len(rows) * at // given.objects, len(rows) * (at + 1) // given.objects) for at in range(given.objects)
         ]
         held = [{path for path, _, _ in rows[start:stop]} for start, stop in bounds]
+        paths = sorted(set().union(*held))
+        print(json.dumps(corpus), flush=True)
+        del rows
         spark = (
             SparkSession.builder.master("local[2]")
             .config("spark.driver.memory", "2g")
@@ -155,22 +230,20 @@ def main() -> None:
             )
         }
         indexes["MinMax(number), footers"] = built(dataset, esk.MinMax("number"))
-        indexes["MinMax(number), read"] = built(dataset, esk.MinMax("number + 0"))
+        indexes["MinMax(number), read"] = built(dataset, esk.MinMax("number + 1"))  # no column: none of a footer
         show("index", indexes, text)
-        paths = sorted(set().union(*held))
+        frame = spark.read.parquet(str(data))
         lengths: dict[str, dict[str, Any]] = {}
         for end, make, suffix in (("Prefix", esk.Prefix, False), ("Suffix", esk.Suffix, True)):
             patterns = patterns_of(paths, given.queries, suffix=suffix)
-            for length in LENGTHS:
-                found = built(dataset, make("path", length=length))
-                lengths[f"{end}({length})"] = found | {"scanning factor": objects_kept(spark, str(data), patterns)}
-            found = built(dataset, esk.ValueList("path"))
-            lengths[f"{end}: ValueList"] = found | {"scanning factor": objects_kept(spark, str(data), patterns)}
-            lengths[f"{end}: optimum"] = {"seconds": 0.0, "bytes": 0, "scanning factor": optimum(held, patterns)}
+            lengths |= by_length(dataset, frame, end, make, patterns)
+            lengths[f"{end}: optimum"] = {"bytes": 0, "scanning factor": optimum(held, patterns)}
         show("end", lengths, text)
         given.output.parent.mkdir(parents=True, exist_ok=True)
-        given.output.write_text(json.dumps({"corpus": corpus, "indexes": indexes, "lengths": lengths}, indent=2) + "\n")
-        print(json.dumps(corpus))
+        command = f"python -m benchmarks.text_indexes --objects {given.objects} --bytes {given.bytes}"
+        report = {"command": command, "corpus": corpus, "indexes": indexes, "lengths": lengths}
+        given.output.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+        given.output.with_suffix(".svg").write_text(chart(lengths) + "\n", encoding="utf-8")
         spark.stop()
 
 
@@ -178,7 +251,8 @@ def show(title: str, rows: dict[str, dict[str, Any]], text: int) -> None:
     print(f"\n| {title} | seconds | metadata bytes | share of the text | scanning factor |\n|---|---|---|---|---|")
     for name, row in rows.items():
         factor = f"{row['scanning factor']:.4f}" if "scanning factor" in row else ""
-        print(f"| {name} | {row['seconds']:.1f} | {row['bytes']:,} | {row['bytes'] / text:.2%} | {factor} |")
+        seconds = f"{row['seconds']:.1f}" if "seconds" in row else ""
+        print(f"| {name} | {seconds} | {row['bytes']:,} | {row['bytes'] / text:.3%} | {factor} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,15 @@ def _count(text: str) -> int:
     return value
 
 
+def _bytes(text: str) -> int:
+    text = text.strip().lower().removesuffix("b")
+    scale = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}.get(text[-1:], 1)
+    value = int(text[:-1] if scale > 1 else text) * scale
+    if value < 1:
+        raise ValueError("a positive number of bytes such as 4096 or 64k")
+    return value
+
+
 def _one_of(*choices: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in choices:
@@ -134,6 +143,15 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "duration",
             "How long one request may take while building, refreshing or dropping.",
             _seconds,
+        ),
+        Setting(
+            "metadata.budget",
+            None,
+            "bytes",
+            "How much a build may remember of one object, by all its indexes together. Above it the largest metadata "
+            "become fingerprints, then an interval, then unknown; `RefreshResult.degraded` says how often. Unset: no "
+            "limit.",
+            _bytes,
         ),
         Setting("query.budget", "6s", "duration", "How long all look-ups of one query may take together.", _seconds),
         Setting(

@@ -140,6 +140,8 @@ def _report(result: RefreshResult, console: Console) -> int:
         console.value({**counts, "failed": len(failed)})
     for failure in failed:
         console.tell(f"not indexed: {failure['path']}: {failure['reason']}")
+    for id, form, objects in result.degraded:
+        console.tell(f"metadata.budget is used up: {id} remembers {objects} objects only as {form}")
     return SOME_FAILED if failed else 0
 
 

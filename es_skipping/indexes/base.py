@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from es_skipping.clauses.clause import Ask, Clause
 from es_skipping.clauses.metadata import Kind, Metadata
 from es_skipping.clauses.questions import Question
+from es_skipping.predicates.functions import Declarations
 from es_skipping.predicates.tree import Operand, Predicate
 from es_skipping.predicates.types import DataType
 
@@ -42,11 +43,14 @@ class Target:
         The trees of the indexed columns or expressions, in the index's order; compare them with ``==``.
     types
         Their types.
+    functions
+        What the session that asks declared of its functions; None where there is no session.
     """
 
     id: str
     operands: tuple[Operand, ...]
     types: tuple[DataType, ...]
+    functions: Declarations | None = None
 
     def ask(self, question: Question) -> Clause:
         """The clause that asks this index's metadata."""

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from es_skipping.clauses.clause import Clause, disjunction
@@ -14,7 +15,7 @@ from es_skipping.clauses.questions import HasNaN, HasNotNull, HasNull, Overlaps,
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.arguments import require_column, require_supported
 from es_skipping.indexes.base import Collector, Index, Target
-from es_skipping.indexes.metrics import METRICS, Metric, points_of
+from es_skipping.indexes.metrics import METRICS, Metric, called_sql, declared_points, points_of
 from es_skipping.indexes.minmax import Extent, MinMax
 from es_skipping.predicates.tree import Comparison, Literal, NullTest, Operand, Predicate
 from es_skipping.predicates.types import DataType
@@ -45,7 +46,8 @@ class MetricDistance(Index):
     origin
         As many numbers.
     metric
-        ``"euclidean"``, or ``"haversine"``: great-circle distance in kilometres on a sphere of radius 6371.0088.
+        ``"euclidean"``, or ``"haversine"``: great-circle distance in kilometres on a sphere of radius 6371.0088. Or the
+        name of a function that the session declared to be a metric (`esk.declare_function`).
 
     References
     ----------
@@ -69,9 +71,11 @@ class MetricDistance(Index):
             raise IndexDefinitionError(f"MetricDistance: columns are {columns!r}; give a list such as ['x', 'y']")
         for column in columns:
             require_column(self, "a column", column)
-        if metric not in METRICS:
-            raise IndexDefinitionError(f"MetricDistance: metric is {metric!r}; give one of {', '.join(METRICS)}")
-        axes = METRICS[metric].axes
+        if not isinstance(metric, str) or not metric.isidentifier():
+            raise IndexDefinitionError(
+                f"MetricDistance: metric is {metric!r}; give one of {', '.join(METRICS)}, or the name of a function"
+            )
+        axes = METRICS[metric].axes if metric in METRICS else None
         if axes is not None and len(columns) != axes:
             raise IndexDefinitionError(f"MetricDistance: {metric} needs {axes} columns, not {len(columns)}")
         object.__setattr__(self, "columns_", tuple(columns))
@@ -96,10 +100,15 @@ class MetricDistance(Index):
     def distance(self, point: Sequence[float]) -> str:
         """SQL for the distance of the columns from a point, as filters are recognised by."""
         texts = [column if isinstance(column, str) else str(column) for column in self.columns_]
-        return METRICS[self.metric].sql(texts, _point(point, len(texts), "point"))
+        return self._sql(texts, _point(point, len(texts), "point"))
+
+    def _sql(self, columns: Sequence[str], point: Sequence[float]) -> str:
+        if self.metric in METRICS:
+            return METRICS[self.metric].sql(columns, point)
+        return called_sql(self.metric, columns, point)
 
     def summarised(self, columns: Sequence[str]) -> list[str]:
-        return [METRICS[self.metric].sql(columns, self.origin)]
+        return [self._sql(columns, self.origin)]
 
     def check(self, types: Sequence[DataType]) -> None:
         require_supported(self, types, "numbers", "double")
@@ -113,24 +122,46 @@ class MetricDistance(Index):
     def label(self, node: Predicate, target: Target) -> Clause | None:
         indexed = target.operands[0]
         if isinstance(node, NullTest):
-            if node.operand != indexed and _points(node.operand, indexed, self.metric) is None:
+            known = self.metric in METRICS and _points(node.operand, indexed, self.metric) is not None
+            if node.operand != indexed and not known:
                 return None
             return target.ask(HasNotNull() if node.negated else HasNull())
         if not (isinstance(node, Comparison) and isinstance(node.right, Literal)):
             return None
-        found = _points(node.left, indexed, self.metric)
-        radius = node.right.value
-        if found is None or not isinstance(radius, float) or not abs(radius) < _LARGEST:
-            return None
-        point, origin = found
-        try:
-            between = METRICS[self.metric].measure(point, origin)
-        except (ArithmeticError, ValueError):
+        radius = _radius(node.right)
+        between = self._between(node.left, target)
+        if between is None or radius is None:
             return None
         wanted = _ring(node.comparator, between, radius)
         if wanted is None:
             return target.ask(HasNotNull())
-        return disjunction([target.ask(Overlaps((wanted,))), target.ask(HasNaN())])
+        near = [target.ask(Overlaps((wanted,))), target.ask(HasNaN())]
+        if self.metric not in METRICS:
+            # A Python function that gives an int at some points gives Spark a null there: no distance from the origin,
+            # though from another point there may be one.
+            near.append(target.ask(HasNull()))
+        return disjunction(near)
+
+    def _between(self, asked: Operand, target: Target) -> float | None:
+        """How far the point that a distance is asked from is from the origin; None where it is another distance."""
+        if self.metric in METRICS:
+            found = _points(asked, target.operands[0], self.metric)
+            measure: Any = None if found is None else partial(METRICS[self.metric].measure, *found)
+        else:
+            declared = declared_points(asked, target.operands[0], target.functions)
+            measure = None if declared is None else partial(declared[2], *declared[0], *declared[1])
+        if measure is None:
+            return None
+        try:
+            between = float(measure())
+        except Exception:  # overflow; a function of the user's may do anything
+            return None
+        return between if between >= 0 else None
+
+
+def _radius(literal: Literal) -> float | None:
+    value = literal.value
+    return value if isinstance(value, float) and abs(value) < _LARGEST else None
 
 
 def _points(asked: Operand, indexed: Operand, metric: str) -> tuple[tuple[float, ...], tuple[float, ...]] | None:

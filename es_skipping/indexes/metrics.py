@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from decimal import Decimal
+from typing import Any, Final
 
+from es_skipping.predicates.functions import USER, Declarations
 from es_skipping.predicates.tree import Call, Cast, Literal, Operand
 
-__all__ = ["METRICS", "Metric", "points_of"]
+__all__ = ["METRICS", "Metric", "called_sql", "declared_points", "points_of"]
 
 _RADIUS: Final = 6371.0088
 """Kilometres: the mean radius of the earth (IUGG)."""
@@ -117,6 +119,68 @@ def _haversine_point(numbers: Sequence[float]) -> tuple[float, ...] | None:
     if not (abs(lat) <= 90 and abs(cosine - math.cos(math.radians(lat))) < 1e-12):
         return None
     return (lat, lon)
+
+
+# --- declared by a session ----------------------------------------------------------------------------------------
+
+
+def called_sql(name: str, columns: Sequence[str], point: Sequence[float]) -> str:
+    """A call of a declared function: the distance of columns from a point.
+
+    Examples
+    --------
+    >>> called_sql("taxi", ["x", "y"], [3, 4.5])
+    'taxi(x, y, 3.0D, 4.5D)'
+    """
+    return f"{name}({', '.join([*columns, *(f'{float(at)!r}D' for at in point)])})"
+
+
+def declared_points(
+    asked: Operand, indexed: Operand, functions: Declarations | None
+) -> tuple[tuple[float, ...], tuple[float, ...], Callable[..., Any]] | None:
+    """The point that a distance is asked from, the origin, and the function, where both are calls of the same function
+    on the same columns and the session declared it to be a metric, in the version that was indexed."""
+    if functions is None or not (isinstance(asked, Call) and isinstance(indexed, Call)):
+        return None
+    version = dict(indexed.parameters).get("version")
+    same = (asked.name, asked.type, asked.parameters) == (indexed.name, indexed.type, indexed.parameters)
+    if not same or version is None or not indexed.name.startswith(USER):
+        return None
+    declared = functions(indexed.name.removeprefix(USER))
+    if declared is None or declared.metric is None or declared.version != version:
+        return None
+    half = len(indexed.arguments) // 2
+    columns, origin = indexed.arguments[:half], _numbers(indexed.arguments[half:])
+    first, second = asked.arguments[:half], asked.arguments[half:]
+    point = _numbers(second if first == columns else first)
+    if columns not in (first, second) or point is None or origin is None or len(point) != len(origin):
+        return None
+    return (point, origin, declared.metric) if _is_careful(declared.metric, point) else None
+
+
+def _numbers(operands: Sequence[Operand]) -> tuple[float, ...] | None:
+    """Constants as finite numbers."""
+    found = []
+    for operand in operands:
+        value = operand.value if isinstance(operand, Literal) else None
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
+            return None
+        found.append(float(value))
+    return tuple(found)
+
+
+def _is_careful(metric: Callable[..., Any], point: Sequence[float]) -> bool:
+    """Whether a function says nothing of a point that lacks a coordinate: null of null, NaN of NaN, or it fails, and
+    then so does every query that meets one."""
+    for at in range(len(point)):
+        for odd in (None, math.nan):
+            try:
+                found = metric(*point[:at], odd, *point[at + 1 :], *point)
+            except Exception:
+                continue
+            if found is not None and not (odd is not None and found != found):
+                return False
+    return True
 
 
 METRICS: Final = {

@@ -49,11 +49,14 @@ class Declared:
         The digest of its code when it was declared; None where there is none to take (Scala and Java).
     image
         The function itself, where it is non-decreasing in its one argument; None otherwise.
+    metric
+        The same distance in Python, where it is a metric: of the coordinates of two points; None otherwise.
     """
 
     version: str
     code: str | None = None
     image: Callable[[Any], Any] | None = None
+    metric: Callable[..., Any] | None = None
 
 
 Declarations: TypeAlias = Callable[[str], "Declared | None"]

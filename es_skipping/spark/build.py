@@ -11,6 +11,7 @@ from es_skipping.errors import ColumnError, DatasetError, IndexDefinitionError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.registry import from_definition, index_id
 from es_skipping.predicates.codec import operand_to_data
+from es_skipping.spark.budget import Budget
 from es_skipping.spark.built_with import dataset_facts, index_facts, is_secret
 from es_skipping.spark.collect import Collection, Progress, Wanted, ship_package
 from es_skipping.spark.columns import ResolvedColumn, resolve
@@ -40,6 +41,9 @@ class RefreshResult:
     unknown
         ``(index id, reason)`` of indexes that failed at some object, of which they say nothing: they skip it for no
         query, the other indexes do. The reason is that of the first such object.
+    degraded
+        ``(index id, form, objects)``: of so many objects the index remembers less than it would, because the budget
+        ``metadata.budget`` was used up. The form is fingerprints, interval, box or unknown.
     """
 
     added: int = 0
@@ -48,6 +52,7 @@ class RefreshResult:
     unchanged: int = 0
     failed: tuple[tuple[str, str], ...] = ()
     unknown: tuple[tuple[str, str], ...] = ()
+    degraded: tuple[tuple[str, str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,8 @@ class Update:
         Whether an index that is there already is no error.
     must_exist
         Whether there must be an index already: refresh.
+    budget
+        Bytes that may be remembered of one object; None for no limit.
     """
 
     spark: SparkSession
@@ -95,6 +102,7 @@ class Update:
     paths: Any = None
     partitions: Any = None
     progress: Progress | None = None
+    budget: int | None = None
 
     def run(self) -> RefreshResult:
         """List, compare, collect what is new, publish whole.
@@ -129,7 +137,8 @@ class Update:
         ship_package(self.spark)
         collection = Collection(listing.source, self.progress)
         with self.store.change(plan.definition, fresh=plan.fresh) as change:
-            put = self._put(change, collection, plan, listing)
+            budget = self._budget(entry, plan)
+            put = self._put(change, collection, plan, listing, budget)
             self._tell(0, 0, "check")
             changed = set(changed_since(self.spark, reading, listing.source, (*plan.all_indexes, *plan.new_indexes)))
             change.remove([*plan.gone, *changed])
@@ -148,9 +157,22 @@ class Update:
             unchanged=plan.unchanged,
             failed=_failures(failed),
             unknown=tuple(sorted(collection.unknown.items())),
+            degraded=budget.told() if budget is not None else (),
         )
 
-    def _put(self, change: Change, collection: Collection, plan: _Plan, listing: Listing) -> set[ObjectId]:
+    def _budget(self, entry: DatasetEntry | None, plan: _Plan) -> Budget | None:
+        """What this build may remember of an object. An index that is added has what is left by those that are there,
+        by their mean."""
+        if self.budget is None:
+            return None
+        used = 0.0
+        if entry is not None and plan.new_indexes:
+            used = sum(entry.metadata_bytes.values()) / max(1, entry.objects)
+        return Budget(self.budget, max(0.0, self.budget - used))
+
+    def _put(
+        self, change: Change, collection: Collection, plan: _Plan, listing: Listing, budget: Budget | None
+    ) -> set[ObjectId]:
         put: set[ObjectId] = set()
 
         def noted(found: Iterator[ObjectMetadata]) -> Iterator[ObjectMetadata]:
@@ -160,10 +182,10 @@ class Update:
 
         everything = len(listing.objects) + len(listing.unsettled)
         new = tuple(wanted for wanted in plan.wanted if wanted.id in plan.new)
-        for wanted, objects in ((plan.wanted, plan.all_indexes), (new, plan.new_indexes)):
+        for wanted, objects, added in ((plan.wanted, plan.all_indexes, False), (new, plan.new_indexes, True)):
             if wanted and objects:
                 found = collection.metadata(wanted, objects, all_objects=len(objects) == everything)
-                change.put(noted(found))
+                change.put(noted(found if budget is None else budget.kept(found, len(wanted), added=added)))
         return put
 
     def _plan(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError, IndexDefinitionError, StoreConflict
 from es_skipping.indexes.base import Index
+from es_skipping.settings import Settings
 from es_skipping.spark.build import RefreshResult, Update
 from es_skipping.spark.collect import Progress
 from es_skipping.spark.listing import qualified
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["Dataset", "Health", "RefreshResult", "indexes"]
 
 _DESCRIPTION: Final = (
-    "id string, type string, columns array<string>, params map<string,string>, objects bigint, metadata_bytes bigint"
+    "id string, type string, columns array<string>, params map<string,string>, objects bigint, "
+    "metadata_bytes bigint, bytes_per_object double"
 )
 _LIST: Final = (
     "dataset string, `table` string, roots array<string>, format string, " + _DESCRIPTION + ", refreshed timestamp"
@@ -223,7 +225,8 @@ class Dataset:
         return entry is not None and bool(entry.definition.indexes)
 
     def describe(self) -> DataFrame:
-        """A row per index: ``id``, ``type``, ``columns``, ``params``, ``objects``, ``metadata_bytes``.
+        """A row per index: ``id``, ``type``, ``columns``, ``params``, ``objects``, ``metadata_bytes``,
+        ``bytes_per_object``.
 
         Empty where there is none. ``objects`` counts those of which the index knows something.
         """
@@ -289,7 +292,8 @@ class Dataset:
         while True:
             attempts -= 1
             entry = store.dataset(self.id)
-            update = Update(self._spark, store, self.id, self._reading(entry), add, **options)
+            budget = Settings(store_conf(self._spark))["metadata.budget"]
+            update = Update(self._spark, store, self.id, self._reading(entry), add, budget=budget, **options)
             try:
                 with self._classic():
                     return update.run()
@@ -348,7 +352,9 @@ def indexes(spark: SparkSession) -> DataFrame:
 
 def _description(entry: DatasetEntry, index: IndexDefinition, objects: int) -> tuple[Any, ...]:
     params = {name: str(value) for name, value in index.parameters.items()}
-    return index.id, index.type, list(index.columns), params, objects, entry.metadata_bytes.get(index.id)
+    size = entry.metadata_bytes.get(index.id)
+    per_object = None if size is None or not objects else size / objects
+    return index.id, index.type, list(index.columns), params, objects, size, per_object
 
 
 def _moment(milliseconds: int) -> datetime:

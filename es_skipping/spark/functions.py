@@ -29,6 +29,7 @@ def declare_function(
     version: str,
     returns: Any = None,
     monotone: bool = False,
+    metric: bool | Callable[..., Any] = False,
     spark: SparkSession | None = None,
 ) -> Any:
     """Register a user function under a name and say which version of it this is, so that indexes on it are used.
@@ -52,6 +53,11 @@ def declare_function(
     monotone
         That it is non-decreasing in its one argument, a whole number or a decimal, and null of null alone: then a
         `MinMax` of the argument serves comparisons of the function too. Of plain Python functions only.
+    metric
+        That it is the distance of two points, called as ``name(x, y, 3.0, 4.0)``: the coordinates of the one and then
+        of the other. It is the same from either side, obeys the triangle inequality to a millionth, and is null where a
+        coordinate is null, NaN where one is NaN. Then a `MetricDistance` with ``metric="name"`` serves comparisons of
+        it with a constant. True for a plain Python function; else a Python function of the same distance.
     spark
         The session; the active one if it is not given.
 
@@ -83,6 +89,12 @@ def declare_function(
     is_udf = hasattr(function, "returnType") and hasattr(function, "evalType")
     if monotone and (is_udf or not callable(function)):
         raise IndexDefinitionError(f"function {name}: only a plain Python function can be declared monotone")
+    if metric is True and (is_udf or not callable(function)):
+        raise IndexDefinitionError(
+            f"function {name}: metric=True says that a plain Python function is one; give metric=f, the same in Python"
+        )
+    if not isinstance(metric, bool) and not callable(metric):
+        raise IndexDefinitionError(f"function {name}: metric is {metric!r}; give True or a Python function")
     given = spark or SparkSession.active()
     session = classic_session(given)
     called: Any = lambda *columns: F.call_function(name, *columns)  # noqa: E731
@@ -98,7 +110,8 @@ def declare_function(
             raise IndexDefinitionError(f"function {name}: say what it returns, such as returns='string'")
         called = session.udf.register(name, function) if is_udf else session.udf.register(name, function, returns)
         code = _code_of(session, called)
-    declared = Declared(version, code, function if monotone else None)
+    distance = function if metric is True else metric or None
+    declared = Declared(version, code, function if monotone else None, distance)
     with _lock:
         _declared[session_of(given), name.lower()] = declared
     return called

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from es_skipping.clauses.clause import Ask, Clause, Conjunction, Disjunction
@@ -73,10 +73,11 @@ def clause_for(
         Also say for each node what became of it.
     """
     usable = _Usable(unusable=list(dataset.unusable))
+    functions = declarations(str(request.get("session", "")))
     for definition, labeller in dataset.labellers:
         reason = compatible(dataset.entry.definition, definition, request)
         if reason is None:
-            usable.labellers.append(labeller)
+            usable.labellers.append(replace(labeller, target=replace(labeller.target, functions=functions)))
         else:
             usable.unusable.append((definition.id, reason))
     trace = Trace()

@@ -14,6 +14,7 @@ from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.base import Target
 from es_skipping.indexes.metricdistance import MetricDistance
 from es_skipping.indexes.metrics import METRICS
+from es_skipping.predicates.functions import Declared
 from es_skipping.predicates.tree import Call, Column, Comparison, Literal, NullTest, Operand
 from es_skipping.predicates.types import parse_type
 from es_skipping.testing import IndexContract, Setup
@@ -123,6 +124,86 @@ def test_what_is_no_distance_of_these_columns_is_left_alone() -> None:
     assert verdict(far, [(0.0, 0.0)], Comparison("<", euclidean(-1e200, 0.0), number(1.0))) is not False
 
 
+# --- metrics that a session declared ------------------------------------------------------------------------------
+
+
+def taxi(a: float, b: float, c: float, d: float) -> float:
+    return abs(a - c) + abs(b - d)
+
+
+def of_taxi(*arguments: Operand | float, version: str = "1") -> Call:
+    found = tuple(number(one) if isinstance(one, float) else one for one in arguments)
+    return Call("udf:taxi", found, DOUBLE, (("version", version),))
+
+
+def asked_of_taxi(rows: Sequence[Any], node: Any, declared: Declared | None) -> bool | None:
+    index = MetricDistance(["x", "y"], [0, 0], "taxi")
+    collector = index.collector([DOUBLE])
+    distances = [None if None in row else taxi(*row, 0.0, 0.0) for row in rows]
+    metadata = collector.finish(collector.partial([pa.array(distances, pa.float64())]))
+    target = Target("it", (of_taxi(X, Y, 0.0, 0.0),), (DOUBLE,), {"taxi": declared}.get)
+    clause = index.label(node, target)
+    return None if clause is None else holds(clause, {"it": metadata})  # type: ignore[dict-item]
+
+
+TAXI = Declared("1", metric=taxi)
+NEAR = [(1.0, 0.0), (0.0, 2.0)]
+
+
+def test_a_declared_metric_skips() -> None:
+    index = MetricDistance(["x", "y"], [0, 0.5], "taxi")
+    assert index.summarised(["x", "y"]) == ["taxi(x, y, 0.0D, 0.5D)"]
+    assert MetricDistance.remade(["x", "y"], index.parameters) == index
+    three = Literal(3, parse_type("int"))
+    for asked in (of_taxi(X, Y, 30.0, 3.0), of_taxi(30.0, 3.0, X, Y), of_taxi(X, Y, 30.0, three)):
+        assert asked_of_taxi(NEAR, Comparison("<", asked, number(30.0)), TAXI) is False
+        assert asked_of_taxi(NEAR, Comparison("<", asked, number(31.5)), TAXI) is True
+        assert asked_of_taxi(NEAR, Comparison(">", asked, number(36.0)), TAXI) is False
+    far = Comparison("<", of_taxi(X, Y, 30.0, 3.0), number(30.0))
+    assert asked_of_taxi([*NEAR, (None, 1.0)], far, TAXI) is True, "a null may be a distance from elsewhere"
+    assert asked_of_taxi(NEAR, NullTest(of_taxi(X, Y, 0.0, 0.0)), TAXI) is False
+    assert asked_of_taxi(NEAR, NullTest(of_taxi(X, Y, 3.0, 0.0)), TAXI) is None
+
+
+@given(st.lists(st.tuples(st.floats(-99, 99), st.floats(-99, 99)), min_size=1, max_size=6), st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_declared_metric_loses_no_point(rows: list[tuple[float, float]], data: st.DataObject) -> None:
+    point = data.draw(st.tuples(st.floats(-99, 99), st.floats(-99, 99)))
+    radius = data.draw(st.one_of(st.sampled_from([taxi(*row, *point) for row in rows]), st.floats(0, 400)))
+    for comparator, passes in COMPARED.items():
+        node = Comparison(comparator, of_taxi(X, Y, *point), number(radius))  # type: ignore[arg-type]
+        if asked_of_taxi(rows, node, TAXI) is False:
+            assert not any(passes(taxi(*row, *point), radius) for row in rows)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        None,
+        Declared("2", metric=taxi),
+        Declared("1"),
+        Declared("1", metric=lambda *_: -1.0),
+        Declared("1", metric=lambda *_: 0.0),  # says something of a point without coordinates
+        Declared("1", metric=lambda a, b, c, d: math.inf if a is None else taxi(a, b, c, d)),
+        Declared("1", metric=lambda a: a),
+    ],
+)
+def test_what_was_not_declared_a_metric_is_left_alone(declared: Declared | None) -> None:
+    assert asked_of_taxi(NEAR, Comparison("<", of_taxi(X, Y, 30.0, 3.0), number(3.0)), declared) is None
+
+
+def test_other_calls_of_a_declared_metric_are_left_alone() -> None:
+    for odd in (
+        of_taxi(Y, X, 1.0, 1.0),
+        of_taxi(X, Y, 1.0, X),
+        of_taxi(X, Y, math.inf, 1.0),
+        of_taxi(X, 1.0, Y, 1.0),
+        of_taxi(X, Y, 1.0, 1.0, version="2"),
+        of_taxi(1.0, 1.0, 1.0, 1.0),
+    ):
+        assert asked_of_taxi(NEAR, Comparison("<", odd, number(1.0)), TAXI) is None
+
+
 @pytest.mark.parametrize(
     ("columns", "origin", "metric"),
     [
@@ -132,7 +213,7 @@ def test_what_is_no_distance_of_these_columns_is_left_alone() -> None:
         (["x", "y"], [0, math.nan], "euclidean"),
         (["x", "y"], ["0", 0], "euclidean"),
         (["x", "y"], [0, 1e200], "euclidean"),
-        (["x", "y"], [0, 0], "manhattan"),
+        (["x", "y"], [0, 0], "no metric"),
         (["x"], [0], "haversine"),
         (["x", ""], [0, 0], "euclidean"),
     ],

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import es_skipping as esk
-from es_skipping.clauses.metadata import Intervals, Values
+from es_skipping.clauses.metadata import Fingerprints, Intervals, Values
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.spark.build import RefreshResult
 from es_skipping.spark.dataset import indexes
@@ -105,6 +105,28 @@ def test_an_index_is_added_to_what_is_there(spark: SparkSession, tmp_path: Path)
         "minmax(x)": Intervals(((3, 3),), 0),
         "valuelist(s)": Values(frozenset({"r"}), 0),
     }
+
+
+def test_a_budget_of_bytes_degrades_what_is_large(spark: SparkSession, tmp_path: Path) -> None:
+    many = [f"{n:08}" for n in range(1000)]  # 8,000 bytes; some 1,100 as fingerprints
+    data = write_each(tmp_path / "data", {"a": {"x": [1], "s": ["p"]}, "b": {"x": range(1000), "s": many}})
+    dataset = esk.Dataset(spark, str(data))
+    spark.conf.set("spark.es_skipping.metadata.budget", "2k")
+    result = dataset.create_indexes(esk.MinMax("x"), esk.ValueList("s"))
+    assert result == RefreshResult(added=2, degraded=(("valuelist(s)", "fingerprints", 1),))
+    found = metadata(dataset)
+    assert found["a"] == {"minmax(x)": Intervals(((1, 1),), 0), "valuelist(s)": Values(frozenset({"p"}), 0)}
+    assert isinstance(found["b"]["valuelist(s)"], Fingerprints)
+    rows = {row.id: row for row in dataset.describe().collect()}
+    assert rows["valuelist(s)"].bytes_per_object == rows["valuelist(s)"].metadata_bytes / 2
+
+    spark.conf.set("spark.es_skipping.metadata.budget", "100")
+    dataset.drop_indexes(all=True)
+    dataset.create_indexes(esk.MinMax("x"), esk.ValueList("s"))
+    assert metadata(dataset)["b"]["valuelist(s)"] == Intervals((("00000000", "00000999"),), 0)
+    result = dataset.create_indexes(esk.Prefix("s", length=8))  # of the 100 bytes those of the others are used up
+    assert result.degraded == (("prefix(s,length=8)", "unknown", 2),)
+    assert metadata(dataset)["b"].keys() == {"minmax(x)", "valuelist(s)"}
 
 
 @pytest.mark.parametrize("again", ["x", "`x`", "X"])

@@ -51,6 +51,12 @@ EXPECTED = {
     "lower(tail(word)) = 'c'": 5,
     "crest(word) = 'D'": 1,
     "crest(word) IN ('A', 'E') AND id < 90": 2,
+    "taxi(id, part, 50, 2.5D) < 5": 1,  # the objects are at 21 n to 21 n + 19 from (0, 0), the point at 52.5
+    "taxi(50, 2.5, id, part) < 5": 1,
+    "NOT taxi(id, part, 50, 2.5D) >= 13": 3,
+    "taxi(id, part, 1, 1) > 500": 0,
+    "taxi(part, id, 50, 2.5D) < 5": 5,  # other columns
+    "taxi(id, part, 50, id) < 5": 5,  # no point
 }
 
 
@@ -97,6 +103,8 @@ def declared(spark: SparkSession, jar: Path, version: str = "1") -> None:
         monotone=True,
         spark=spark,
     )
+    taxi = lambda a, b, c, d: float(abs(a - c) + abs(b - d))  # noqa: E731
+    esk.declare_function("taxi", taxi, version=version, returns="double", metric=True, spark=spark)
     spark.sql(f"ADD JAR '{jar}'")
     esk.declare_function("tail", "Tail", version=version, returns="string", spark=spark)
     register_crest(spark)
@@ -128,6 +136,7 @@ def on(spark: SparkSession, data: str, jar: Path) -> SparkSession:
         esk.BloomFilter("shout(agent)"),
         esk.ValueList("tail(word)"),
         esk.ValueList("crest(word)"),
+        esk.MetricDistance(["id", "part"], origin=[0, 0], metric="taxi"),
     )
     assert (result.added, result.failed) == (FILES, ())
     return spark
@@ -205,6 +214,8 @@ def test_what_is_no_function_is_refused(spark: SparkSession) -> None:
         ("f", len, {"version": "1"}),
         ("f", 5, {"version": "1", "returns": "int"}),
         ("f", F.udf(len, "int"), {"version": "1", "monotone": True}),
+        ("f", F.udf(len, "int"), {"version": "1", "metric": True}),
+        ("f", len, {"version": "1", "returns": "int", "metric": "euclidean"}),
     ]:
         with pytest.raises(IndexDefinitionError, match="function"):
             esk.declare_function(name, function, spark=spark, **options)  # type: ignore[arg-type]
