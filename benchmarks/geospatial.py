@@ -36,6 +36,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -207,10 +208,10 @@ def measured(spark: SparkSession, layout: Layout, size: float, windows: list[sha
 
 
 def chart(name: str, rows: list[dict[str, Any]]) -> str:
-    """Objects opened by size of window, in powers of ten: they differ too much for a plain axis."""
+    """Objects by size of window."""
 
-    def line(of: Any) -> list[tuple[float, float]]:
-        return [(math.log10(row["degrees"]) + 1, math.log10(max(1.0, of(row)))) for row in rows]
+    def line(of: Callable[[dict[str, Any]], float]) -> list[tuple[float, float]]:
+        return [(row["degrees"], of(row)) for row in rows]
 
     return line_chart(
         {
@@ -220,8 +221,10 @@ def chart(name: str, rows: list[dict[str, Any]]) -> str:
             "optimum: hold a match": line(lambda row: row["optimum"]),
         },
         title=f"Star-shaped windows over points, laid out by {name}",
-        x_label="window in degrees, powers of ten (1 is 1 degree, 2 is 10)",
-        y_label="objects, powers of ten (3 is 1,000)",
+        x_label="size of the window, degrees",
+        y_label="objects",
+        powers=True,
+        legend="bottom right",
     )
 
 

@@ -136,19 +136,19 @@ def by_length(
 
 
 def chart(lengths: dict[str, dict[str, Any]]) -> str:
-    """The scanning factor by length, against the value list's and the optimum."""
+    """The scanning factor by length, against the value list's."""
     drawn: dict[str, list[tuple[float, float]]] = {}
     for end in ("Prefix", "Suffix"):
-        drawn[end] = [(length, lengths[f"{end}({length})"]["scanning factor"]) for length in LENGTHS]
-        for other in ("ValueList", "optimum"):
-            factor = lengths[f"{end}: {other}"]["scanning factor"]
-            drawn[f"{end}: {other}"] = [(LENGTHS[0], factor), (LENGTHS[-1], factor)]
+        drawn[f"{end}(path, length)"] = [(length, lengths[f"{end}({length})"]["scanning factor"]) for length in LENGTHS]
+        factor = lengths[f"{end}: ValueList"]["scanning factor"]
+        drawn[f"ValueList(path), the queries of {end}"] = [(LENGTHS[0], factor), (LENGTHS[-1], factor)]
     return line_chart(
         drawn,
         title="LIKE on paths: objects read, by the length that is kept",
         x_label="length",
         y_label="scanning factor",
         percent=True,
+        legend="right",
     )
 
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from es_skipping.clauses.clause import SKIP, Clause
+from es_skipping.clauses.clause import SKIP, Clause, disjunction
 from es_skipping.clauses.metadata import Kind
 from es_skipping.clauses.questions import (
     AnyOf,
@@ -69,15 +69,23 @@ class EndIndex(ColumnIndex):
         """As much of a string as is remembered."""
 
     @abstractmethod
-    def certain(self, text: Text) -> str:
-        """What all strings that pass a test have for certain at this end."""
+    def certain(self, text: Text) -> tuple[str, ...]:
+        """With one of which each string that passes a test has this end; none where nothing is certain."""
 
     def collector(self, types: Sequence[DataType]) -> Collector[Distinct]:
         return ValuesCollector(types[0], self.limit)
 
     def end_clause(self, leaf: Leaf, target: Target) -> Clause:
         """The clause of a leaf."""
-        return SKIP if leaf == Within(()) else target.ask(self._question(leaf))
+        if leaf == Within(()):
+            return SKIP
+        if isinstance(leaf, Text) and not leaf.negated:
+            ends = [end for end in self.certain(leaf) if end]
+            short = [TextMatch(self.test, end) for end in ends if len(end) <= self.length]
+            long = dict.fromkeys(self.end_of(end) for end in ends if len(end) > self.length)
+            questions: list[Question] = [*short, AnyOf(tuple(long))] if long else [*short]
+            return disjunction(map(target.ask, questions or [HasNotNull()]))
+        return target.ask(self._question(leaf))
 
     def _question(self, leaf: Leaf) -> Question:
         match leaf:
@@ -88,11 +96,7 @@ class EndIndex(ColumnIndex):
             case IsOneOf(values):
                 whole = tuple(value for value in values if len(str(value)) < self.length)
                 return OtherThan(whole) if whole else HasNotNull()
-            case Text(negated=False):
-                text = self.certain(leaf)
-                if text:
-                    return TextMatch(self.test, text) if len(text) <= self.length else AnyOf((self.end_of(text),))
-            case Text() if leaf.test == self.test and len(leaf.pattern) <= self.length:
+            case Text() if leaf.test == self.test and leaf.negated and len(leaf.pattern) <= self.length:
                 return TextMatch(self.test, leaf.pattern, negated=True)  # as much as is asked for is remembered
             case Within() | NotNull() | Text():
                 pass

@@ -27,7 +27,7 @@ from es_skipping.clauses.questions import (
     Range,
 )
 from es_skipping.indexes.base import Target
-from es_skipping.predicates.text import like_prefix, like_suffix, like_tokens, rlike_prefix
+from es_skipping.predicates.text import like_prefix, like_suffix, like_tokens, rlike_endings, rlike_prefix
 from es_skipping.predicates.tree import (
     And,
     Comparison,
@@ -54,7 +54,7 @@ __all__ = [
     "said_of",
     "text_parts",
     "text_prefix",
-    "text_suffix",
+    "text_endings",
     "value_clause",
 ]
 
@@ -223,17 +223,22 @@ def text_prefix(leaf: Text) -> str:
     return ""
 
 
-def text_suffix(leaf: Text) -> str:
-    """What every string that passes the test (were it not negated) ends with; empty where nothing is certain.
+def text_endings(leaf: Text) -> tuple[str, ...]:
+    """With one of which every string ends that passes the test (were it not negated); empty where nothing is certain.
 
-    Of a regular expression nothing is: ``$`` also matches before a line break at the end.
+    Examples
+    --------
+    >>> text_endings(Text("like", "%.csv")), text_endings(Text("contains", "csv"))
+    (('.csv',), ())
     """
     match leaf.test:
         case "ends":
-            return leaf.pattern
+            return (leaf.pattern,)
         case "like":
-            return like_suffix(leaf.pattern, leaf.escape)
-    return ""
+            return tuple(filter(None, (like_suffix(leaf.pattern, leaf.escape),)))
+        case "rlike":
+            return rlike_endings(leaf.pattern)
+    return ()
 
 
 def text_parts(leaf: Text) -> tuple[str, ...]:
@@ -245,7 +250,8 @@ def text_parts(leaf: Text) -> tuple[str, ...]:
     ('disk', 'full', 'node-7')
     """
     if leaf.test == "rlike":
-        return tuple(filter(None, (rlike_prefix(leaf.pattern),)))
+        # What stands before a line break at the end is the first of the endings.
+        return tuple(dict.fromkeys(filter(None, (rlike_prefix(leaf.pattern), *rlike_endings(leaf.pattern)[:1]))))
     if leaf.test != "like":
         return (leaf.pattern,)
     runs: list[str] = [""]

@@ -60,8 +60,8 @@ class Prefix(EndIndex):
     def end_of(self, text: str) -> str:
         return text[: self.length]
 
-    def certain(self, text: Text) -> str:
-        return text_prefix(text)
+    def certain(self, text: Text) -> tuple[str, ...]:
+        return (text_prefix(text),)
 
     def _reach(self, wanted: Range) -> Range:
         """Where the beginning of a string can lie that lies in this range.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from es_skipping.clauses.clause import Clause
 from es_skipping.indexes.base import Target
 from es_skipping.indexes.ends import EndIndex, checked_end
-from es_skipping.indexes.labels import Text, leaf_of, text_suffix
+from es_skipping.indexes.labels import Text, leaf_of, text_endings
 from es_skipping.predicates.tree import Predicate
 
 if TYPE_CHECKING:
@@ -57,5 +57,5 @@ class Suffix(EndIndex):
     def end_of(self, text: str) -> str:
         return text[-self.length :]
 
-    def certain(self, text: Text) -> str:
-        return text_suffix(text)
+    def certain(self, text: Text) -> tuple[str, ...]:
+        return text_endings(text)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from typing import Final
+from typing import Final, Literal
 
 __all__ = ["bar_chart", "line_chart"]
 
@@ -22,36 +23,60 @@ def line_chart(
     y_label: str = "",
     percent: bool = False,
     percent_x: bool = False,
+    powers: bool = False,
+    legend: Literal["left", "right", "bottom right"] = "left",
 ) -> str:
-    """Lines over a common axis that begins at zero.
+    """Lines over common axes that begin at zero, or with ``powers`` of powers of ten; ``legend`` is the names' corner.
 
     Examples
     --------
     >>> line_chart({"a": [(0, 0), (1, 2)]}, title="Two points").startswith("<svg")
     True
+    >>> "1000" in line_chart({"a": [(0.1, 20), (5, 700)]}, title="Two points", powers=True)
+    True
     """
-    x_most = max((x for line in lines.values() for x, _ in line), default=1) or 1
-    y_most = max((y for line in lines.values() for _, y in line), default=1) or 1
+    points = [point for line in lines.values() for point in line]
+    x_ticks, y_ticks = ((_powers if powers else _quarters)([point[axis] for point in points]) for axis in (0, 1))
+    scale = math.log10 if powers else float
 
     def place(x: float, y: float) -> tuple[float, float]:
         return (
-            _LEFT + (_WIDTH - _LEFT - _RIGHT) * x / x_most,
-            _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * y / y_most,
+            _LEFT + (_WIDTH - _LEFT - _RIGHT) * _share(scale, x, x_ticks),
+            _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * _share(scale, y, y_ticks),
         )
 
     parts = _frame(title, x_label, y_label)
-    for tick in range(5):
-        x, y = place(x_most * tick / 4, y_most * tick / 4)
-        bottom = _HEIGHT - _BOTTOM
+    for tick in y_ticks:
+        _, y = place(x_ticks[0], tick)
         parts.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="#8884"/>')
-        parts.append(_text(_LEFT - 6, y + 4, _number(y_most * tick / 4, percent), "end"))
-        parts.append(_text(x, bottom + 16, _number(x_most * tick / 4, percent_x), "middle"))
+        parts.append(_text(_LEFT - 6, y + 4, _number(tick, percent), "end"))
+    for tick in x_ticks:
+        x, bottom = place(tick, y_ticks[0])
+        parts.append(_text(x, bottom + 16, _number(tick, percent_x), "middle"))
+    top = _HEIGHT - _BOTTOM - 6 - 16 * len(lines) if legend == "bottom right" else _TOP
     for number, (name, line) in enumerate(lines.items()):
         colour = _COLOURS[number % len(_COLOURS)]
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in line))
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.append(_text(_LEFT + 10, _TOP + 14 + 16 * number, name, "start", colour))
+        drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in line))
+        parts.append(f'<polyline points="{drawn}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        corner, anchor = (_LEFT + 10, "start") if legend == "left" else (_WIDTH - _RIGHT - 10, "end")
+        parts.append(_text(corner, top + 14 + 16 * number, name, anchor, colour))
     return "\n".join([*parts, "</svg>"])
+
+
+def _quarters(values: Sequence[float]) -> list[float]:
+    most = max(values, default=1) or 1
+    return [most * tick / 4 for tick in range(5)]
+
+
+def _powers(values: Sequence[float]) -> list[float]:
+    low, high = (math.log10(end(values, default=1.0)) for end in (min, max))
+    first = math.floor(low)
+    return [10.0**power for power in range(first, max(math.ceil(high), first + 1) + 1)]
+
+
+def _share(scale: Callable[[float], float], value: float, ticks: Sequence[float]) -> float:
+    low, high = scale(ticks[0]), scale(ticks[-1])
+    return (scale(value) - low) / (high - low)
 
 
 def bar_chart(bars: Mapping[str, float], *, title: str, x_label: str = "", percent: bool = False) -> str:

@@ -19,6 +19,7 @@ __all__ = [
     "like_suffix",
     "like_tokens",
     "passes",
+    "rlike_endings",
     "rlike_prefix",
     "successor",
     "text_test",
@@ -297,3 +298,33 @@ def rlike_prefix(pattern: str) -> str:
         if following == "+":
             break
     return "".join(literals)
+
+
+def rlike_endings(pattern: str) -> tuple[str, ...]:
+    """How strings that match a regular expression end, one way or another; empty where that is not plain.
+
+    Java's ``$`` matches at the end and before a last line break, of which Java knows six.
+
+    Examples
+    --------
+    >>> rlike_endings("^a+[.]csv$")[:3]
+    ('csv', 'csv\\n', 'csv\\r\\n')
+    """
+    translated = _translate_rlike(pattern)
+    if translated is None or not translated[1]:
+        return ()
+    end = len(pattern) - 1
+    at = int(pattern.startswith("^") and end > 0)
+    literals = ""
+    while at < end:
+        atom = _ATOM.match(pattern, at, end)
+        assert atom is not None, "it was translated"
+        at = atom.end()
+        quantifier = _QUANTIFIER.match(pattern, at, end)
+        literal = atom["plain"] or atom["escaped"] or ""
+        if quantifier is None:
+            literals = literals + literal if literal else ""
+        else:
+            literals = literal if quantifier[0] == "+" else ""
+            at = quantifier.end()
+    return tuple(literals + line_end for line_end in ("", "\n", "\r\n", *_JAVA_LINE_ENDS[1:])) if literals else ()

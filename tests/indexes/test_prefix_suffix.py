@@ -146,7 +146,18 @@ def test_what_a_prefix_of_three_keeps(values: list[str | None], predicate: Predi
         # order and beginning say nothing here
         (["a.csv"], compare("<", "A"), True),
         (["a.csv"], text("starts", "zz"), True),
-        (["a.csv"], text("rlike", "xml$"), True),
+        # RLIKE by its literal end, and a line break that Java's $ may stand before
+        (["a.csv"], text("rlike", "xml$"), False),
+        (["a.csv"], text("rlike", "^a.*csv$"), True),
+        (["a.csv"], text("rlike", "b[.]csv$"), True),
+        (["a.csv"], text("rlike", "xml"), True),
+        (["a.csv"], text("rlike", "xm?$"), True),
+        (["a.csv"], text("rlike", "(csv|xml)$"), True),
+        (["a.csv"], text("rlike", r"xml\$"), True),
+        (["a.csv"], text("rlike", "xml$", negated=True), True),
+        (["a.xml\n"], text("rlike", "xml$"), True),
+        (["a.xml\r\n"], text("rlike", "l$"), True),
+        (["a.xml\u2028"], text("rlike", "ml$"), True),
         ([None], compare("<", "A"), False),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from es_skipping.predicates.text import like_prefix, like_suffix, rlike_prefix, successor, text_test
+from es_skipping.predicates.text import like_prefix, like_suffix, rlike_endings, rlike_prefix, successor, text_test
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=5) | st.text("ab%_\\\n\U0001f600", max_size=6)
 EMOJI = "\U0001f600"
@@ -149,6 +149,36 @@ def test_prefix_of_rlike(pattern: str, prefix: str) -> None:
 def test_what_a_regular_expression_demands(pattern: str, value: str) -> None:
     if text_test("rlike", value, pattern):
         assert value.startswith(rlike_prefix(pattern))
+        if endings := rlike_endings(pattern):
+            # Java's $ stands before one line break as well as at the end.
+            assert all((value + line_end).endswith(endings) for line_end in LINE_ENDS)
+
+
+LINE_ENDS = ("", "\n", "\r\n", "\r", "\u0085", "\u2028", "\u2029")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literal"),
+    [
+        ("abc$", "abc"),
+        ("^a.*bc$", "bc"),
+        ("ab+c+$", "c"),
+        ("ab?c$", "c"),
+        ("abc?$", None),
+        ("ab{2}$", None),
+        (r"a\.b$", "a.b"),
+        (r"ab\$", None),
+        ("a|b$", None),
+        ("(ab)$", None),
+        ("(?i)ab$", None),
+        ("ab", None),
+        ("^$", None),
+        ("$", None),
+    ],
+)
+def test_endings_of_rlike(pattern: str, literal: str | None) -> None:
+    expected = () if literal is None else tuple(literal + line_end for line_end in LINE_ENDS)
+    assert rlike_endings(pattern) == expected
 
 
 SIMPLE = {"starts": str.startswith, "ends": str.endswith, "contains": str.__contains__}
