@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
-from es_skipping.errors import ColumnError
+from es_skipping.errors import ColumnError, DatasetError
 from es_skipping.layout.mining import Feature, candidates_of, frequent_sets, never_by_time
 from es_skipping.layout.ranking import by_savings, satisfied_shares
 from es_skipping.layout.workload import QueryLog
@@ -39,16 +39,31 @@ class FeatureFinder:
         How they are chosen: by the rows that they save on a sample, or by the queries that each helps.
     min_support
         How many queries a feature must help that no stricter feature helps.
+
+    Raises
+    ------
+    ValueError
+        There is no such rank.
     """
 
     source: Source
     rank: Rank
     min_support: int | None
 
+    def __post_init__(self) -> None:
+        if self.rank not in get_args(Rank):
+            raise ValueError(f"rank is {self.rank!r}; give 'savings' or 'queries'")
+
     def features(
         self, log: QueryLog, most: int
     ) -> tuple[tuple[Feature, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
-        """The best features that Spark can evaluate and an index can remember, each with its SQL; and those refused."""
+        """The best features that Spark can evaluate and an index can remember, each with its SQL; and those refused.
+
+        Raises
+        ------
+        DatasetError
+            No feature comes of the workload.
+        """
         refused: list[tuple[str, str]] = []
         texts: dict[tuple[Predicate, ...], str] = {}
 
@@ -61,6 +76,9 @@ class FeatureFinder:
             return text is not None
 
         kept = tuple(self._ranked(log, most, accept))
+        if not kept:
+            why = f": {refused[0][0]}: {refused[0][1]}" if refused else ""
+            raise DatasetError(f"no feature comes of these {len(log)} queries, so there is nothing to lay out by{why}")
         return kept, tuple(texts[feature.predicates] for feature in kept), tuple(refused)
 
     def _ranked(self, log: QueryLog, most: int, accept: Callable[[Feature], bool]) -> Iterator[Feature]:

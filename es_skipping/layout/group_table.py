@@ -22,7 +22,7 @@ from es_skipping.layout.group_manifest import MANIFEST, Block, GroupManifest, Pa
 from es_skipping.layout.groups import ColumnGroup
 from es_skipping.layout.passes import PLACE, coarse, histogram, placed, places
 from es_skipping.layout.target import free_place, names, require_empty
-from es_skipping.predicates.show import show
+from es_skipping.predicates.show import quoted_name, show
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -287,7 +287,7 @@ def _numbered(df: DataFrame, within: Sequence[str], partition_rows: int) -> Data
     known = df.sparkSession.createDataFrame(
         cut, "es_skipping_coarse bigint, es_skipping_first int, es_skipping_pieces int"
     )
-    every = [F.col(_quoted(name)) for name in df.columns]
+    every = [F.col(quoted_name(name)) for name in df.columns]
     rows = df.select(F.struct(*every).alias("row"), coarse(within).alias("es_skipping_coarse"))
     rows = rows.withColumn("at", F.monotonically_increasing_id())
     rows = rows.join(F.broadcast(known), "es_skipping_coarse", "left")
@@ -346,7 +346,7 @@ class _GroupWriter:
 
         from es_skipping.spark.bridge import list_objects
 
-        within = [_quoted(_PARTITION)]
+        within = [quoted_name(_PARTITION)]
         clustered = histogram(rows, conditions, within).cluster(weights, self.min_rows)
         count = sum(len(one.blocks.rows) for one in clustered) + 1
         numbers = [int(number) for number in places(rows, count)]
@@ -355,7 +355,7 @@ class _GroupWriter:
         assigned = placed(rows, conditions, within, clustered, numbers, position)
         facts = {row[PLACE]: row for row in assigned.groupBy(PLACE).agg(*_facts(self.everything)).collect()}
         blocks = assigned.repartition(count, PLACE).sortWithinPartitions(_TUPLE)
-        chosen = blocks.select(*(F.col(_quoted(name)) for name in (*columns, _TUPLE)))
+        chosen = blocks.select(*(F.col(quoted_name(name)) for name in (*columns, _TUPLE)))
         directory = f"{self.root}/{self.group.directory}/{part}".rstrip("/")
         writer = chosen.write.option("maxRecordsPerFile", 0).option("parquet.block.size", _ONE_ROW_GROUP)
         writer.parquet(directory)
@@ -408,7 +408,3 @@ def _partitions(path: str, by_partition: Sequence[dict[int, list[Block]]]) -> tu
 def _delete(spark: Any, place: str) -> None:
     path = spark._jvm.org.apache.hadoop.fs.Path(place)
     path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(path, True)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -15,7 +15,7 @@ from es_skipping.layout.histogram import Histogram
 from es_skipping.layout.mining import Feature
 from es_skipping.layout.passes import histogram
 from es_skipping.layout.workload import QueryLog
-from es_skipping.predicates.show import show
+from es_skipping.predicates.show import quoted_name, show
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -134,8 +134,7 @@ class GSOP:
         self._min_rows, self._count, self._partition_rows = min_rows, features, partition_rows
         self._source = Source.open(spark, dataset._as_given)
         self._finder = FeatureFinder(self._source, rank, min_support)
-        quoted = ("`" + name.replace("`", "``") + "`" for name in self._source.partition_columns)
-        self._within = (*quoted, *within)
+        self._within = (*map(quoted_name, self._source.partition_columns), *within)
         self._plan: GroupPlan | None = None
 
     @property
@@ -181,11 +180,6 @@ class GSOP:
             log = QueryLog.from_sql(self.df, log)
         train, test = log.split(holdout) if holdout and len(log) > 1 else (log, log)
         features, conditions, refused = self._finder.features(train, self._count)
-        if not features:
-            why = f": {refused[0][0]}: {refused[0][1]}" if refused else ""
-            raise DatasetError(
-                f"no feature comes of these {len(train)} queries, so there is nothing to lay out by{why}"
-            )
         counted = histogram(self.df, conditions, self._within)
         found = self._designed(counted, features, train, test)
         self._plan = GroupPlan(found.groups, features, conditions, counted.rows, found.read, found.storage, refused)

@@ -11,6 +11,7 @@ import numpy as np
 from es_skipping.indexes.features import feature_words
 from es_skipping.layout.cuts import cuts, part_of
 from es_skipping.layout.histogram import GroupBlocks, Histogram
+from es_skipping.predicates.show import quoted_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -78,7 +79,7 @@ def blocked(
 
     blocks = sum(len(one.blocks.rows) for one in clustered)
     assigned = placed(df, features, within, clustered, places(df, blocks + 1))
-    return assigned.repartition(blocks + 1, PLACE).select(*(F.col(_quoted(name)) for name in df.columns))
+    return assigned.repartition(blocks + 1, PLACE).select(*(F.col(quoted_name(name)) for name in df.columns))
 
 
 def placed(
@@ -154,7 +155,3 @@ def places(df: DataFrame, count: int) -> Any:
         found[at[new]] = ids[first[new]]
         start += step
     return found
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

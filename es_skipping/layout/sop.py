@@ -19,6 +19,7 @@ from es_skipping.layout.passes import blocked, histogram
 from es_skipping.layout.plan import Plan, predict
 from es_skipping.layout.records import LayoutRecord, write_record
 from es_skipping.layout.workload import QueryLog
+from es_skipping.predicates.show import quoted_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -116,8 +117,6 @@ class SOP:
 
         if min_rows < 1 or (features is not None and features < 1):
             raise ValueError(f"min_rows is {min_rows} and features {features}; give whole numbers of at least 1")
-        if rank not in ("savings", "queries"):
-            raise ValueError(f"rank is {rank!r}; give 'savings' or 'queries'")
         dataset = Dataset(spark, path, table=table, format=format, options=options, schema=schema)
         self._user_spark, self._spark = spark, classic_session(spark)
         self._name = repr(dataset)
@@ -125,7 +124,7 @@ class SOP:
         with self._classic():
             self._source = Source.open(self._spark, dataset._as_given)
         self._finder = FeatureFinder(self._source, rank, min_support)
-        self._within = (*(_quoted(name) for name in self._source.partition_columns), *within)
+        self._within = (*map(quoted_name, self._source.partition_columns), *within)
         self._plan: Plan | None = None
         self._written: tuple[str | None, str | None] | None = None
 
@@ -178,11 +177,6 @@ class SOP:
             train, test = log.split(holdout) if holdout and len(log) > 1 else (log, QueryLog([]))
             with clock.step("mine"):
                 features, conditions, refused = self._finder.features(train, self._count or max(_COUNTS))
-            if not features:
-                why = f": {refused[0][0]}: {refused[0][1]}" if refused else ""
-                raise DatasetError(
-                    f"no feature comes of these {len(train)} queries, so there is nothing to lay out by{why}"
-                )
             with clock.step("count"):
                 counted = histogram(self.df, conditions, self._within)
         if self._count is None:
@@ -300,7 +294,3 @@ class _Clock:
         before = time.perf_counter()
         yield
         self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - before
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

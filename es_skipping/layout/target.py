@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
 from es_skipping.layout.records import RECORD
+from es_skipping.stores.base import is_under
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,7 +68,7 @@ def free_place(spark: SparkSession, path: str, roots: Iterable[str]) -> str:
 
     root = qualified(spark, path)
     for other in roots:
-        if (root + "/").startswith(other + "/") or (other + "/").startswith(root + "/"):
+        if is_under(root, [other]) or is_under(other, [root]):
             raise DatasetError(
                 f"{path} is the dataset itself, or lies in it or around it: a layout is written beside it, so that the "
                 "dataset stays whole until the layout is; choose another place"

@@ -27,7 +27,7 @@ from es_skipping.predicates.tree import (
 )
 from es_skipping.predicates.types import DataType, Value
 
-__all__ = ["show", "show_value"]
+__all__ = ["quoted_name", "show", "show_value"]
 
 _MAX_LENGTH: Final = 2_000
 _MAX_VALUES: Final = 10
@@ -146,7 +146,18 @@ def _moment(value: int, name: str) -> str:
 
 
 def _name(name: str) -> str:
-    return name if _PLAIN_NAME.fullmatch(name) else "`" + _plain(name).replace("`", "``") + "`"
+    return name if _PLAIN_NAME.fullmatch(name) else quoted_name(_plain(name))
+
+
+def quoted_name(name: str) -> str:
+    """A name as SQL takes any name.
+
+    Examples
+    --------
+    >>> quoted_name("a`b")
+    '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _quoted(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import Final
 
 from es_skipping.predicates.codec import value_to_data
 from es_skipping.predicates.normal import normalise
+from es_skipping.predicates.show import quoted_name
 from es_skipping.predicates.tree import (
     ALWAYS,
     NEVER,
@@ -215,7 +216,7 @@ def _matches(node: Matches) -> str:
 
 def _operand(operand: Operand) -> str:
     if isinstance(operand, Column):
-        return ".".join(part if _PLAIN.fullmatch(part) else f"`{part.replace('`', '``')}`" for part in operand.path)
+        return ".".join(part if _PLAIN.fullmatch(part) else quoted_name(part) for part in operand.path)
     if isinstance(operand, Literal):
         return f"CAST(NULL AS {operand.type})" if operand.value is None else _value(operand.value, operand.type)
     if isinstance(operand, Cast):

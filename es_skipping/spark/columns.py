@@ -14,6 +14,7 @@ from es_skipping.errors import ColumnError, DatasetError
 from es_skipping.predicates.codec import has_opaque, undeclared_functions
 from es_skipping.predicates.functions import versioned_operand
 from es_skipping.predicates.read import read_operand
+from es_skipping.predicates.show import quoted_name
 from es_skipping.predicates.tree import Column, Literal, Operand
 from es_skipping.predicates.types import DataType
 from es_skipping.spark.bridge import expression_tree
@@ -61,7 +62,7 @@ class ResolvedColumn:
     def sql(self) -> str:
         """The column as a part of a SQL expression: a name needs quotes there that it does without on its own."""
         if isinstance(self.operand, Column):
-            return ".".join("`" + name.replace("`", "``") + "`" for name in self.operand.path)
+            return ".".join(map(quoted_name, self.operand.path))
         return f"({self.text})"
 
 

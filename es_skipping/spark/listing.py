@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from es_skipping.errors import DatasetError
 from es_skipping.spark.source import Source
-from es_skipping.stores.base import ObjectId
+from es_skipping.stores.base import ObjectId, is_under
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,7 +131,7 @@ class Restriction:
         """Whether an object's path is in the part."""
         if self.everything:
             return True
-        if any(path == part or path.startswith(part + "/") for part in self._paths or ()):
+        if is_under(path, self._paths or ()):
             return True
         if self._partitions:
             names = {unquote(name) for name in path.split("/")}
