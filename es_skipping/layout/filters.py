@@ -69,7 +69,7 @@ def _trees(df: DataFrame, texts: Sequence[str], *, must: bool = False) -> list[A
     from es_skipping.spark.bridge import expression_tree
 
     try:
-        tree = expression_tree(df, F.array(*(F.expr(text).cast("boolean") for text in texts)))
+        tree = expression_tree(df.select(F.array(*(F.expr(text).cast("boolean") for text in texts))))
     except (PySparkException, DatasetError) as error:
         if not must:
             return None

@@ -80,15 +80,13 @@ def explain(df: DataFrame, *, detail: bool = False) -> Explanation:
 
 def _settings(spark: SparkSession, request: Mapping[str, Any]) -> dict[str, Any]:
     """The request's settings, with those that only an enabled session sends."""
+    from es_skipping.spark.bridge import session_settings
     from es_skipping.spark.built_with import RELEVANT_SETTINGS
     from es_skipping.spark.session_store import WAREHOUSE
 
-    settings = dict(request["settings"])
+    settings = request["settings"]
     if WAREHOUSE not in settings:
-        for key in (*RELEVANT_SETTINGS, WAREHOUSE):
-            value = spark.conf.get(key, None)
-            if value is not None:
-                settings.setdefault(key, value)
+        settings = session_settings(spark, (*RELEVANT_SETTINGS, WAREHOUSE)) | settings
     return {"settings": settings}
 
 

@@ -115,6 +115,11 @@ class QueryReport(Rendered):
         """Whether a look-up failed (its scan read all its files)."""
         return any(scan.failed for scan in self.scans)
 
+    @property
+    def unusable(self) -> tuple[tuple[str, str], ...]:
+        """``(index id, reason)`` of each index that may not be used for some scan: built under another schema, say."""
+        return tuple(dict.fromkeys(pair for scan in self.scans for pair in scan.unusable))
+
     def __repr__(self) -> str:
         return one_line(f"QueryReport({_headline(*self._seen())})")
 
@@ -134,12 +139,19 @@ def _headline(executions: tuple[str, ...], scans: tuple[ScanReport, ...], note: 
         return f"{ran}, no scan asked{after}"
     total, skipped = sum(s.objects_total for s in scans), sum(s.objects_skipped for s in scans)
     failed = sum(scan.failed for scan in scans)
+    unusable = len({index for scan in scans for index, _ in scan.unusable})
+    trouble = _count(failed, "look-up failed", "look-ups failed") + _count(
+        unusable, "index not used", "indexes not used"
+    )
     return (
         f"{len(scans)} {'scan' if len(scans) == 1 else 'scans'}: {skipped} of {total} objects skipped "
         f"({share(skipped, total)}), {human_bytes(sum(s.bytes_skipped for s in scans))} of "
-        f"{human_bytes(sum(s.bytes_total for s in scans))}"
-        f"{f', {failed} look-ups failed' if failed > 1 else ', 1 look-up failed' if failed else ''}{after}"
+        f"{human_bytes(sum(s.bytes_total for s in scans))}{trouble}{after}"
     )
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f", {number} {one if number == 1 else many}" if number else ""
 
 
 def _rows(scans: tuple[ScanReport, ...]) -> list[list[Cell]]:

@@ -16,7 +16,7 @@ from es_skipping.errors import DatasetError, EsSkippingError
 from es_skipping.spark.reply import failed
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
     "forget_unindexed",
@@ -34,6 +34,7 @@ __all__ = [
     "list_objects",
     "records",
     "relation_facts",
+    "session_settings",
     "ship_jar",
 ]
 
@@ -164,6 +165,20 @@ def forget_unindexed() -> None:
             api.forgetUnindexed()
 
 
+def session_settings(spark: SparkSession, wanted: Iterable[str]) -> dict[str, str]:
+    """What a query's request would carry of a session's settings.
+
+    Returns
+    -------
+    dict
+        This package's own keys; those that are wanted, with Spark's defaults, as far as this Spark knows them; and
+        ``user.timezone``, the JVM's zone.
+    """
+    # as one text: a list would cross to the JVM key by key
+    found: dict[str, str] = json.loads(jvm_api(spark).settings(java_session(spark), "\n".join(wanted)))
+    return found
+
+
 def relation_facts(df: DataFrame) -> dict[str, Any]:
     """Facts of the one file relation that a DataFrame reads.
 
@@ -209,15 +224,13 @@ def list_objects(df: DataFrame) -> list[tuple[str, int, int]]:
     return [(path, length, mtime) for path, length, mtime in json.loads(_ask(df, "objects"))]
 
 
-def expression_tree(df: DataFrame, expression: str | Column) -> dict[str, Any]:
-    """An expression over a DataFrame's columns as the tree that filters arrive as, after Spark's optimizer.
+def expression_tree(projection: DataFrame) -> dict[str, Any]:
+    """An expression over a relation's columns as the tree that filters arrive as, after Spark's optimizer.
 
     Parameters
     ----------
-    df
-        As for `relation_facts`.
-    expression
-        SQL text or a `Column`.
+    projection
+        The expression, as the only column selected from what `relation_facts` takes.
 
     Returns
     -------
@@ -227,12 +240,9 @@ def expression_tree(df: DataFrame, expression: str | Column) -> dict[str, Any]:
     Raises
     ------
     DatasetError
-        The projection of the expression is no plain projection of one relation of files.
-    pyspark.errors.AnalysisException
-        Spark cannot resolve it.
+        It is no plain projection of one relation of files.
     """
-    projected = df.selectExpr(expression) if isinstance(expression, str) else df.select(expression)
-    tree: dict[str, Any] = json.loads(_ask(projected, "tree"))
+    tree: dict[str, Any] = json.loads(_ask(projection, "tree"))
     return tree
 
 
@@ -260,7 +270,7 @@ def distinct_rows(df: DataFrame) -> DataFrame | None:
 def ship_jar(spark: SparkSession) -> None:
     """Give executors the jar, unless the session was launched with it."""
     context = spark.sparkContext
-    if JAR.name in (context.getConf().get("spark.jars") or ""):
+    if JAR.name in context._jsc.sc().conf().get("spark.jars", ""):
         return
     if not any(JAR.name in str(jar) for jar in _added_jars(context)):
         context._jsc.addJar(str(JAR))

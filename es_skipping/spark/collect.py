@@ -340,7 +340,7 @@ def _own_python(spark: SparkSession) -> Iterator[None]:
     """In local mode let workers be this very Python, unless one was chosen: what ``python3`` is may lack pyarrow."""
     context = spark.sparkContext
     before = context.pythonExec
-    chosen = "PYSPARK_PYTHON" in os.environ or context.getConf().contains("spark.pyspark.python")
+    chosen = "PYSPARK_PYTHON" in os.environ or context._jsc.sc().conf().contains("spark.pyspark.python")
     if not chosen and _is_local(context.master) and sys.executable:
         context.pythonExec = sys.executable
     try:

@@ -83,9 +83,9 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
         alone do not decide.
     """
     shown = given if isinstance(given, str) else str(given)
-    column, analyzed = _analyzed(source.df, given, shown)
+    _, projection, analyzed = _analyzed(source.df, given, shown)
     try:
-        tree = expression_tree(source.df, column)
+        tree = expression_tree(projection)
     except DatasetError as error:
         raise ColumnError(f"column {shown!r} cannot be indexed: {error}") from None
     _refuse_unrepeatable(analyzed, shown)
@@ -129,8 +129,8 @@ def spark_column(df: DataFrame, text: str) -> SparkColumn:
     return _analyzed(df, text, text)[0]
 
 
-def _analyzed(df: DataFrame, given: Any, shown: str) -> tuple[SparkColumn, Any]:
-    """The column, and its analysed Catalyst expression. A text is a name where it can be, else an expression."""
+def _analyzed(df: DataFrame, given: Any, shown: str) -> tuple[SparkColumn, DataFrame, Any]:
+    """The column, a frame of it alone, and its analysed expression. A text is a name where it can be, else SQL."""
     from pyspark.errors import AnalysisException, ParseException, PySparkException
     from pyspark.sql import Column as AnyColumn
     from pyspark.sql import functions as F
@@ -142,7 +142,8 @@ def _analyzed(df: DataFrame, given: Any, shown: str) -> tuple[SparkColumn, Any]:
     with _quiet():
         try:
             column = given if not isinstance(given, str) else F.col(given) if _is_name(df, given) else F.expr(given)
-            plan = df.select(column)._jdf.queryExecution().analyzed()
+            projection = df.select(column)
+            plan = projection._jdf.queryExecution().analyzed()
         except (AnalysisException, ParseException) as error:
             raise ColumnError(
                 f"column {shown!r} is not there: {_first_line(error)}; the columns are {', '.join(df.columns)}"
@@ -154,7 +155,7 @@ def _analyzed(df: DataFrame, given: Any, shown: str) -> tuple[SparkColumn, Any]:
     expression = plan.expressions().head()
     if expression.getClass().getSimpleName() == "Alias":
         expression = expression.child()
-    return column, expression
+    return column, projection, expression
 
 
 def _is_name(df: DataFrame, text: str) -> bool:
@@ -249,7 +250,7 @@ def _text_of(df: DataFrame, analyzed: Any, tree: dict[str, Any], shown: str) -> 
     """SQL text that stands for the same expression as a `Column`; verified, because not all have one."""
     text = str(analyzed.sql())
     try:
-        if expression_tree(df, spark_column(df, text)) == tree:
+        if expression_tree(_analyzed(df, text, text)[1]) == tree:
             return text
     except (ColumnError, DatasetError):
         pass

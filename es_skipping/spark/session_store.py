@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from es_skipping.errors import SettingError
-from es_skipping.settings import PREFIX, Settings
+from es_skipping.settings import Settings
 from es_skipping.stores.open import open_store
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ WAREHOUSE: Final = "spark.sql.warehouse.dir"
 
 def store_conf(spark: SparkSession) -> dict[str, str]:
     """The session's settings of this package, and the warehouse."""
-    conf = {key: value for key, value in spark.conf.getAll.items() if key.startswith(PREFIX)}
-    return {**conf, WAREHOUSE: str(spark.conf.get(WAREHOUSE))}
+    from es_skipping.spark.bridge import session_settings
+
+    return session_settings(spark, [WAREHOUSE])
 
 
 def store_url(conf: Mapping[str, str]) -> str:

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
-from es_skipping.spark.bridge import java_session, list_objects, relation_facts
+from es_skipping.spark.bridge import java_session, list_objects, relation_facts, session_settings
 from es_skipping.spark.built_with import RELEVANT_SETTINGS
 from es_skipping.spark.functions import hand_on
 from es_skipping.stores.base import ObjectId
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["FORMATS", "Reading", "Source", "build_session", "classic_functions", "classic_session", "session_settings"]
+__all__ = ["FORMATS", "Reading", "Source", "build_session", "classic_functions", "classic_session"]
 
 FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
 
@@ -84,18 +84,24 @@ class Source:
     options: Mapping[str, str]
     schema: Mapping[str, Any]
     partition_columns: tuple[str, ...]
-    settings: Mapping[str, str | None]
+    settings: Mapping[str, str]
 
     @classmethod
-    def open(cls, spark: SparkSession, reading: Reading) -> Source:
+    def open(cls, spark: SparkSession, reading: Reading, settings: Mapping[str, str] | None = None) -> Source:
         """Open a dataset in a session of its own.
+
+        Parameters
+        ----------
+        settings
+            Of the session, where they are known.
 
         Raises
         ------
         DatasetError
             It is not there, is empty, or is not read the way Spark reads files.
         """
-        settings = session_settings(spark)
+        if settings is None:
+            settings = session_settings(spark, RELEVANT_SETTINGS)
         df = _frame(build_session(spark), reading)
         facts = relation_facts(df)
         if facts["format"] not in FORMATS:
@@ -117,7 +123,7 @@ class Source:
         """The same dataset, listed afresh; a schema that was inferred is not inferred again, which can be costly."""
         if reading.table is None and reading.schema is None:
             reading = replace(reading, schema=schema_of(json.dumps(self.schema)))
-        return Source.open(spark, reading)
+        return Source.open(spark, reading, self.settings)
 
     @property
     def corrupt_record_column(self) -> str | None:
@@ -180,18 +186,6 @@ def build_session(spark: SparkSession) -> SparkSession:
     for key, value in _PINNED.items():
         clone.conf.set(key, value)
     return clone
-
-
-def session_settings(spark: SparkSession) -> dict[str, str | None]:
-    """The settings that can change a value, as a request would carry them."""
-    conf = spark._jsparkSession.sessionState().conf()
-    found: dict[str, str | None] = {}
-    for key in RELEVANT_SETTINGS:
-        try:
-            found[key] = conf.getConfString(key)
-        except Exception:  # not a key of this Spark version, and not set
-            found[key] = None if key.startswith("spark.") else spark.sparkContext._jsc.hadoopConfiguration().get(key)
-    return found
 
 
 def _frame(spark: SparkSession, reading: Reading) -> DataFrame:

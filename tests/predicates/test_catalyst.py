@@ -107,7 +107,7 @@ EXPECTED = [
 
 @pytest.mark.parametrize(("sql", "text"), EXPECTED, ids=[sql for sql, _ in EXPECTED])
 def test_sql_as_it_arrives(table: DataFrame, sql: str, text: str) -> None:
-    assert show(normalise(read_predicate(expression_tree(table, sql)))) == text
+    assert show(normalise(read_predicate(expression_tree(table.selectExpr(sql))))) == text
 
 
 def test_functions_that_spark_replaced_differ_by_all_that_they_were_given(table: DataFrame) -> None:
@@ -120,14 +120,16 @@ def test_functions_that_spark_replaced_differ_by_all_that_they_were_given(table:
         "url_encode(s)",
     ]
     texts += ["encode(s, 'utf-8')", "is_valid_utf8(s)", "luhn_check(s)"]
-    trees = [read_operand(expression_tree(table, text)) for text in texts]
+    trees = [read_operand(expression_tree(table.selectExpr(text))) for text in texts]
     assert len(set(trees)) == len(texts)
     assert not any(map(has_opaque, trees))
-    assert trees == [read_operand(expression_tree(table, text)) for text in texts]
+    assert trees == [read_operand(expression_tree(table.selectExpr(text))) for text in texts]
 
 
 def test_two_uses_of_a_function_look_alike(table: DataFrame) -> None:
-    assert read_predicate(expression_tree(table, "is_a(s)")) == read_predicate(expression_tree(table, "is_a(s)"))
+    assert read_predicate(expression_tree(table.selectExpr("is_a(s)"))) == read_predicate(
+        expression_tree(table.selectExpr("is_a(s)"))
+    )
 
 
 STRINGS = [

@@ -97,6 +97,15 @@ def test_a_terminal_gets_one_line_per_scan() -> None:
     assert "failed" not in lines[-1]
 
 
+def test_indexes_that_may_not_be_used_are_counted_once_each() -> None:
+    drift = ("minmax(ts)", "the time zone was another")
+    other = ("minmax(ts)", "the schema was another")
+    report = QueryReport.of((), (scan(unusable=(drift,)), scan(unusable=(drift, other, ("prefix(s)", "gone")))))
+    assert report.unusable == (drift, other, ("prefix(s)", "gone"))
+    assert repr(report).endswith(", 2 indexes not used)")
+    assert repr(QueryReport.of((), (scan(unusable=(drift,)),))).endswith(", 1 index not used)")
+
+
 def test_a_failed_look_up_is_marked() -> None:
     assert "failed: store down" in str(QueryReport.of((), (scan(failed=True, reason="store down", objects_skipped=0),)))
 

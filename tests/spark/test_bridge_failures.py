@@ -197,9 +197,11 @@ def test_one_warning_for_each_reason(session: SparkSession, path: str, tmp_path:
         bridge.jvm_api(session).forgetWarnings()
         session.conf.set(ENABLED, "true")
         for attempt in range(4):
-            bridge.install(session, lambda _, n=attempt: b"\x02\x03port %d is closed" % n)
+            bridge.install(session, lambda _, n=attempt: bytes((5 + n, 0)))
             assert session.read.parquet(path).where("id < 5").count() == 5
-        bridge.install(session, lambda _: b"\x02\x03another reason")
+        bridge.install(session, lambda _: b"")
+        assert session.read.parquet(path).where("id < 5").count() == 5
+        bridge.install(session, lambda _: b"\x02\x03this one has warned itself")
         assert session.read.parquet(path).where("id < 5").count() == 5
     finally:
         logger.removeAppender(appender)
@@ -207,7 +209,8 @@ def test_one_warning_for_each_reason(session: SparkSession, path: str, tmp_path:
         appender.stop()
     lines = [line for line in file.read_text().splitlines() if "data skipping is off" in line]
     assert len(lines) == 2
-    assert "port 0 is closed" in lines[0]
+    assert "the reply has version 5" in lines[0]
+    assert "the reply is empty" in lines[1]
 
 
 def test_queries_at_once_keep_to_themselves(

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from es_skipping.spark.bridge import distinct_rows, ship_jar
 from es_skipping.spark.collect_worker import _distinct, _runs
@@ -45,7 +46,7 @@ def frame(spark: SparkSession, rows: int, objects: int) -> DataFrame:
     return spark.range(0, rows, 1, 3).selectExpr(f"id div {each} AS object", *columns)
 
 
-def told(batches: list[pa.RecordBatch], *, distinct: bool) -> dict[int, Any]:
+def told(batches: list[pa.RecordBatch], *, distinct: bool, columns: int = len(VALUES)) -> dict[int, Any]:
     """Per object the number of rows, and per column the distinct values, nulls and NaNs."""
     rows: Counter[int] = Counter()
     values: dict[int, dict[int, set[Any]]] = defaultdict(lambda: defaultdict(set))
@@ -53,9 +54,9 @@ def told(batches: list[pa.RecordBatch], *, distinct: bool) -> dict[int, Any]:
     nans: Counter[tuple[int, int]] = Counter()
     for batch in batches:
         for number, piece in _runs(batch):
-            for count, columns in _distinct(piece) if distinct else [(piece.num_rows, piece.columns)]:
+            for count, arrays in _distinct(piece) if distinct else [(piece.num_rows, piece.columns)]:
                 rows[number] += count
-                for at, column in enumerate(columns[1:]):
+                for at, column in enumerate(arrays[1:]):
                     for value in column.to_pylist():
                         if value is None:
                             nulls[number, at] += 1
@@ -64,7 +65,7 @@ def told(batches: list[pa.RecordBatch], *, distinct: bool) -> dict[int, Any]:
                         else:
                             values[number][at].add(value)
     return {
-        number: [count, [(values[number][at], nulls[number, at], nans[number, at]) for at in range(len(VALUES))]]
+        number: [count, [(values[number][at], nulls[number, at], nans[number, at]) for at in range(columns)]]
         for number, count in rows.items()
     }
 
@@ -104,3 +105,61 @@ def test_no_rows_and_types_that_cannot_be_told_apart(spark: SparkSession) -> Non
     assert nothing.count() == 0
     assert distinct_rows(spark.range(3).selectExpr("id", "cast(id as decimal(38, 2)) AS d")) is None
     assert distinct_rows(spark.range(3).selectExpr("id", "array(id) AS a")) is None
+
+
+@pytest.fixture(scope="module")
+def files(base: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Four objects of several row groups each; long columns leave their dictionary in the middle."""
+    path = str(tmp_path_factory.mktemp("distinct") / "files")
+    columns = [f"{expression} AS {name}" for name, expression in VALUES.items()]
+    nested = "named_struct('inner', if(id % 3 = 0, null, id % 5)) AS nested"
+    frame = base.range(0, 120_000, 1, 4).selectExpr(*columns, nested)
+    frame.write.option("parquet.block.size", 400_000).option("parquet.dictionary.page.size", 20_000).parquet(path)
+    return path
+
+
+def of_objects(df: DataFrame, *columns: str) -> DataFrame:
+    path = df.metadataColumn("_metadata")["file_path"]
+    return df.select(F.xxhash64(path).alias("object"), *(F.expr(column) for column in columns))
+
+
+def batches_made_rows(df: DataFrame) -> int:
+    """How many batches of a frame's scan became rows."""
+    plan: Any = df._jdf.queryExecution().executedPlan()
+    while plan.nodeName() != "ColumnarToRow":
+        plan = plan.children().head()
+    return int(plan.metrics().apply("numInputBatches").value())
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+def test_files_are_read_by_column(spark: SparkSession, files: str, format: str, tmp_path: Any) -> None:
+    if format == "orc":
+        spark.read.parquet(files).limit(30_000).write.orc(str(tmp_path / "orc"))
+        files = str(tmp_path / "orc")
+    computed = ("substring(text, 150, 100)", "nested.inner", "low + 1", "low")
+    df = of_objects(spark.read.format(format).load(files), *VALUES, *computed)
+    fewer = distinct_rows(df)
+    assert fewer is not None
+    found = told(batches(fewer), distinct=True, columns=len(VALUES) + len(computed))
+    assert batches_made_rows(df) == 0
+    assert found == told(batches(df), distinct=False, columns=len(VALUES) + len(computed))
+
+
+def test_some_of_the_files(spark: SparkSession, files: str) -> None:
+    df = spark.read.parquet(files)
+    path = df.metadataColumn("_metadata")["file_path"]
+    one, two, *_ = sorted(row.p for row in df.select(path.alias("p")).distinct().collect())
+    some = of_objects(df.where(path.isin([one, two])), "word", "real")
+    fewer = distinct_rows(some)
+    assert fewer is not None
+    found = told(batches(fewer), distinct=True, columns=2)
+    assert len(found) == 2
+    assert batches_made_rows(some) == 0
+    assert found == told(batches(some), distinct=False, columns=2)
+
+
+def test_a_condition_on_rows_is_kept(spark: SparkSession, files: str) -> None:
+    few = of_objects(spark.read.parquet(files).where("low = 3 AND text > 'x'"), "low", "unique")
+    fewer = distinct_rows(few)
+    assert fewer is not None
+    assert told(batches(fewer), distinct=True, columns=2) == told(batches(few), distinct=False, columns=2)

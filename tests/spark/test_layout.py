@@ -311,7 +311,7 @@ def test_predicates_are_written_as_sql_that_spark_reads_back(spark: SparkSession
         assert not isinstance(predicate, Opaque), text
         said = sql_of(predicate)
         assert said is not None, text
-        operand = read_operand(expression_tree(df, said))
+        operand = read_operand(expression_tree(df.selectExpr(said)))
         again = predicate_of(operand)
         assert Feature((again,)).subsumes(predicate), (text, said, show(again))
         assert Feature((predicate,)).subsumes(again), (text, said, show(again))

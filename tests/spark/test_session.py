@@ -128,13 +128,13 @@ def test_facts_objects_and_trees(session: SparkSession, path: str) -> None:
     for name, length, mtime in objects:
         stat = os.stat(name.removeprefix("file:"))
         assert (length, mtime) == (stat.st_size, stat.st_mtime_ns // 1_000_000)
-    tree = bridge.expression_tree(df, "ID + 1")
+    tree = bridge.expression_tree(df.selectExpr("ID + 1"))
     assert (tree["c"], tree["ch"][0]["name"], tree["ch"][1]["v"]) == ("Add", "id", 1)
-    assert bridge.expression_tree(df, df.id)["c"] == "AttributeReference"
+    assert bridge.expression_tree(df.select(df.id))["c"] == "AttributeReference"
     with pytest.raises(esk.DatasetError, match="Range"):
         bridge.relation_facts(session.range(3))
     with pytest.raises(esk.DatasetError, match="cannot be indexed"):
-        bridge.expression_tree(df, "sum(id)")
+        bridge.expression_tree(df.selectExpr("sum(id)"))
 
 
 def run(script: str, tmp_path: Path, **env: str) -> dict[str, Any]:

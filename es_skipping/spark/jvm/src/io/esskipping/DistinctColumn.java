@@ -2,6 +2,7 @@ package io.esskipping;
 
 import java.util.Arrays;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.ByteType;
@@ -17,6 +18,8 @@ import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.array.ByteArrayMethods;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -28,7 +31,11 @@ import org.apache.spark.unsafe.types.UTF8String;
 abstract class DistinctColumn {
   /** So many values end a chunk. */
   static final int MOST = 1 << 15;
-  private static final int SLOTS = 4 * MOST;
+  /** So many rows may still be added after it should end. */
+  static final int BEYOND = 1 << 12;
+  /** Tables begin this small and grow: most columns hold few values, and those should stay in the nearest cache. */
+  private static final int FEWEST_SLOTS = 1 << 10;
+  private static final int MIX = 0x9E3779B9;
   /** A column of which fewer than this many rows fell on one value is taken as it comes: looking does not pay. */
   private static final int WORTHWHILE = 2;
 
@@ -36,9 +43,17 @@ abstract class DistinctColumn {
   protected int size;
   private long nulls;
   protected long nans;
-  /** For a hash: the place of its value, plus one; 0 where there is none. */
-  private final int[] slots = new int[SLOTS];
+  /**
+   * At its hash, or as soon after it as there was room: above some bits of a value's hash and its kind, so that most
+   * others need no look; below its place plus one; 0 is free.
+   */
+  private int[] slots = new int[FEWEST_SLOTS];
+  private int shift = 32 - Integer.numberOfTrailingZeros(FEWEST_SLOTS);
   private boolean looking = true;
+  /** The dictionary from which values came last, and for each of its entries the epoch in which it was added. */
+  private Object dictionary;
+  private int[] added = new int[0];
+  private int epoch;
 
   DistinctColumn(int ordinal) {
     this.ordinal = ordinal;
@@ -68,6 +83,7 @@ abstract class DistinctColumn {
     size = 0;
     nulls = 0;
     nans = 0;
+    epoch++;
   }
 
   final long nulls() {
@@ -82,28 +98,95 @@ abstract class DistinctColumn {
     return size;
   }
 
-  /** Takes the value of a row; whether no more fit in. */
+  /** Takes the value of a row; whether the chunk should end. */
   final boolean add(InternalRow row) {
     if (row.isNullAt(ordinal)) {
       nulls++;
       return false;
     }
-    return addValue(row);
+    addValue(row);
+    return full();
   }
 
-  /** The slot of a value with this hash: that of an equal one (its place is returned), or one made for it (-1). */
-  protected final int place(int hash) {
-    if (!looking) return -1;
-    int slot = (hash * 0x9E3779B9) >>> (32 - Integer.numberOfTrailingZeros(SLOTS));
-    while (slots[slot] != 0) {
-      if (same(slots[slot] - 1)) return slots[slot] - 1;
-      slot = (slot + 1) & (SLOTS - 1);
+  abstract boolean full();
+
+  /** Whether a value matters each time that it comes. */
+  abstract boolean eachCounts();
+
+  /** Takes the values of so many rows of a batch, whose columns are those of the rows of {@link #add}. */
+  final boolean addAll(ColumnarBatch batch, int from, int until) {
+    ColumnVector vector = batch.column(ordinal);
+    WritableColumnVector ids = eachCounts() ? null : Dictionaries.ids(vector);
+    if (ids != null) {
+      addEntries(batch, vector, ids, from, until);
+    } else {
+      for (int row = from; row < until; row++) add(batch.getRow(row));
     }
-    slots[slot] = size + 1;
+    return full();
+  }
+
+  private void addEntries(ColumnarBatch batch, ColumnVector vector, WritableColumnVector ids, int from, int until) {
+    Object now = Dictionaries.of(vector);
+    if (now == null || now != dictionary) epoch++;
+    dictionary = now;
+    for (int row = from; row < until; row++) {
+      if (vector.isNullAt(row)) {
+        nulls++;
+        continue;
+      }
+      int id = ids.getDictId(row);
+      if (id >= added.length) added = Arrays.copyOf(added, Math.max(id + 1, 2 * added.length));
+      if (added[id] == epoch) continue;
+      added[id] = epoch;
+      addValue(batch.getRow(row));
+    }
+  }
+
+  /**
+   * Where an equal value stands; -1 where there is none, and then the caller puts this one at {@code size}.
+   *
+   * @param kind of 16, the same for equal values
+   */
+  protected final int place(int hash, int kind) {
+    if (!looking) return -1;
+    hash *= MIX;
+    int mark = mark(hash, kind);
+    int slot = hash >>> shift;
+    for (int found; (found = slots[slot]) != 0; slot = (slot + 1) & (slots.length - 1)) {
+      int place = (found & 0xFFFF) - 1;
+      if ((found & 0xFFFF0000) == mark && same(place)) return place;
+    }
+    if (2 * size >= slots.length) {
+      grow();
+      slot = free(hash);
+    }
+    slots[slot] = mark | (size + 1);
     return -1;
   }
 
-  abstract boolean addValue(InternalRow row);
+  private static int mark(int hash, int kind) {
+    return (hash & 0xFFF) << 20 | kind << 16;
+  }
+
+  private int free(int hash) {
+    int slot = hash >>> shift;
+    while (slots[slot] != 0) slot = (slot + 1) & (slots.length - 1);
+    return slot;
+  }
+
+  private void grow() {
+    int[] before = slots;
+    slots = new int[4 * before.length];
+    shift -= 2;
+    for (int entry : before) {
+      if (entry != 0) slots[free(MIX * hash((entry & 0xFFFF) - 1))] = entry;
+    }
+  }
+
+  /** The hash of the value at a place. */
+  abstract int hash(int place);
+
+  abstract void addValue(InternalRow row);
 
   /** Whether the value that is being added is that at a place. */
   abstract boolean same(int place);
@@ -114,7 +197,7 @@ abstract class DistinctColumn {
   /** Values of up to 64 bits. */
   private static final class Bits extends DistinctColumn {
     private final DataType type;
-    private final long[] values = new long[MOST];
+    private final long[] values = new long[MOST + BEYOND];
     private long adding;
 
     Bits(int ordinal, DataType type) {
@@ -122,14 +205,28 @@ abstract class DistinctColumn {
       this.type = type;
     }
 
-    @Override boolean addValue(InternalRow row) {
+    @Override boolean full() {
+      return size >= MOST;
+    }
+
+    @Override boolean eachCounts() {
+      return type instanceof DoubleType || type instanceof FloatType; // NaN is counted
+    }
+
+    @Override void addValue(InternalRow row) {
       if (type instanceof DoubleType) {
         double value = row.getDouble(ordinal);
-        if (Double.isNaN(value)) return nan();
+        if (Double.isNaN(value)) {
+          nans++;
+          return;
+        }
         adding = Double.doubleToRawLongBits(value);
       } else if (type instanceof FloatType) {
         float value = row.getFloat(ordinal);
-        if (Float.isNaN(value)) return nan();
+        if (Float.isNaN(value)) {
+          nans++;
+          return;
+        }
         adding = Float.floatToRawIntBits(value);
       } else if (type instanceof LongType || type instanceof TimestampType || type instanceof TimestampNTZType) {
         adding = row.getLong(ordinal);
@@ -145,13 +242,15 @@ abstract class DistinctColumn {
         DecimalType decimal = (DecimalType) type;
         adding = row.getDecimal(ordinal, decimal.precision(), decimal.scale()).toUnscaledLong();
       }
-      if (place((int) (adding ^ (adding >>> 32))) < 0) values[size++] = adding;
-      return size >= MOST;
+      if (place(hash(adding), 0) < 0) values[size++] = adding;
     }
 
-    private boolean nan() {
-      nans++;
-      return false;
+    private static int hash(long value) {
+      return (int) (value ^ (value >>> 32));
+    }
+
+    @Override int hash(int place) {
+      return hash(values[place]);
     }
 
     @Override boolean same(int place) {
@@ -175,38 +274,61 @@ abstract class DistinctColumn {
   private static final class Bytes extends DistinctColumn {
     /** So many bytes end a chunk. */
     private static final int MOST_BYTES = 1 << 22;
+    private static final long SPREAD = 0x9E3779B97F4A7C15L;
+    /** The kind of a value that has more bytes than its beginning; that of others is their number. */
+    private static final int MORE = Long.BYTES + 1;
 
     private final boolean text;
-    private final int[] ends = new int[MOST + 1];
-    private final int[] hashes = new int[MOST];
+    private final int[] ends = new int[MOST + BEYOND + 1];
+    /** The first eight bytes of each value, zeros after shorter ones: all there is to compare of most values. */
+    private final long[] beginnings = new long[MOST + BEYOND];
     private byte[] bytes = new byte[1 << 14];
     private UTF8String adding;
-    private int hash;
+    private int length;
+    private long beginning;
 
     Bytes(int ordinal, boolean text) {
       super(ordinal);
       this.text = text;
     }
 
-    @Override boolean addValue(InternalRow row) {
-      adding = text ? row.getUTF8String(ordinal) : UTF8String.fromBytes(row.getBinary(ordinal));
-      hash = adding.hashCode();
-      if (place(hash) < 0) {
-        int length = adding.numBytes();
-        int end = ends[size];
-        if (end + length > bytes.length) bytes = Arrays.copyOf(bytes, Math.max(end + length, 2 * bytes.length));
-        adding.writeToMemory(bytes, Platform.BYTE_ARRAY_OFFSET + end);
-        hashes[size] = hash;
-        ends[++size] = end + length;
-      }
+    @Override boolean full() {
       return size >= MOST || ends[size] >= MOST_BYTES;
     }
 
+    @Override boolean eachCounts() {
+      return false;
+    }
+
+    @Override void addValue(InternalRow row) {
+      adding = text ? row.getUTF8String(ordinal) : UTF8String.fromBytes(row.getBinary(ordinal));
+      length = adding.numBytes();
+      beginning = adding.getPrefix();
+      boolean all = length <= Long.BYTES;
+      if (place(all ? hash(beginning, length) : adding.hashCode(), all ? length : MORE) < 0) {
+        int end = ends[size];
+        if (end + length > bytes.length) bytes = Arrays.copyOf(bytes, Math.max(end + length, 2 * bytes.length));
+        adding.writeToMemory(bytes, Platform.BYTE_ARRAY_OFFSET + end);
+        beginnings[size] = beginning;
+        ends[++size] = end + length;
+      }
+    }
+
     @Override boolean same(int place) {
+      if (beginnings[place] != beginning) return false;
+      if (length <= Long.BYTES) return true;
       int start = ends[place];
-      return hashes[place] == hash && ends[place + 1] - start == adding.numBytes()
-          && ByteArrayMethods.arrayEquals(bytes, Platform.BYTE_ARRAY_OFFSET + start, adding.getBaseObject(),
-              adding.getBaseOffset(), adding.numBytes());
+      return ends[place + 1] - start == length && ByteArrayMethods.arrayEquals(bytes, Platform.BYTE_ARRAY_OFFSET + start,
+          adding.getBaseObject(), adding.getBaseOffset(), length);
+    }
+
+    private static int hash(long beginning, int length) {
+      return (int) ((beginning * SPREAD + length) >>> 32);
+    }
+
+    @Override int hash(int place) {
+      int size = ends[place + 1] - ends[place];
+      return size <= Long.BYTES ? hash(beginnings[place], size) : UTF8String.fromBytes(bytes, ends[place], size).hashCode();
     }
 
     @Override Object value(int place) {

@@ -2,64 +2,45 @@ package io.esskipping;
 
 import java.util.Iterator;
 import java.util.NoSuchElementException;
+import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/**
- * Rows of an object, made fewer before they leave the JVM: each column keeps its distinct values, and how many of its
- * rows were null and NaN. Most of what a build costs is handing rows to Python, and most summaries need no value twice.
- *
- * <p>Columns are independent of each other in the result: a row of it is no row of the input.
- */
-final class DistinctRows implements Iterator<InternalRow> {
-  /** Rows that one chunk may stand for: its nulls are written out again where it arrives. */
-  private static final long CHUNK_ROWS = 1 << 20;
-
+/** The chunks of rows, of whatever plan; a plain scan of files is taken by {@link DistinctBatches}, which is faster. */
+final class DistinctRows extends DistinctChunks {
   private final Iterator<InternalRow> input;
-  private final DistinctColumn[] columns;
-  private final GenericInternalRow out;
   /** A row of the next chunk that was read to find the end of the one before. */
   private InternalRow ahead;
-  private long object;
-  private long rows;
-  private int at;
-  private int size;
 
-  DistinctRows(Iterator<InternalRow> input, StructType schema) {
+  private DistinctRows(Iterator<InternalRow> input, StructType schema) {
+    super(columns(schema));
     this.input = input;
-    this.columns = new DistinctColumn[schema.length() - 1];
+  }
+
+  private static DistinctColumn[] columns(StructType schema) {
+    DistinctColumn[] columns = new DistinctColumn[schema.length() - 1];
     for (int i = 0; i < columns.length; i++) columns[i] = DistinctColumn.of(schema.fields()[i + 1].dataType(), i + 1);
-    this.out = new GenericInternalRow(2 + 3 * columns.length);
+    return columns;
   }
 
   /**
-   * The frame with fewer rows.
+   * The frame with fewer rows, as {@link DistinctChunks#schema} has them.
    *
    * @param frame its first column is the object's number, a {@code bigint}; rows of one object are next to each other
-   * @return {@code object, rows, nulls_1, nans_1, ..., value_1, ...}: the counts stand in the first row of each chunk of
-   *     an object, and are 0 in its others; a value that is null stands for nothing
    */
   static Dataset<Row> of(Dataset<Row> frame) {
     org.apache.spark.sql.classic.Dataset<Row> given = (org.apache.spark.sql.classic.Dataset<Row>) frame;
     StructType schema = given.schema();
-    StructType made = new StructType().add("object", DataTypes.LongType).add("rows", DataTypes.LongType);
-    for (int i = 1; i < schema.length(); i++) {
-      made = made.add("nulls" + i, DataTypes.LongType).add("nans" + i, DataTypes.LongType);
-    }
-    for (int i = 1; i < schema.length(); i++) {
-      StructField field = schema.fields()[i];
-      made = made.add(field.name(), field.dataType(), true);
-    }
-    SparkSession session = (SparkSession) given.sparkSession();
-    return session.internalCreateDataFrame(
-        given.queryExecution().toRdd().toJavaRDD().mapPartitions(new PerTask(schema), true).rdd(), made, false);
+    FileBatches batches = FileBatches.under(given.queryExecution().executedPlan());
+    JavaRDD<InternalRow> fewer = batches != null
+        ? DistinctBatches.of(batches, schema)
+        : given.queryExecution().toRdd().toJavaRDD().mapPartitions(new PerTask(schema), true);
+    return ((SparkSession) given.sparkSession()).internalCreateDataFrame(fewer.rdd(), schema(schema), false);
   }
 
   /** Whether every column after the first is of a type whose values can be told apart here. */
@@ -85,34 +66,15 @@ final class DistinctRows implements Iterator<InternalRow> {
     }
   }
 
-  @Override public boolean hasNext() {
-    return at < size || ahead != null || input.hasNext();
+  @Override protected boolean more() {
+    return ahead != null || input.hasNext();
   }
 
-  @Override public InternalRow next() {
-    if (at >= size) fill();
-    boolean first = at == 0;
-    out.setLong(0, object);
-    out.setLong(1, first ? rows : 0);
-    for (int i = 0; i < columns.length; i++) {
-      DistinctColumn column = columns[i];
-      out.setLong(2 + 2 * i, first ? column.nulls() : 0);
-      out.setLong(3 + 2 * i, first ? column.nans() : 0);
-      out.update(2 + 2 * columns.length + i, at < column.size() ? column.value(at) : null);
-    }
-    at++;
-    return out;
-  }
-
-  /** Reads one chunk: rows of one object, until it ends or a column holds as many values as it may. */
-  private void fill() {
+  @Override protected void fill() {
     InternalRow row = ahead != null ? ahead : input.hasNext() ? input.next() : null;
     if (row == null) throw new NoSuchElementException();
     ahead = null;
-    boolean another = row.getLong(0) != object;
-    object = row.getLong(0);
-    for (DistinctColumn column : columns) column.begin(another, rows);
-    rows = 0;
+    begin(row.getLong(0));
     boolean full = false;
     while (true) {
       rows++;
@@ -124,8 +86,5 @@ final class DistinctRows implements Iterator<InternalRow> {
         break;
       }
     }
-    at = 0;
-    size = 1;
-    for (DistinctColumn column : columns) size = Math.max(size, column.size());
   }
 }

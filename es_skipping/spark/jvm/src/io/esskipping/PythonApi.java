@@ -68,6 +68,18 @@ public final class PythonApi {
     Installation.handOn((SparkSession) session);
   }
 
+  /**
+   * What a request of a session would carry of its settings, as a JSON object; see {@link SessionSettings#forRequest}.
+   *
+   * @param wanted keys, a line each
+   */
+  public String settings(Object session, String wanted) {
+    SparkSession asked = (SparkSession) session;
+    StringBuilder out = new StringBuilder("{");
+    SessionSettings.forRequest(asked, asked, wanted.split("\n")).forEach((key, value) -> Json.field(out, key, value));
+    return out.append('}').toString();
+  }
+
   /** Whether the rule is part of a session. */
   public boolean installed(Object session) {
     return Installation.installed(((SparkSession) session).sessionState());

@@ -47,7 +47,7 @@ final class Reply {
           throw new LookupFailed("the file of the reply cannot be read: " + error);
         }
       case 3:
-        throw new LookupFailed(text(bytes));
+        throw new LookupFailed(text(bytes), true);
       case 4:
         if (bytes.length != 6) throw new LookupFailed("the reply is cut off, or longer than it says");
         return new Reply(null, NOT_INDEXED, Integer.toUnsignedLong(ByteBuffer.wrap(bytes, 2, 4).getInt()));

@@ -107,7 +107,7 @@ final class SkippingFileIndex implements FileIndex {
     String reason = error instanceof LookupFailed ? error.getMessage() : error.toString();
     if (record != null) record.failed(reason);
     if (SessionSettings.strict(session)) throw error instanceof LookupFailed ? (LookupFailed) error : new LookupFailed(reason, error);
-    Bridge.warnOnce(reason);
+    if (!(error instanceof LookupFailed && ((LookupFailed) error).warned)) Bridge.warnOnce(reason);
     return all;
   }
 
