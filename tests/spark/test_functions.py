@@ -56,6 +56,7 @@ EXPECTED = {
     "NOT taxi(id, part, 50, 2.5D) >= 13": 3,
     "taxi(id, part, 1, 1) > 500": 0,
     "taxi(part, id, 50, 2.5D) < 5": 5,  # other columns
+    "cab(id, part, 50, 2.5D) < 5": 1,  # a UDF, and the same in Python
     "taxi(id, part, 50, id) < 5": 5,  # no point
 }
 
@@ -105,6 +106,7 @@ def declared(spark: SparkSession, jar: Path, version: str = "1") -> None:
     )
     taxi = lambda a, b, c, d: float(abs(a - c) + abs(b - d))  # noqa: E731
     esk.declare_function("taxi", taxi, version=version, returns="double", metric=True, spark=spark)
+    esk.declare_function("cab", F.udf(taxi, "double"), version=version, metric=taxi, spark=spark)
     spark.sql(f"ADD JAR '{jar}'")
     esk.declare_function("tail", "Tail", version=version, returns="string", spark=spark)
     register_crest(spark)
@@ -137,6 +139,7 @@ def on(spark: SparkSession, data: str, jar: Path) -> SparkSession:
         esk.ValueList("tail(word)"),
         esk.ValueList("crest(word)"),
         esk.MetricDistance(["id", "part"], origin=[0, 0], metric="taxi"),
+        esk.MetricDistance(["id", "part"], origin=[0, 0], metric="cab"),
     )
     assert (result.added, result.failed) == (FILES, ())
     return spark

@@ -1,23 +1,31 @@
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from es_skipping.clauses.fingerprints import pack
+from es_skipping.stores.parquet import cells
 from es_skipping.stores.parquet.cells import unpacked
 from tests.clauses.test_fingerprints import sets_of_cells
 
 
 @settings(deadline=None)
-@given(st.lists(st.one_of(st.none(), sets_of_cells()), max_size=8), st.integers(0, 2))
-def test_many_rows_are_unpacked_as_each_alone(rows: list[tuple[int, list[int]] | None], skipped: int) -> None:
+@given(
+    st.lists(st.one_of(st.none(), sets_of_cells()), max_size=8), st.integers(0, 2), st.sampled_from([1, 30, 1 << 16])
+)
+def test_many_rows_are_unpacked_as_each_alone(
+    rows: list[tuple[int, list[int]] | None], skipped: int, at_a_time: int
+) -> None:
     column = pa.array([None if row is None else pack(row[1], row[0]) for row in rows], pa.binary())[skipped:]
     kept = rows[skipped:]
     spaces = np.array([0 if row is None else row[0] for row in kept], np.int64)
     counts = np.array([0 if row is None else len(row[1]) for row in kept], np.int64)
-    found = unpacked(column, spaces, counts)
+    with mock.patch.object(cells, "_CHUNK", at_a_time):
+        found = unpacked(column, spaces, counts)
     assert found is not None
     assert found.tolist() == [cell for row in kept if row is not None for cell in row[1]]
 
