@@ -54,7 +54,7 @@ lint: $(VENV)/.dev ## Check style, types, the docs' freshness and who imports wh
 	$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_docs.py
 
 .PHONY: bench
-bench: $(VENV)/.dev $(VENV)/.demo ## Measure (BENCHMARKS="overhead build lookup parquet_lookup fingerprints text_indexes layout_tpch")
+bench: $(VENV)/.dev $(VENV)/.demo ## Measure (BENCHMARKS="overhead build lookup parquet_lookup fingerprints text_indexes geospatial layout_tpch")
 	@for name in $(or $(BENCHMARKS),overhead build lookup parquet_lookup); do \
 		echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; \
 	done
