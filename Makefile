@@ -34,7 +34,7 @@ demo: $(VENV)/.demo ## Index TPC-H and real places, and run queries with skippin
 
 .PHONY: test
 test: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run all tests: on the newest Spark, the oldest, and with Delta's and Iceberg's jars
-	$(BIN)/python tests/run.py --newest $(BIN)/python --oldest $(VENV_OLDEST)/bin/python \
+	$(BIN)/python -m tests.run --newest $(BIN)/python --oldest $(VENV_OLDEST)/bin/python \
 		--iceberg $(VENV_ICEBERG)/bin/python --delta $(VENV_DELTA)/bin/python
 
 .PHONY: fuzz

@@ -16,6 +16,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -45,11 +46,12 @@ def elasticsearch_url() -> str:
 def shared_url() -> str:
     """URL of the shared node; starts it on the first call, stops it when the process ends."""
     given = os.environ.get(URL_VARIABLE)
-    if given:
-        return given.rstrip("/")
-    if _docker_answers():
-        return _start_container()
-    return start_node().url
+    return given.rstrip("/") if given else another_url()
+
+
+def another_url() -> str:
+    """URL of a node that is started for whoever asks, and stopped when the process ends."""
+    return _start_container() if _docker_answers() else start_node().url
 
 
 # --- Docker ---------------------------------------------------------------------------------------------------------
@@ -132,7 +134,8 @@ def start_node(settings: Mapping[str, str] | None = None, security: Security | N
     security
         Given: TLS on HTTP and authentication, with the password for the user ``elastic``.
     """
-    home = _home()
+    with _unpacking:
+        home = _home()
     folder = Path(tempfile.mkdtemp(prefix="es-skipping-node-", dir=_fast_folder()))
     shutil.copytree(home / "config", folder / "config")
     for name in ("data", "logs", "tmp"):
@@ -212,6 +215,9 @@ def _fast_folder() -> Path | None:
         return memory if shutil.disk_usage(memory).free > 2 * 2**30 and os.access(memory, os.W_OK) else None
     except OSError:
         return None
+
+
+_unpacking = threading.Lock()
 
 
 @functools.cache

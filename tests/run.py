@@ -2,13 +2,16 @@
 
     make test
 
-The legs run in two lanes, one for each core, and share nothing but the checkout. What each printed is shown at the end.
+Two legs run at a time, one for each core, the long ones first. They share nothing but the checkout, and an
+Elasticsearch node with those before them. What each printed is shown at the end.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import queue
 import subprocess
 import sys
 import time
@@ -17,6 +20,10 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pytest
+
+from tests.elasticsearch_node import URL_VARIABLE, another_url
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "tests"
@@ -33,18 +40,23 @@ ON_THE_OLDEST = [
 ]
 """Where versions of Spark differ: the bridge, what it reads of plans, and whole queries."""
 
+AT_A_TIME = 2
+
 FEWER_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "200"}
 
-STORES = ["tests/stores"]
-COMMAND_LINE = ["tests/cli"]
-TRAPS = ["tests/traps"]
-"""Legs of their own, to even out the two lanes."""
+LEGS_OF_THEIR_OWN = {
+    "spark": ["tests/spark"],
+    "stores": ["tests/stores"],
+    "commands": ["tests/cli"],
+    "traps": ["tests/traps"],
+}
+"""On the newest Spark."""
 
 EVERYTHING_ELSE = [
-    *("tests", *(f"--ignore={path}" for path in (*STORES, *COMMAND_LINE, *TRAPS))),
+    *("tests", *(f"--ignore={path}" for paths in LEGS_OF_THEIR_OWN.values() for path in paths)),
     *("es_skipping", "--doctest-modules", "-o", "doctest_optionflags=ELLIPSIS NORMALIZE_WHITESPACE"),
 ]
-"""The other tests, and the examples in the docstrings."""
+"""The other tests, and the examples in the docstrings; on the newest Spark too."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +107,10 @@ class Leg:
     paths: list[str]
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def run(self) -> Outcome:
+    def run(self, given: Mapping[str, str]) -> Outcome:
         """Run it; what it prints is kept in a file beside its report."""
         begun = time.monotonic()
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1", **self.environment}
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", **given, **self.environment}
         with (REPORTS / f"{self.name}.log").open("w", encoding="utf-8") as sink:
             code = subprocess.call(
                 command(self.python, self.name, self.paths),
@@ -118,9 +130,19 @@ class Leg:
         return (REPORTS / f"{self.name}.log").read_text(encoding="utf-8", errors="replace")
 
 
-def run_lane(legs: list[Leg]) -> list[Outcome]:
-    """One leg after the other."""
-    return [leg.run() for leg in legs]
+def run_one_after_another(legs: queue.SimpleQueue[Leg]) -> list[Outcome]:
+    """What is left of the legs, with an Elasticsearch node for them."""
+    node = {}
+    if URL_VARIABLE not in os.environ:
+        with contextlib.suppress(pytest.fail.Exception):  # the tests that need one say so themselves
+            node = {URL_VARIABLE: another_url()}
+    outcomes = []
+    while True:
+        try:
+            leg = legs.get_nowait()
+        except queue.Empty:
+            return outcomes
+        outcomes.append(leg.run(node))
 
 
 def main() -> int:
@@ -132,22 +154,23 @@ def main() -> int:
     given = parser.parse_args()
 
     REPORTS.mkdir(parents=True, exist_ok=True)
-    lanes = [
-        [Leg("newest", given.newest, EVERYTHING_ELSE)],
-        [
-            Leg("oldest", given.oldest, ON_THE_OLDEST, FEWER_PREDICATES),
-            Leg("stores", given.newest, STORES),
-            Leg("traps", given.newest, TRAPS),
-            Leg("commands", given.newest, COMMAND_LINE),
-            Leg("iceberg", given.iceberg, ["tests/connectors/test_iceberg.py"]),
-            Leg("delta", given.delta, ["tests/connectors/test_delta.py"]),
-            Leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
-        ],
+    legs = [
+        Leg("spark", given.newest, LEGS_OF_THEIR_OWN["spark"]),
+        Leg("newest", given.newest, EVERYTHING_ELSE),
+        Leg("oldest", given.oldest, ON_THE_OLDEST, FEWER_PREDICATES),
+        *(Leg(name, given.newest, LEGS_OF_THEIR_OWN[name]) for name in ("commands", "stores", "traps")),
+        Leg("delta", given.delta, ["tests/connectors/test_delta.py"]),
+        Leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
+        Leg("iceberg", given.iceberg, ["tests/connectors/test_iceberg.py"]),
     ]
+    waiting: queue.SimpleQueue[Leg] = queue.SimpleQueue()
+    for leg in legs:
+        waiting.put(leg)
     begun = time.monotonic()
-    with ThreadPoolExecutor(len(lanes)) as pool:
-        outcomes = [ended for lane in pool.map(run_lane, lanes) for ended in lane]
-    for leg in (leg for lane in lanes for leg in lane):
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        workers = [pool.submit(run_one_after_another, waiting) for _ in range(AT_A_TIME)]
+        outcomes = [ended for worker in workers for ended in worker.result()]
+    for leg in legs:
         print(f"\n== {leg.name}\n{leg.log}")
     for each in outcomes:
         failed = each.failed + each.errors
