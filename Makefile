@@ -45,6 +45,12 @@ fuzz: $(VENV)/.dev ## Look for a query that loses a row (MINUTES=10 SEED=1 STORE
 mutants: $(VENV)/.dev ## Break one line at a time (tests/mutations) and see that the tests notice
 	$(BIN)/python -m tests.mutants $(PATCHES)
 
+.PHONY: matrix
+matrix: $(VENV)/.dev $(VENV_OLDEST)/.test ## Try every pair of circumstances: Spark, client, format, files, tables, settings, stores
+	$(BIN)/python -m tests.matrix --list
+	$(BIN)/python -m tests.matrix
+	$(VENV_OLDEST)/bin/python -m tests.matrix
+
 .PHONY: lint
 lint: $(VENV)/.dev ## Check style, types, the docs' freshness and who imports whom
 	$(BIN)/ruff check .

@@ -1,0 +1,163 @@
+"""What is checked in a cell: rows and objects read of the same queries, skipping on and off."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import es_skipping as esk
+from tests.matrix.cells import Cell
+from tests.spark.objects_read import num_files
+from tests.spark.real import age
+
+__all__ = ["check"]
+
+ROWS: Final = 240
+OBJECTS: Final = 6
+
+_COLUMNS: Final = {
+    "id": "id",
+    "word": "if(id % 11 = 0, null, concat('w', lpad(cast(id div 4 as string), 3, '0')))",
+    "amount": "if(id % 13 = 0, double('NaN'), id / 4D)",
+    "day": "date_add(date'2024-01-01', cast(id div 10 as int))",
+    "flag": "id >= 120",
+}
+_TEXT: Final = {"value": "concat('line', lpad(cast(id as string), 4, '0'))"}
+_LEVELS: Final = {"p": "id div 80", "q": "concat('q', (id div 40) % 2)"}
+_SCHEMA: Final = "id bigint, word string, amount double, day date, flag boolean"
+
+_QUERIES: Final = {
+    "id = 57": 1,
+    "57 >= id AND id > 50": 1,
+    "id BETWEEN 75 AND 85": 2,
+    "id IN (3, 200)": 2,
+    "NOT (id < 200)": 1,
+    "word = 'w010'": 1,
+    "word LIKE 'w05%'": 1,
+    "word IS NULL": 6,
+    "amount > 58": 6,  # NaN is above everything
+    "amount = double('NaN')": 6,
+    "day = date'2024-01-09'": 1,
+    "flag AND id < 125": 1,
+    "id = 57 OR word = 'w050'": 2,
+    "id = 57 AND word = 'w050'": 0,
+    "id % 2 = 0 AND id < 20": 1,
+}
+"""Of how many objects a query must read at most; the first has 40 rows, and so on."""
+_TEXT_QUERIES: Final = {
+    "value = 'line0057'": 1,
+    "value LIKE 'line00%'": 3,
+    "value >= 'line0230'": 1,
+    "value IN ('line0001', 'line0239')": 2,
+    "value > 'm'": 0,
+}
+_PARTITION_QUERIES: Final = {"p = 1 AND {key} = {at90}": 1, "p = 0 OR {key} = {at90}": 3, "p = 2": 2}
+
+
+def check(cell: Cell, spark: Any, folder: Path, elasticsearch_url: str) -> None:
+    """Make a dataset, index it and query it, as a cell says.
+
+    Parameters
+    ----------
+    spark
+        A session of the cell's client; its settings are changed.
+    folder
+        Empty; for the data, and the metadata where the store is of Parquet.
+    """
+    _settle(cell, spark, folder, elasticsearch_url)
+    read = _written(cell, spark, folder)
+    esk.enable(spark)
+    for condition, most in _queries(cell).items():
+        esk.disable(spark)
+        expected = sorted(map(repr, read().where(condition).collect()))
+        esk.enable(spark)
+        with esk.observe(spark) as report:
+            df = read().where(condition)
+            found = sorted(map(repr, df.collect()))
+        assert found == expected, f"{condition}: other rows with skipping than without"
+        assert not report.failed, f"{condition}: {report}"
+        # of Spark Connect the executed plan cannot be had, and so not Spark's own count
+        opened = sum(num_files(df)) if cell["client"] == "classic" else report.objects_read
+        assert opened <= most, f"{condition}: {opened} objects read, not {most}: {report}"
+    esk.disable(spark)
+
+
+def _settle(cell: Cell, spark: Any, folder: Path, elasticsearch_url: str) -> None:
+    on = {"on": "true", "off": "false"}
+    settings = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.adaptive.enabled": on[cell["adaptive"]],
+        "spark.sql.codegen.wholeStage": on[cell["codegen"]],
+        "spark.sql.codegen.factoryMode": {"on": "FALLBACK", "off": "NO_CODEGEN"}[cell["codegen"]],
+        "spark.sql.parquet.enableVectorizedReader": on[cell["vectorized"]],
+        "spark.sql.orc.enableVectorizedReader": on[cell["vectorized"]],
+        "spark.sql.ansi.enabled": on[cell["ansi"]],
+        "spark.sql.caseSensitive": {"ignored": "false", "told apart": "true"}[cell["case"]],
+        "spark.es_skipping.store.url": (
+            elasticsearch_url if cell["store"] == "elasticsearch" else (folder / "metadata").as_uri()
+        ),
+        "spark.es_skipping.store.timeout": "20s",
+    }
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+
+
+def _written(cell: Cell, spark: Any, folder: Path) -> Callable[[], Any]:
+    """Write and index the data; what reads it."""
+    format, files = cell["format"], cell["files"]
+    text = format == "text"
+    levels = {"partitioned": ["p"], "two levels": ["p", "q"]}.get(files, [])
+    columns = [f"{sql} AS {name}" for name, sql in (_TEXT if text else _COLUMNS).items()]
+    columns += [f"{_LEVELS[name]} AS {name}" for name in levels]
+    data = folder / "data"
+    parts = {"roots": [("x", 0), ("y", 1)], "glob": [("x", 0), ("y", 1)]}.get(files, [("", None)])
+    table = f"matrix_{secrets.token_hex(4)}"
+    for name, half in parts:
+        low, high = (0, ROWS) if half is None else (half * ROWS // 2, (half + 1) * ROWS // 2)
+        frame = spark.range(low, high, 1, OBJECTS * (high - low) // ROWS).selectExpr(*columns)
+        writer = frame.write.format(format).partitionBy(*levels)
+        if cell["read as"] == "table":
+            writer.option("path", (data / name).as_uri()).saveAsTable(table)
+        else:
+            writer.save(str(data / name))
+    age(data)
+    paths = {"roots": [str(data / "x"), str(data / "y")], "glob": str(data / "*")}.get(files, str(data))
+    schema = None
+    if format in ("csv", "json"):
+        schema = ", ".join([_SCHEMA, *(f"{name} {'bigint' if name == 'p' else 'string'}" for name in levels)])
+
+    def reader() -> Any:
+        found = spark.read.format(format)
+        return (found if schema is None else found.schema(schema)).load(paths)
+
+    if cell["read as"] == "table":
+        dataset = esk.Dataset(spark, table=table)
+    else:
+        dataset = esk.Dataset(spark, paths, format=format, schema=schema)
+    indexes: list[Any] = (
+        [esk.MinMax("value"), esk.Prefix("value", length=6)]
+        if text
+        else [*map(esk.MinMax, ("id", "amount", "day", "flag")), esk.ValueList("word")]
+    )
+    result = dataset.create_indexes(*indexes)
+    assert (result.added, result.failed) == (OBJECTS, ()), result
+    if cell["read as"] == "path":
+        return reader
+    if cell["read as"] == "view":
+        reader().createOrReplaceTempView(table)
+    return lambda: spark.read.table(table)
+
+
+def _queries(cell: Cell) -> dict[str, int]:
+    text = cell["format"] == "text"
+    queries = dict(_TEXT_QUERIES if text else _QUERIES)
+    if cell["case"] == "ignored":
+        queries |= {condition.upper().replace("W0", "w0").replace("LINE", "line").replace("'M'", "'m'"): most
+                    for condition, most in list(queries.items())[:2]}  # fmt: skip
+    if cell["files"] in ("partitioned", "two levels"):
+        at = {"key": "value", "at90": "'line0090'"} if text else {"key": "id", "at90": "90"}
+        queries |= {condition.format(**at): most for condition, most in _PARTITION_QUERIES.items()}
+    return queries
