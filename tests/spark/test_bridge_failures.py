@@ -105,12 +105,16 @@ def test_strict_raises(session: SparkSession, path: str, name: str) -> None:
     assert session.read.parquet(path).where("id < 5").count() == 5
 
 
-def test_an_answer_that_does_not_come(session: SparkSession, path: str) -> None:
-    release = threading.Event()
+def test_an_answer_that_comes_too_late(session: SparkSession, path: str, tmp_path: Path) -> None:
+    """All is read; and what the answer names on the disk does not stay there."""
+    release, answered = threading.Event(), threading.Event()
+    file = tmp_path / "keys"
 
     def hang(request: str) -> bytes:
         release.wait(30)
-        return b"\x02\x00"
+        file.write_bytes(bytes(8))
+        answered.set()
+        return b"\x02\x02" + str(file).encode()
 
     bridge.install(session, hang)
     session.conf.set(ENABLED, "true")
@@ -120,8 +124,14 @@ def test_an_answer_that_does_not_come(session: SparkSession, path: str) -> None:
         assert session.read.parquet(path).where("id < 5").count() == 5
         assert time.monotonic() - start < 15
         assert "did not answer within 1100 ms" in last_record(session)["reason"]
+        assert not file.exists()
     finally:
         release.set()
+    assert answered.wait(30)
+    deadline = time.monotonic() + 30
+    while file.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not file.exists()
 
 
 def test_a_reply_by_file_is_used_and_the_file_removed(

@@ -10,6 +10,7 @@ import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.apache.spark.SparkContext;
@@ -74,11 +75,14 @@ final class Bridge {
     Properties inherited = context.getLocalProperties();
     Properties properties = inherited == null ? new Properties() : (Properties) inherited.clone();
     Future<byte[]> answer;
+    AtomicBoolean settled = new AtomicBoolean(); // by the answer, or by the end of patience, whichever is first
     try {
       answer = THREADS.submit(() -> {
         context.setLocalProperties(properties);
         try {
-          return asked.apply(request);
+          byte[] bytes = asked.apply(request);
+          if (settled.getAndSet(true)) Reply.discard(bytes);
+          return bytes;
         } finally {
           context.setLocalProperties(new Properties());
         }
@@ -89,15 +93,27 @@ final class Bridge {
     try {
       return answer.get(patienceMs, TimeUnit.MILLISECONDS);
     } catch (TimeoutException error) {
-      answer.cancel(true);
+      giveUp(answer, settled);
       throw new LookupFailed("Python did not answer within " + patienceMs + " ms");
     } catch (ExecutionException error) {
       throw new LookupFailed("the callback failed: " + firstLine(error.getCause()), error.getCause());
     } catch (InterruptedException error) {
-      answer.cancel(true);
+      giveUp(answer, settled);
       Thread.currentThread().interrupt();
       throw new LookupFailed("the query was interrupted");
     }
+  }
+
+  /** Nobody waits for this answer any more; what it names on the disk is removed, now or when it comes. */
+  private static void giveUp(Future<byte[]> answer, AtomicBoolean settled) {
+    if (settled.getAndSet(true)) {
+      try {
+        Reply.discard(answer.get());
+      } catch (ExecutionException | InterruptedException error) {
+        // it names nothing, or a file in the temporary directory stays
+      }
+    }
+    answer.cancel(true);
   }
 
   private static String firstLine(Throwable error) {

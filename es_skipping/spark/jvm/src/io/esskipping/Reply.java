@@ -56,6 +56,16 @@ final class Reply {
     }
   }
 
+  /** Removes what a reply that nobody reads has left on the disk. */
+  static void discard(byte[] bytes) {
+    if (bytes == null || bytes.length < 2 || bytes[0] != VERSION || bytes[1] != 2) return;
+    try {
+      Files.deleteIfExists(Path.of(text(bytes)));
+    } catch (IOException | RuntimeException error) {
+      // it is in the temporary directory
+    }
+  }
+
   private static String text(byte[] bytes) {
     return new String(bytes, 2, bytes.length - 2, StandardCharsets.UTF_8);
   }
