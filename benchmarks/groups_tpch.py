@@ -21,8 +21,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from benchmarks.layout_tpch import DOCS, MONTH, session
-from benchmarks.tpch_workload import CHAPTER_4, CHAPTER_5, COLUMNS, filters, table
+from benchmarks.layout_tpch import DOCS, session
+from benchmarks.tpch_workload import CHAPTER_4, CHAPTER_5, COLUMNS, MONTH, filters, table
 from es_skipping.layout import SOP, Query, QueryLog
 from es_skipping.layout.chart import bar_chart
 from es_skipping.layout.demands import demands_of

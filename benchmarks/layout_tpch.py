@@ -30,131 +30,26 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import es_skipping as esk
-from benchmarks.tpch_workload import Draw, filters, skewed, table, uniform
-from es_skipping.indexes.features import feature_words
+from benchmarks.layout_blocks import Blocks, blocks_of, z_order
+from benchmarks.layout_times import time_layouts
+from benchmarks.tpch_workload import CURVED, FILTERED, MONTH, Draw, filters, skewed, table, uniform
 from es_skipping.layout import SOP, QueryLog
 from es_skipping.layout.chart import bar_chart, line_chart
 from es_skipping.layout.mining import subsuming
 from es_skipping.layout.passes import PLACE, placed
 from es_skipping.layout.plan import Plan, predict
-from es_skipping.layout.queries import Query
-from es_skipping.predicates.subsumption import operands_of
-from es_skipping.predicates.tree import Column as TreeColumn
-from es_skipping.predicates.value_sets import ValueSet, at_most
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
-MONTH = "trunc(o_orderdate, 'MM')"
-FILTERED = (
-    *("o_orderdate", "l_shipdate", "l_commitdate", "l_receiptdate", "l_discount", "l_quantity", "l_returnflag"),
-    *("l_shipmode", "l_shipinstruct", "c_mktsegment", "cr_name", "c_nationkey", "s_nationkey"),
-    *("p_type", "p_brand", "p_container", "p_size"),
-)
-CURVED = ("l_shipdate", "l_quantity", "cr_name", "c_mktsegment", "l_discount", "l_shipmode")
-BITS = 5
-
-
-@dataclass
-class Blocks:
-    """The blocks of a layout: their rows, bounds of every filtered column, and union vectors."""
-
-    rows: np.ndarray
-    low: dict[str, np.ndarray]
-    high: dict[str, np.ndarray]
-    unions: np.ndarray | None = None
-
-    def scanned(self, query: Query, usable: Sequence[int] = ()) -> float:
-        """The share of all rows that the query must read."""
-        kept = np.ones(len(self.rows), bool)
-        for operand in operands_of(query.predicate):
-            if isinstance(operand, TreeColumn) and operand.path[0] in self.low:
-                kept &= meets(at_most(query.predicate, operand), self.low[operand.path[0]], self.high[operand.path[0]])
-        if self.unions is not None and len(usable):
-            kept &= self.unions[:, list(usable)].all(axis=1)
-        return float(self.rows[kept].sum() / self.rows.sum())
-
-
-def meets(wanted: ValueSet, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Which blocks' bounds meet a set of values."""
-    kept = np.zeros(len(low), bool)
-    for stretch in wanted.stretches:
-        one = np.ones(len(low), bool)
-        if stretch.low is not None:
-            one &= (high > stretch.low) if stretch.low_open else (high >= stretch.low)
-        if stretch.high is not None:
-            one &= (low < stretch.high) if stretch.high_open else (low <= stretch.high)
-        kept |= one
-    return kept
-
-
-def blocks_of(df: DataFrame, by: Iterable[Column], features: Sequence[str] = ()) -> Blocks:
-    """The metadata of the blocks that these columns tell apart."""
-    words = feature_words([F.expr(text) for text in features]) if features else []
-    found = (
-        df.groupBy(*(column.alias(f"by{at}") for at, column in enumerate(by)))
-        .agg(
-            F.count("*").alias("rows"),
-            *(F.min(as_held(df, name)).alias(f"low_{name}") for name in FILTERED),
-            *(F.max(as_held(df, name)).alias(f"high_{name}") for name in FILTERED),
-            *(F.bit_or(word).alias(f"word{at}") for at, word in enumerate(words)),
-        )
-        .toArrow()
-    )
-
-    def held(name: str) -> np.ndarray:
-        return np.array(found[name].to_pylist(), object)
-
-    unions = None
-    if words:
-        columns = [np.array(found[f"word{at}"].to_pylist()) for at in range(len(words))]
-        unions = np.array([(columns[at // 62] >> (at % 62)) & 1 for at in range(len(features))], bool).T
-    return Blocks(
-        np.array(found["rows"].to_pylist()),
-        {name: held(f"low_{name}") for name in FILTERED},
-        {name: held(f"high_{name}") for name in FILTERED},
-        unions,
-    )
-
-
-def as_held(df: DataFrame, name: str) -> Column:
-    """A column as predicates hold its values: days for dates."""
-    return F.unix_date(name) if df.schema[name].dataType.typeName() == "date" else F.col(name)
-
-
-def z_order(df: DataFrame, blocks: int) -> DataFrame:
-    """The rows with the number of their stretch of the Z-curve within their month."""
-    ranks = []
-    for name in CURVED:
-        values = df.groupBy(as_held(df, name).alias("value")).count().toArrow().sort_by("value")
-        counts = np.cumsum(values["count"].to_numpy()) - 1
-        rank = (counts * (1 << BITS) // (counts[-1] + 1)).astype(int).tolist()
-        type = df.schema[name].dataType
-        held = "int" if type.typeName() == "date" else type.simpleString()
-        pairs = list(zip(values["value"].to_pylist(), rank))
-        lookup = df.sparkSession.createDataFrame(pairs, f"value_{name} {held}, rank_{name} int")
-        df = df.join(F.broadcast(lookup), as_held(df, name) == F.col(f"value_{name}")).drop(f"value_{name}")
-        ranks.append(F.col(f"rank_{name}"))
-    curve = F.lit(0).cast("bigint")
-    for bit in reversed(range(BITS)):
-        for rank in ranks:
-            curve = F.shiftleft(curve, 1) + F.shiftright(rank, bit).bitwiseAND(1)
-    month = F.expr(MONTH)
-    row = F.row_number().over(Window.partitionBy(month).orderBy("curve"))
-    of = F.count("*").over(Window.partitionBy(month))
-    return (
-        df.withColumn("curve", curve)
-        .withColumn("block", F.floor((row - 1) * blocks / of))
-        .drop("curve", *(f"rank_{name}" for name in CURVED))
-    )
 
 
 @dataclass
@@ -165,6 +60,8 @@ class Run:
     path: Path
     name: str
     draw: Draw = uniform
+    kind: str = ""
+    """Ends the names of the files that are written."""
     result: dict[str, Any] = field(default_factory=dict)
 
     def prepare(self, each: int = 100, tests: int = 10) -> None:
@@ -186,10 +83,11 @@ class Run:
         }
         self.min_rows = max(1, self.rows // 80 // 100)
 
-    def fit(self, features: int, min_rows: int | None = None, **options: Any) -> Plan:
+    def fit(self, features: int, min_rows: int | None = None, candidates: int = 240, **options: Any) -> Plan:
         sop = SOP(
             self.spark, str(self.path), min_rows=min_rows or self.min_rows, features=features, within=[MONTH], **options
         )
+        sop._finder = replace(sop._finder, candidates=candidates)
         self.sop = sop
         return sop.fit(self.train, holdout=0)
 
@@ -217,10 +115,10 @@ class Run:
         self.note("fullscan", [1.0] * len(self.test), 1)
         self.note("actual", self.selectivity())
         month, fifth = F.expr(MONTH), F.floor((F.col("l_quantity") - 1) / 10)
-        self.counted("range1", blocks_of(self.df, [F.col("o_orderdate")]))
-        self.counted("range2", blocks_of(self.df, [month, F.col("cr_name"), F.col("c_mktsegment"), fifth]))
-        curved = z_order(self.df.select(*FILTERED), 100)
-        self.counted("zorder", blocks_of(curved, [month, F.col("block")]))
+        self.counted("range1", blocks_of(self.df, [F.col("o_orderdate")], FILTERED))
+        self.counted("range2", blocks_of(self.df, [month, F.col("cr_name"), F.col("c_mktsegment"), fifth], FILTERED))
+        curved = z_order(self.df.select(*FILTERED), CURVED, month, 100)
+        self.counted("zorder", blocks_of(curved, [month, F.col("block")], FILTERED))
         self.count_sop(features)
 
     def count_sop(self, features: int, name: str = "sop", **options: Any) -> None:
@@ -229,7 +127,7 @@ class Run:
         fitted = time.perf_counter() - before
         numbers = np.arange(plan.blocks + 1)
         rows = placed(self.df, plan.conditions, [MONTH], plan.clustered, numbers)
-        self.counted(name, blocks_of(rows, [F.col(PLACE)], plan.conditions), plan.features)
+        self.counted(name, blocks_of(rows, [F.col(PLACE)], FILTERED, plan.conditions), plan.features)
         self.result.setdefault("layouts", {})[name] = {
             "features": list(plan.conditions),
             "satisfied": plan.selectivities(),
@@ -238,6 +136,21 @@ class Run:
             "seconds": {step: round(took, 1) for step, took in plan.seconds.items()},
             "seconds to fit": round(fitted, 1),
         }
+
+    def choices(self) -> None:
+        """How features are chosen: rank, support, number of candidates, and how many are taken."""
+        one_percent = max(2, len(self.train) // 100)
+        for rank in ("savings", "queries"):
+            for support in (one_percent // 2, one_percent, 2 * one_percent, 4 * one_percent):
+                self._choose(rank=rank, min_support=support)
+        for candidates in (60, 120, 480, 960):
+            self._choose(candidates=candidates)
+        for features in (10, 20, 30, 40):
+            self._choose(features)
+
+    def _choose(self, features: int = 15, candidates: int = 240, **options: Any) -> None:
+        name = " ".join(map(str, (features, "features,", candidates, "candidates", *options.values())))
+        self.count_sop(features, name, candidates=candidates, **options)
 
     def judge(self) -> None:
         scanned = {name: one["share"] for name, one in self.result["scanned"].items()}
@@ -272,61 +185,6 @@ class Run:
             for count in counts
         }
 
-    def time_all(self, folder: Path, features: int, repeat: int = 3) -> None:
-        """Write each layout with objects of 5,000 rows or more, and time two queries of each template."""
-        chosen = [
-            at
-            for query in sorted(set(self.templates))
-            for at in [i for i, q in enumerate(self.templates) if q == query][:2]
-        ]
-        plan = self.fit(features, 5_000)
-        timed: dict[str, Any] = {}
-        month = F.expr(MONTH)
-        objects = self.rows // 5_000 * 2 // 3
-        months = self.df.select(month).distinct().count()
-        ranges = {
-            "range1": [F.col("o_orderdate")],
-            "range2": [month, F.col("cr_name"), F.col("c_mktsegment"), F.col("l_quantity")],
-        }
-        for name in ("range1", "range2", "zorder", "sop"):
-            target = folder / f"{self.name}-{name}"
-            before = time.perf_counter()
-            if not (target / "_SUCCESS").exists():
-                if name == "sop":
-                    self.sop.write(str(target), indexes=[esk.MinMax(column) for column in FILTERED])
-                else:
-                    if name == "zorder":
-                        curved = z_order(self.df, objects // months)
-                        rows = curved.repartitionByRange(objects, month, F.col("block")).drop("block")
-                    else:
-                        rows = self.df.repartitionByRange(objects, *ranges[name])
-                    rows.write.mode("overwrite").parquet(str(target))
-                    esk.Dataset(self.spark, str(target)).create_indexes(*(esk.MinMax(column) for column in FILTERED))
-            timed[name] = {"seconds to load": round(time.perf_counter() - before, 1)}
-            times, files = [], []
-            frame = self.spark.read.parquet(str(target))
-            total = len(frame.inputFiles())
-            for at in chosen:
-                took = []
-                for _ in range(repeat):
-                    start = time.perf_counter()
-                    with esk.observe(self.spark) as report:
-                        frame.where(self.test[at].text).agg(F.sum("l_extendedprice"), F.count("*")).collect()
-                    took.append(time.perf_counter() - start)
-                times.append(statistics.median(took))
-                files.append(report.scans[0].objects_read)
-            timed[name] |= {
-                "objects": total,
-                "seconds a query": statistics.fmean(times),
-                "objects read a query": statistics.fmean(files),
-                "by query": {
-                    f"q{self.templates[at]} #{at}": [round(t, 2), n] for at, t, n in zip(chosen, times, files)
-                },
-            }
-            print(name, {key: value for key, value in timed[name].items() if key != "by query"}, flush=True)
-        timed["sop"]["steps"] = {step: round(took, 1) for step, took in plan.seconds.items()}
-        self.result["timed"] = timed
-
 
 def session(folder: Path, memory: str) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -354,8 +212,10 @@ def save(run: Run, scale: float, command: str) -> None:
         "scale": scale,
         "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}",
     }
-    stem = f"layout_tpch{'' if run.draw is uniform else '_skewed'}"
+    stem = f"layout_tpch{'' if run.draw is uniform else '_skewed'}{run.kind}"
     (DOCS / f"{stem}.json").write_text(json.dumps(run.result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if run.kind:
+        return
     shares = {name: one["share"] for name, one in run.result["scanned"].items()}
     chart = bar_chart(shares, title=f"TPC-H {run.name}, scale {scale:g}: rows scanned by 80 queries", percent=True)
     (DOCS / f"{stem}.svg").write_text(chart + "\n", encoding="utf-8")
@@ -375,25 +235,31 @@ def main() -> None:
     options.add_argument("--memory", default="3g")
     options.add_argument("--skewed", action="store_true", help="parameters by Zipf")
     options.add_argument("--curves", action="store_true")
-    options.add_argument("--timed", action="store_true")
+    options.add_argument("--choices", action="store_true", help="instead: features chosen in other ways")
+    options.add_argument("--timed", action="store_true", help="instead of counting: write the layouts and run queries")
+    options.add_argument("--wide", action="store_true", help="all 68 columns, not those that the queries read only")
     given = options.parse_args()
     folder = given.folder.resolve()
     spark = session(folder, given.memory)
-    columns = ("*",) if given.timed else (*FILTERED, "l_orderkey", "l_linenumber", "l_extendedprice")
+    columns = ("*",) if given.wide else (*FILTERED, "l_orderkey", "l_linenumber", "l_extendedprice")
     run = Run(
         spark,
         table(spark, folder, given.scale, columns),
         "skewed" if given.skewed else "uniform",
         skewed if given.skewed else uniform,
+        "_timed" if given.timed else "_choices" if given.choices else "",
     )
     run.prepare()
-    run.count_all(given.features)
-    run.judge()
-    if given.curves:
-        run.curves()
     if given.timed:
-        run.time_all(folder, given.features)
-    switches = [f"--{name}" for name in ("skewed", "curves", "timed") if getattr(given, name)]
+        time_layouts(run, folder, given.features)
+    elif given.choices:
+        run.choices()
+    else:
+        run.count_all(given.features)
+        run.judge()
+        if given.curves:
+            run.curves()
+    switches = [f"--{name}" for name in ("skewed", "curves", "choices", "timed", "wide") if getattr(given, name)]
     command = f"python -m benchmarks.layout_tpch --scale {given.scale:g} --features {given.features}"
     save(run, given.scale, " ".join([command, *switches]))
     spark.stop()

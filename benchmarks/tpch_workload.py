@@ -20,6 +20,17 @@ from es_skipping.layout.templates import zipf
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+MONTH = "trunc(o_orderdate, 'MM')"
+"""The coarse partitions."""
+FILTERED = (
+    *("o_orderdate", "l_shipdate", "l_commitdate", "l_receiptdate", "l_discount", "l_quantity", "l_returnflag"),
+    *("l_shipmode", "l_shipinstruct", "c_mktsegment", "cr_name", "c_nationkey", "s_nationkey"),
+    *("p_type", "p_brand", "p_container", "p_size"),
+)
+"""The columns that the queries of chapter 3 filter by."""
+CURVED = ("l_shipdate", "l_quantity", "cr_name", "c_mktsegment", "l_discount", "l_shipmode")
+"""The columns of the Z-curve: those that most queries of chapter 3 filter by."""
+
 CHAPTER_3 = (3, 5, 6, 8, 10, 12, 14, 19)
 CHAPTER_4 = (3, 5, 6, 11, 12, 16, 19, 20, 21, 22)
 CHAPTER_5 = (2, 3, 5, 6, 7, 8, 11, 12, 16, 17, 19, 20, 21, 22)

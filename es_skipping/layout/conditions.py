@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from es_skipping.errors import ColumnError, DatasetError
 from es_skipping.layout.mining import Feature, candidates_of, frequent_sets, never_by_time
@@ -23,9 +23,6 @@ __all__ = ["FeatureFinder", "Rank", "condition_of"]
 
 Rank: TypeAlias = Literal["savings", "queries"]
 
-_CANDIDATES: Final = 240
-"""So many sets of predicates are measured on a sample."""
-
 
 @dataclass(frozen=True, slots=True)
 class FeatureFinder:
@@ -39,6 +36,8 @@ class FeatureFinder:
         How they are chosen: by the rows that they save on a sample, or by the queries that each helps.
     min_support
         How many queries a feature must help that no stricter feature helps.
+    candidates
+        So many sets of predicates are measured on a sample, where they are chosen so.
 
     Raises
     ------
@@ -49,6 +48,7 @@ class FeatureFinder:
     source: Source
     rank: Rank
     min_support: int | None
+    candidates: int = 240
 
     def __post_init__(self) -> None:
         if self.rank not in get_args(Rank):
@@ -86,7 +86,7 @@ class FeatureFinder:
             found = candidates_of(log, min_support=self.min_support, usable=self._usable)
             yield from islice(filter(accept, found), most)
             return
-        candidates = frequent_sets(log, _CANDIDATES, min_support=self.min_support, usable=self._usable)
+        candidates = frequent_sets(log, self.candidates, min_support=self.min_support, usable=self._usable)
         said = [(feature, text) for feature in candidates if (text := sql_of(feature.predicate)) is not None]
         if said:
             shares = satisfied_shares(self.source.df, [text for _, text in said])

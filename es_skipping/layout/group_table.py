@@ -21,7 +21,7 @@ from es_skipping.layout.cuts import PART_BITS
 from es_skipping.layout.group_manifest import MANIFEST, Block, GroupManifest, Partition, StoredGroup
 from es_skipping.layout.groups import ColumnGroup
 from es_skipping.layout.passes import PLACE, coarse, histogram, placed, places
-from es_skipping.layout.target import free_place, names, require_empty
+from es_skipping.layout.target import delete_tree, free_place, names, require_empty
 from es_skipping.predicates.show import quoted_name, show
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def write_groups(
     left_behind = {name for name in found if MANIFEST not in found and _LEFT_BEHIND.fullmatch(name)}
     require_empty(path, found - left_behind)
     for name in left_behind:
-        _delete(spark, f"{root}/{name}")
+        delete_tree(spark, f"{root}/{name}")
     try:
         numbered = _numbered(df, within, partition_rows)
         numbered.write.parquet(f"{root}/{_ROWS}")
@@ -152,7 +152,7 @@ def write_groups(
     manifest = GroupManifest(
         {**source.schema, "fields": fields}, _TUPLE, everything, tuple(stored), _partitions(path, by_partition)
     )
-    _delete(spark, f"{root}/{_ROWS}")
+    delete_tree(spark, f"{root}/{_ROWS}")
     files_of(root).write(MANIFEST, manifest.to_json())
     index_groups(spark, path)
     blocks = tuple(sum(map(len, own.values())) for own in by_partition)
@@ -403,8 +403,3 @@ def _partitions(path: str, by_partition: Sequence[dict[int, list[Block]]]) -> tu
             raise DatasetError(f"the column groups at {path} do not have the same rows; write them again")
         found.append(Partition(rows.pop(), blocks))
     return tuple(found)
-
-
-def _delete(spark: Any, place: str) -> None:
-    path = spark._jvm.org.apache.hadoop.fs.Path(place)
-    path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(path, True)

@@ -230,8 +230,9 @@ class SOP:
     ) -> Written:
         """Write the rows in their blocks, one Parquet object each, and index them.
 
-        Where anything fails, what was there before is still there, and what is unfinished is not read: a path holds no
-        data before Spark commits it.
+        Where anything fails, and if the driver dies, the dataset is as it was. The place may hold some of the objects
+        then, and no record of a layout: point readers to it when this method has returned. Writing there again
+        replaces what is unfinished.
 
         Parameters
         ----------
@@ -249,7 +250,7 @@ class SOP:
         DatasetError
             Neither or both of path and table are given, there is something already, or it lies in the dataset itself.
         """
-        from es_skipping.layout.target import write_blocks
+        from es_skipping.layout.target import finished, write_blocks
         from es_skipping.spark.dataset import Dataset
 
         plan = self.plan
@@ -262,8 +263,9 @@ class SOP:
                 root = write_blocks(self._source, rows, path, table)
         with clock.step("index"):
             dataset = Dataset(self._user_spark, path, table=table)
-            indexed = dataset.create_indexes(Features(*plan.conditions), *indexes, progress=progress)
+            indexed = dataset.ensure_indexes(Features(*plan.conditions), *indexes, progress=progress)
         write_record(root, LayoutRecord.of(plan))
+        finished(root)
         self._written = (path, table)
         return Written(path or table or "", plan.blocks, plan.rows, indexed, clock.seconds)
 

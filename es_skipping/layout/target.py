@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,10 +15,15 @@ if TYPE_CHECKING:
 
     from es_skipping.spark.source import Source
 
-__all__ = ["free_place", "names", "require_empty", "write_blocks"]
+__all__ = ["delete_tree", "finished", "free_place", "names", "require_empty", "write_blocks"]
 
 _LEFT_BEHIND: Final = frozenset({"_temporary", "_SUCCESS", RECORD})
 """What a write that did not finish may leave, and Spark does not read."""
+_UNFINISHED: Final = "_es_skipping_unfinished"
+"""There from before a write's first object until its end. A driver that dies while Spark commits leaves some of the
+objects, which by themselves look like a dataset."""
+_WRITTEN: Final = re.compile(r"_.*|part-.*|[^=]+=.*")
+"""What such a write may have made: Spark's names of objects, and partition directories."""
 
 
 def write_blocks(source: Source, rows: DataFrame, path: str | None, table: str | None) -> str:
@@ -44,8 +50,8 @@ def write_blocks(source: Source, rows: DataFrame, path: str | None, table: str |
     try:
         if path is not None:
             root = free_place(rows.sparkSession, path, source.roots)
-            require_empty(path, names(rows.sparkSession, root) - _LEFT_BEHIND)
-            writer.mode("overwrite").save(path)
+            _begin(rows.sparkSession, root, path)
+            writer.mode("append").save(path)
             return root
         assert table is not None
         writer.mode("errorifexists").saveAsTable(table)
@@ -54,6 +60,25 @@ def write_blocks(source: Source, rows: DataFrame, path: str | None, table: str |
     except PySparkException as error:
         reason = str(error).strip().splitlines()[0]
         raise DatasetError(f"the layout could not be written to {path or table}: {reason}") from error
+
+
+def _begin(spark: SparkSession, root: str, path: str) -> None:
+    from es_skipping.spark.hadoop_files import files_of
+
+    found = names(spark, root)
+    if _UNFINISHED in found:
+        require_empty(path, {name for name in found if not _WRITTEN.fullmatch(name)})
+        delete_tree(spark, root)
+    else:
+        require_empty(path, found - _LEFT_BEHIND)
+    files_of(root).write(_UNFINISHED, b"")
+
+
+def finished(root: str) -> None:
+    """Tell that what `write_blocks` wrote is whole and indexed; until then another write may replace it."""
+    from es_skipping.spark.hadoop_files import files_of
+
+    files_of(root).delete(_UNFINISHED)
 
 
 def free_place(spark: SparkSession, path: str, roots: Iterable[str]) -> str:
@@ -95,3 +120,9 @@ def names(spark: Any, root: str) -> set[str]:
     if not system.exists(path):
         return set()
     return {str(status.getPath().getName()) for status in system.listStatus(path)}
+
+
+def delete_tree(spark: Any, place: str) -> None:
+    """Remove a directory and all that is in it."""
+    path = spark._jvm.org.apache.hadoop.fs.Path(place)
+    path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(path, True)

@@ -241,6 +241,8 @@ def test_csv_in_a_table_out(spark: SparkSession, tmp_path: Path) -> None:
     (read,) = objects_read(spark, f"SELECT * FROM {name} WHERE k = 'k1' AND n < 5")
     assert read < done.blocks / 2
     assert not sop.status().run_again
+    again = layout.SOP(spark, table=name, min_rows=50)
+    assert again.fit(["k = 'k1' AND n < 10"] * 20).rows == 2_000
     spark.sql(f"DROP TABLE {name}")
 
 
