@@ -17,7 +17,7 @@ from tests.spark.building import spark
 
 __all__ = ["spark"]
 
-ROWS = 2_000
+ROWS = 800
 
 _DRIVER = """
 import os, signal, sys, threading, time
