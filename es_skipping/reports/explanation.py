@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from es_skipping.reports.render import Cell, html_fold, html_table, one_line
+from es_skipping.reports.totals import Totals
 from es_skipping.reports.units import human_bytes, share
 
 __all__ = ["DatasetExplanation", "Explanation", "NodeExplanation", "ScanExplanation"]
@@ -107,7 +108,7 @@ class ScanExplanation:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Explanation:
+class Explanation(Totals):
     """For each scan of a plan: which filter node became which clause, what the store is asked, what would be skipped.
 
     Parameters
@@ -120,26 +121,6 @@ class Explanation:
 
     scans: tuple[ScanExplanation, ...]
     note: str | None = None
-
-    @property
-    def objects_total(self) -> int:
-        """Files of all scans."""
-        return sum(scan.objects_total for scan in self.scans)
-
-    @property
-    def objects_skipped(self) -> int:
-        """Those that would be skipped."""
-        return sum(scan.objects_skipped for scan in self.scans)
-
-    @property
-    def bytes_total(self) -> int:
-        """Lengths of the files of all scans."""
-        return sum(scan.bytes_total for scan in self.scans)
-
-    @property
-    def bytes_skipped(self) -> int:
-        """Lengths of those that would be skipped."""
-        return sum(scan.bytes_skipped for scan in self.scans)
 
     def __repr__(self) -> str:
         scans = f"{len(self.scans)} {'scan' if len(self.scans) == 1 else 'scans'}"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from es_skipping.reports.render import Cell, Rendered, Table, one_line
 from es_skipping.reports.scan import ScanReport
+from es_skipping.reports.totals import Totals
 from es_skipping.reports.units import human_bytes, human_seconds, share
 
 __all__ = ["QueryReport", "Seen"]
@@ -16,7 +17,7 @@ Seen = tuple[tuple[str, ...], tuple[ScanReport, ...], str | None]
 """Executions, their scans, and a note for the reader."""
 
 
-class QueryReport(Rendered):
+class QueryReport(Totals, Rendered):
     """The scans of one query, or of all the queries of a block, with totals.
 
     Made by `es_skipping.observe` and `es_skipping.last_query`. While its block runs a report is read afresh each time;
@@ -69,41 +70,6 @@ class QueryReport(Rendered):
     @property
     def note(self) -> str | None:
         return self._seen()[2]
-
-    @property
-    def objects_total(self) -> int:
-        """Files of all scans, after Spark's own partition pruning; one that two scans read counts twice."""
-        return sum(scan.objects_total for scan in self.scans)
-
-    @property
-    def objects_skipped(self) -> int:
-        """Those that Spark never opened."""
-        return sum(scan.objects_skipped for scan in self.scans)
-
-    @property
-    def objects_read(self) -> int:
-        """Those that were left to read."""
-        return sum(scan.objects_read for scan in self.scans)
-
-    @property
-    def bytes_total(self) -> int:
-        """Lengths of the files of all scans."""
-        return sum(scan.bytes_total for scan in self.scans)
-
-    @property
-    def bytes_skipped(self) -> int:
-        """Lengths of those that Spark never opened."""
-        return sum(scan.bytes_skipped for scan in self.scans)
-
-    @property
-    def bytes_read(self) -> int:
-        """Lengths of those that were left to read."""
-        return sum(scan.bytes_read for scan in self.scans)
-
-    @property
-    def scanning_factor(self) -> float | None:
-        """Bytes left to read by bytes there were; None where there were none. See `es_skipping.indicators`."""
-        return self.bytes_read / self.bytes_total if self.bytes_total else None
 
     @property
     def seconds(self) -> float:
