@@ -25,15 +25,15 @@ from benchmarks.layout_tpch import DOCS, session
 from benchmarks.tpch_workload import CHAPTER_4, CHAPTER_5, COLUMNS, MONTH, filters, table
 from es_skipping.layout import SOP, Query, QueryLog
 from es_skipping.layout.chart import bar_chart
-from es_skipping.layout.demands import demands_of
-from es_skipping.layout.grouping import Designer, Grouping
-from es_skipping.layout.grouping_search import best_grouping
+from es_skipping.layout.groups.demands import demands_of
+from es_skipping.layout.groups.grouping import Designer, Grouping
+from es_skipping.layout.groups.grouping_search import best_grouping
+from es_skipping.layout.groups.replication import Replicas
+from es_skipping.layout.groups.replication_baselines import full_copies, selective_replication, whole_layouts
+from es_skipping.layout.groups.replication_search import best_layouts
+from es_skipping.layout.groups.vectors import GlobalVectors
+from es_skipping.layout.groups.vertical import hill_climbing, one_for_all, one_per_column, primary_partitions
 from es_skipping.layout.histogram import Histogram
-from es_skipping.layout.replication import Replicas
-from es_skipping.layout.replication_baselines import full_copies, selective_replication, whole_layouts
-from es_skipping.layout.replication_search import best_layouts
-from es_skipping.layout.vectors import GlobalVectors
-from es_skipping.layout.vertical import hill_climbing, one_for_all, one_per_column, primary_partitions
 
 BUDGETS = (1.1, 1.2, 1.5, 2.0)
 

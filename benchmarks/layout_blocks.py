@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from es_skipping.indexes.features import feature_words
-from es_skipping.layout.queries import Query
+from es_skipping.layout.workload.queries import Query
 from es_skipping.predicates.subsumption import operands_of
 from es_skipping.predicates.tree import Column as TreeColumn
 from es_skipping.predicates.value_sets import ValueSet, at_most

@@ -39,7 +39,7 @@ from benchmarks.layout_blocks import blocks_of, in_order, z_order
 from benchmarks.layout_tpch import DOCS, session
 from es_skipping.layout import SOP, QueryLog
 from es_skipping.layout.chart import bar_chart
-from es_skipping.layout.mining import subsuming
+from es_skipping.layout.features.mining import subsuming
 from es_skipping.layout.passes import PLACE, placed
 
 FIRST = date(2012, 11, 24)

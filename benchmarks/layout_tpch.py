@@ -45,7 +45,7 @@ from benchmarks.layout_times import time_layouts
 from benchmarks.tpch_workload import CURVED, FILTERED, MONTH, Draw, filters, skewed, table, uniform
 from es_skipping.layout import SOP, QueryLog
 from es_skipping.layout.chart import bar_chart, line_chart
-from es_skipping.layout.mining import subsuming
+from es_skipping.layout.features.mining import subsuming
 from es_skipping.layout.passes import PLACE, placed
 from es_skipping.layout.plan import Plan, predict
 

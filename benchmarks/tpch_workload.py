@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from es_skipping.layout import Template
-from es_skipping.layout.templates import zipf
+from es_skipping.layout.workload.templates import zipf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

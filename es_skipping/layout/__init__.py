@@ -9,18 +9,18 @@
 
 from __future__ import annotations
 
-from es_skipping.layout.diagnosis import Diagnosis, diagnose
 from es_skipping.layout.drift import Status, status
-from es_skipping.layout.group_table import WrittenGroups, index_groups, write_groups
-from es_skipping.layout.groups import ColumnGroup
-from es_skipping.layout.gsop import GSOP, GroupPlan
-from es_skipping.layout.gsopr import GSOPR
-from es_skipping.layout.mining import Feature, mine_features
+from es_skipping.layout.features.mining import Feature, mine_features
+from es_skipping.layout.groups.group import ColumnGroup
+from es_skipping.layout.groups.gsop import GSOP, GroupPlan
+from es_skipping.layout.groups.gsopr import GSOPR
+from es_skipping.layout.groups.table import WrittenGroups, index_groups, write_groups
 from es_skipping.layout.plan import Plan, Prediction
-from es_skipping.layout.queries import Query
 from es_skipping.layout.sop import SOP, Written
-from es_skipping.layout.templates import Template, zipf
-from es_skipping.layout.workload import QueryLog
+from es_skipping.layout.workload.diagnosis import Diagnosis, diagnose
+from es_skipping.layout.workload.log import QueryLog
+from es_skipping.layout.workload.queries import Query
+from es_skipping.layout.workload.templates import Template, zipf
 
 __all__ = [
     "GSOP",

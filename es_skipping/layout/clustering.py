@@ -10,7 +10,7 @@ Departures from the text, each for a block of [minimum, 2 * minimum) rows: a vec
 before the first merger and is cut into equal blocks where it has twice that or more; what is left over at the end joins
 the cluster that it harms least, which is cut in two where it has become too large. It never gives bits to a vector that
 left alone, where there is another cluster to join: so such a vector's rows are surely skipped by what it lacks, which
-the estimate of GSOP relies on (`es_skipping.layout.vectors`).
+the estimate of GSOP relies on (`es_skipping.layout.groups.vectors`).
 """
 
 from __future__ import annotations

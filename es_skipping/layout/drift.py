@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from es_skipping.errors import DatasetError
-from es_skipping.layout.mining import Feature, subsuming
+from es_skipping.layout.features.mining import Feature, subsuming
 from es_skipping.layout.records import LayoutRecord, read_record
-from es_skipping.layout.workload import QueryLog
+from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.truth import predicate_of
 
 if TYPE_CHECKING:

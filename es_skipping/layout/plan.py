@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from es_skipping.layout.chart import bar_chart
+from es_skipping.layout.features.mining import Feature, subsuming
 from es_skipping.layout.histogram import GroupBlocks, Histogram, predicted_share
-from es_skipping.layout.mining import Feature, subsuming
-from es_skipping.layout.queries import Query
+from es_skipping.layout.workload.queries import Query
 
 __all__ = ["Plan", "Prediction", "predict"]
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.features import Features
-from es_skipping.layout.conditions import FeatureFinder, Rank
 from es_skipping.layout.drift import Status, status
+from es_skipping.layout.features.conditions import FeatureFinder, Rank
+from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.histogram import Histogram
-from es_skipping.layout.mining import Feature
 from es_skipping.layout.passes import blocked, histogram
 from es_skipping.layout.plan import Plan, predict
 from es_skipping.layout.records import LayoutRecord, write_record
-from es_skipping.layout.workload import QueryLog
+from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.show import quoted_name
 
 if TYPE_CHECKING:

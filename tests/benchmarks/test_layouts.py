@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from benchmarks import layout_log
 from benchmarks.layout_blocks import blocks_of, z_order
 from benchmarks.tpch_workload import CHAPTER_5, filters, skewed
-from es_skipping.layout.filters import predicates_of_filters
-from es_skipping.layout.queries import Query
+from es_skipping.layout.workload.filters import predicates_of_filters
+from es_skipping.layout.workload.queries import Query
 from tests.spark.building import spark
 
 __all__ = ["spark"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from es_skipping.layout.demands import Demand
+from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.histogram import Group, Histogram
 
 NAMES = "abcdef"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from es_skipping.layout.queries import Query
+from es_skipping.layout.workload.queries import Query
 from es_skipping.predicates.tree import And, Column, Comparison, IsIn, Literal, Predicate
 from es_skipping.predicates.types import DataType
 

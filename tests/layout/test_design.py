@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.gsop_search import COLUMNS, Setting, histogram, table, workload
 from es_skipping.layout import mine_features
-from es_skipping.layout.design import design_groups, design_layouts
+from es_skipping.layout.groups.design import design_groups, design_layouts
 from es_skipping.layout.histogram import Group, Histogram
 
 SETTING = Setting(seed=2, selectivity=0.05, selected=1, skew=0.0, templates=6)

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from es_skipping.layout.demands import Demand, demands_of, related_columns, weights_of
-from es_skipping.layout.grouping import Designer
-from es_skipping.layout.grouping_search import best_grouping, read_alike
+from es_skipping.layout.features.mining import Feature
+from es_skipping.layout.groups.demands import Demand, demands_of, related_columns, weights_of
+from es_skipping.layout.groups.grouping import Designer
+from es_skipping.layout.groups.grouping_search import best_grouping, read_alike
+from es_skipping.layout.groups.local_features import local_features
+from es_skipping.layout.groups.vectors import GlobalVectors
+from es_skipping.layout.groups.vertical import hill_climbing, one_for_all, one_per_column, primary_partitions
 from es_skipping.layout.histogram import Histogram
-from es_skipping.layout.local_features import local_features
-from es_skipping.layout.mining import Feature
-from es_skipping.layout.queries import Query
-from es_skipping.layout.vectors import GlobalVectors
-from es_skipping.layout.vertical import hill_climbing, one_for_all, one_per_column, primary_partitions
+from es_skipping.layout.workload.queries import Query
 from tests.layout.designs import NAMES, histogram_of, histograms, workloads
 from tests.layout.shop import LOG, SHOES_OR_SHIRTS, above
 
@@ -60,7 +60,7 @@ def test_local_features_are_the_heaviest_within_the_target() -> None:
 
 def test_a_query_over_two_groups_reads_cells_and_ids_of_both() -> None:
     """Section 5.2's example: c1's blocks know nothing of the query's feature, of c2's two blocks one is skipped."""
-    from es_skipping.layout.grouping import Grouping, PlannedGroup
+    from es_skipping.layout.groups.grouping import Grouping, PlannedGroup
 
     histogram = histogram_of([{0: 2, 1: 2}], 1)
     vectors = GlobalVectors(histogram, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from es_skipping.layout.groups import ColumnGroup
+from es_skipping.layout.groups.group import ColumnGroup
 
 
 @pytest.mark.parametrize(

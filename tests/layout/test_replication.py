@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from es_skipping.layout.demands import Demand
-from es_skipping.layout.grouping import Designer
-from es_skipping.layout.grouping_search import best_grouping
+from es_skipping.layout.features.mining import Feature
+from es_skipping.layout.groups.demands import Demand
+from es_skipping.layout.groups.grouping import Designer
+from es_skipping.layout.groups.grouping_search import best_grouping
+from es_skipping.layout.groups.layouts import Layout, merged, merged_and_replicated, replicated, storage, tidied
+from es_skipping.layout.groups.replication import Replicas
+from es_skipping.layout.groups.replication_search import best_layouts
+from es_skipping.layout.groups.vectors import GlobalVectors
 from es_skipping.layout.histogram import Histogram
-from es_skipping.layout.layouts import Layout, merged, merged_and_replicated, replicated, storage, tidied
-from es_skipping.layout.mining import Feature
-from es_skipping.layout.replication import Replicas
-from es_skipping.layout.replication_search import best_layouts
-from es_skipping.layout.vectors import GlobalVectors
 from tests.layout.designs import NAMES, histogram_of, histograms, workloads
 from tests.layout.shop import SHOES_OR_SHIRTS, above
 

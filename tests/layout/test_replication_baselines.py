@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from es_skipping.layout.demands import Demand
-from es_skipping.layout.grouping import Designer
-from es_skipping.layout.grouping_search import best_grouping
-from es_skipping.layout.histogram import Histogram
-from es_skipping.layout.replication import Replicas
-from es_skipping.layout.replication_baselines import (
+from es_skipping.layout.groups.demands import Demand
+from es_skipping.layout.groups.grouping import Designer
+from es_skipping.layout.groups.grouping_search import best_grouping
+from es_skipping.layout.groups.replication import Replicas
+from es_skipping.layout.groups.replication_baselines import (
     clusters_of_features,
     full_copies,
     selective_replication,
     whole_layouts,
 )
-from es_skipping.layout.vectors import GlobalVectors
+from es_skipping.layout.groups.vectors import GlobalVectors
+from es_skipping.layout.histogram import Histogram
 from tests.layout.designs import NAMES, histogram_of, histograms, workloads
 
 CONFLICT = histogram_of([{0b00: 400, 0b01: 200, 0b10: 200, 0b11: 1}], 2)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from es_skipping.layout.retrieval import Offer, path_cost, retrieval_path
+from es_skipping.layout.groups.retrieval import Offer, path_cost, retrieval_path
 
 OFFERS = st.lists(st.builds(Offer, st.frozensets(st.sampled_from("abcd"), min_size=1), st.integers(0, 30)), max_size=5)
 

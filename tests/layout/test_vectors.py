@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from es_skipping.layout.clustering import cluster
-from es_skipping.layout.demands import Demand
+from es_skipping.layout.groups.demands import Demand
+from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
 from es_skipping.layout.histogram import Histogram
-from es_skipping.layout.vectors import GlobalVectors, LocalBlocks
 from tests.layout.designs import histogram_of, histograms
 
 EVERY = [Demand(frozenset("a"), frozenset(bit for bit in range(4) if mask >> bit & 1)) for mask in range(16)]

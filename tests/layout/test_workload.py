@@ -8,11 +8,11 @@ from decimal import Decimal
 
 import pytest
 
-from es_skipping.layout.diagnosis import diagnose
-from es_skipping.layout.filters import is_statement
-from es_skipping.layout.queries import Query
-from es_skipping.layout.templates import Template, zipf
-from es_skipping.layout.workload import QueryLog, split_statements
+from es_skipping.layout.workload.diagnosis import diagnose
+from es_skipping.layout.workload.filters import is_statement
+from es_skipping.layout.workload.log import QueryLog, split_statements
+from es_skipping.layout.workload.queries import Query
+from es_skipping.layout.workload.templates import Template, zipf
 from es_skipping.predicates.tree import NEVER, And, NullTest, Opaque, Or
 from tests.layout.shop import LOG, REVENUE, above, product
 

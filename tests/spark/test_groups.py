@@ -17,9 +17,9 @@ from pyspark.sql.types import BooleanType
 import es_skipping as esk
 from es_skipping import layout
 from es_skipping.errors import DatasetError
-from es_skipping.layout.filters import predicates_of_filters
-from es_skipping.layout.group_manifest import MANIFEST, GroupManifest
-from es_skipping.layout.mining import Feature
+from es_skipping.layout.features.mining import Feature
+from es_skipping.layout.groups.manifest import MANIFEST, GroupManifest
+from es_skipping.layout.workload.filters import predicates_of_filters
 from tests.soundness.data import COLUMNS, write_objects
 from tests.soundness.forms import execute
 from tests.soundness.sql import Predicates

@@ -12,7 +12,7 @@ import org.apache.hadoop.fs.Path;
 
 /**
  * From which group a scan takes each of its columns (Sun, Skipping-oriented Data Design, section 5.6; the rule is that of
- * {@code es_skipping.layout.retrieval}, here over the blocks that are left). Where columns are stored once there is no
+ * {@code es_skipping.layout.groups.retrieval}, here over the blocks that are left). Where columns are stored once there is no
  * choice.
  */
 final class RetrievalPath {

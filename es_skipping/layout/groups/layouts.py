@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from es_skipping.layout.retrieval import Offer
+from es_skipping.layout.groups.retrieval import Offer
 
 __all__ = ["Layout", "merged", "merged_and_replicated", "replicated", "storage", "tidied"]
 

@@ -16,10 +16,10 @@ from urllib.parse import unquote
 
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.features import WORD_BITS, Features, feature_words
-from es_skipping.layout.conditions import condition_of
 from es_skipping.layout.cuts import PART_BITS
-from es_skipping.layout.group_manifest import MANIFEST, Block, GroupManifest, Partition, StoredGroup
-from es_skipping.layout.groups import ColumnGroup
+from es_skipping.layout.features.conditions import condition_of
+from es_skipping.layout.groups.group import ColumnGroup
+from es_skipping.layout.groups.manifest import MANIFEST, Block, GroupManifest, Partition, StoredGroup
 from es_skipping.layout.passes import PLACE, coarse, histogram, placed, places
 from es_skipping.layout.target import delete_tree, free_place, names, require_empty
 from es_skipping.predicates.show import quoted_name, show

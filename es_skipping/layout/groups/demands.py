@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from es_skipping.layout.mining import Feature, subsuming
-from es_skipping.layout.queries import Query
+from es_skipping.layout.features.mining import Feature, subsuming
+from es_skipping.layout.workload.queries import Query
 
 __all__ = ["Demand", "demands_of", "related_columns", "weights_of"]
 

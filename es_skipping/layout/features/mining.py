@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from es_skipping.layout.queries import Query, conjuncts
+from es_skipping.layout.workload.queries import Query, conjuncts
 from es_skipping.predicates.normal import all_of
 from es_skipping.predicates.show import show
 from es_skipping.predicates.subsumption import operands_of, subsumes

@@ -14,13 +14,13 @@ from itertools import combinations
 import numpy as np
 
 from es_skipping.layout.clustering import Reals
-from es_skipping.layout.demands import Demand, weights_of
-from es_skipping.layout.grouping import Designer, Grouping, counts_of
-from es_skipping.layout.grouping_search import best_grouping
-from es_skipping.layout.layouts import Layout
-from es_skipping.layout.local_features import DISTINCT
-from es_skipping.layout.replication import Replicas
-from es_skipping.layout.vectors import GlobalVectors
+from es_skipping.layout.groups.demands import Demand, weights_of
+from es_skipping.layout.groups.grouping import Designer, Grouping, counts_of
+from es_skipping.layout.groups.grouping_search import best_grouping
+from es_skipping.layout.groups.layouts import Layout
+from es_skipping.layout.groups.local_features import DISTINCT
+from es_skipping.layout.groups.replication import Replicas
+from es_skipping.layout.groups.vectors import GlobalVectors
 
 __all__ = ["clusters_of_features", "full_copies", "selective_replication", "whole_layouts"]
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from es_skipping.layout.layouts import Layout, merged, merged_and_replicated, replicated
-from es_skipping.layout.replication import Replicas
+from es_skipping.layout.groups.layouts import Layout, merged, merged_and_replicated, replicated
+from es_skipping.layout.groups.replication import Replicas
 
 __all__ = ["FoundLayouts", "ReplicationStep", "best_layouts"]
 

@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from es_skipping.layout.demands import Demand, demands_of
-from es_skipping.layout.grouping import Designer
-from es_skipping.layout.grouping_search import best_grouping
-from es_skipping.layout.groups import ColumnGroup
+from es_skipping.layout.features.mining import Feature
+from es_skipping.layout.groups.demands import Demand, demands_of
+from es_skipping.layout.groups.group import ColumnGroup
+from es_skipping.layout.groups.grouping import Designer
+from es_skipping.layout.groups.grouping_search import best_grouping
+from es_skipping.layout.groups.layouts import Layout
+from es_skipping.layout.groups.local_features import DISTINCT
+from es_skipping.layout.groups.replication import Replicas
+from es_skipping.layout.groups.replication_search import best_layouts
+from es_skipping.layout.groups.vectors import GlobalVectors
+from es_skipping.layout.groups.vertical import one_for_all, one_per_column
 from es_skipping.layout.histogram import Histogram
-from es_skipping.layout.layouts import Layout
-from es_skipping.layout.local_features import DISTINCT
-from es_skipping.layout.mining import Feature
-from es_skipping.layout.queries import Query
-from es_skipping.layout.replication import Replicas
-from es_skipping.layout.replication_search import best_layouts
-from es_skipping.layout.vectors import GlobalVectors
-from es_skipping.layout.vertical import one_for_all, one_per_column
+from es_skipping.layout.workload.queries import Query
 
 __all__ = ["GroupDesign", "design_groups", "design_layouts"]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from es_skipping.layout.demands import Demand
-from es_skipping.layout.grouping_search import read_alike
+from es_skipping.layout.groups.demands import Demand
+from es_skipping.layout.groups.grouping_search import read_alike
 
 __all__ = ["hill_climbing", "one_for_all", "one_per_column", "primary_partitions"]
 

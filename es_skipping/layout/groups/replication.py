@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from es_skipping.layout.clustering import Reals
-from es_skipping.layout.demands import Demand, related_columns, weights_of
-from es_skipping.layout.groups import ColumnGroup
-from es_skipping.layout.layouts import Layout, storage, tidied
-from es_skipping.layout.local_features import DISTINCT, local_features
-from es_skipping.layout.mining import Feature
-from es_skipping.layout.retrieval import path_cost, retrieval_path
-from es_skipping.layout.vectors import GlobalVectors, LocalBlocks
+from es_skipping.layout.features.mining import Feature
+from es_skipping.layout.groups.demands import Demand, related_columns, weights_of
+from es_skipping.layout.groups.group import ColumnGroup
+from es_skipping.layout.groups.layouts import Layout, storage, tidied
+from es_skipping.layout.groups.local_features import DISTINCT, local_features
+from es_skipping.layout.groups.retrieval import path_cost, retrieval_path
+from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
 
 __all__ = ["Replicas"]
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from es_skipping.indexes.features import feature_words
+from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.histogram import unpacked
-from es_skipping.layout.mining import Feature
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

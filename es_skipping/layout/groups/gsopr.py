@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from es_skipping.layout.design import GroupDesign, design_layouts
-from es_skipping.layout.gsop import GSOP
+from es_skipping.layout.features.mining import Feature
+from es_skipping.layout.groups.design import GroupDesign, design_layouts
+from es_skipping.layout.groups.gsop import GSOP
 from es_skipping.layout.histogram import Histogram
-from es_skipping.layout.mining import Feature
-from es_skipping.layout.workload import QueryLog
+from es_skipping.layout.workload.log import QueryLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

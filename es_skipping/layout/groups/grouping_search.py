@@ -20,8 +20,8 @@ from typing import Final, Literal
 import numpy as np
 
 from es_skipping.layout.clustering import Reals
-from es_skipping.layout.demands import Demand
-from es_skipping.layout.grouping import ASSEMBLY, Cost, Designer, Grouping, GroupTerms, counts_of
+from es_skipping.layout.groups.demands import Demand
+from es_skipping.layout.groups.grouping import ASSEMBLY, Cost, Designer, Grouping, GroupTerms, counts_of
 
 __all__ = ["Found", "Step", "best_grouping", "read_alike"]
 

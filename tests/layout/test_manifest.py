@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from es_skipping.errors import StoreFormatError
-from es_skipping.layout.group_manifest import Block, GroupManifest, Partition, StoredGroup
+from es_skipping.layout.groups.manifest import Block, GroupManifest, Partition, StoredGroup
 
 MANIFEST = GroupManifest(
     {"type": "struct", "fields": [{"name": "größe", "type": "integer", "nullable": True, "metadata": {}}]},

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from es_skipping.layout.clustering import Bits, Counts, Reals, cluster
-from es_skipping.layout.demands import Demand
+from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.histogram import Histogram
 
 __all__ = ["GlobalVectors", "LocalBlocks"]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from es_skipping.errors import DatasetError
-from es_skipping.layout.diagnosis import Diagnosis, diagnose
-from es_skipping.layout.filters import is_statement, of_rests, predicates_of_filters, queries_of_statement
-from es_skipping.layout.queries import Query
-from es_skipping.layout.templates import Template
+from es_skipping.layout.workload.diagnosis import Diagnosis, diagnose
+from es_skipping.layout.workload.filters import is_statement, of_rests, predicates_of_filters, queries_of_statement
+from es_skipping.layout.workload.queries import Query
+from es_skipping.layout.workload.templates import Template
 from es_skipping.predicates.tree import NEVER, Predicate
 from es_skipping.stores.base import is_under
 

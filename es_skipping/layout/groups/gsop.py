@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
-from es_skipping.layout.conditions import FeatureFinder, Rank
-from es_skipping.layout.design import GroupDesign, design_groups
-from es_skipping.layout.group_table import WrittenGroups, write_groups
-from es_skipping.layout.groups import ColumnGroup
+from es_skipping.layout.features.conditions import FeatureFinder, Rank
+from es_skipping.layout.features.mining import Feature
+from es_skipping.layout.groups.design import GroupDesign, design_groups
+from es_skipping.layout.groups.group import ColumnGroup
+from es_skipping.layout.groups.table import WrittenGroups, write_groups
 from es_skipping.layout.histogram import Histogram
-from es_skipping.layout.mining import Feature
 from es_skipping.layout.passes import histogram
-from es_skipping.layout.workload import QueryLog
+from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.show import quoted_name, show
 
 if TYPE_CHECKING:

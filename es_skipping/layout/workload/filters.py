@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
-from es_skipping.layout.queries import Query
+from es_skipping.layout.workload.queries import Query
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.read import read_predicate
 from es_skipping.predicates.tree import And, Opaque, Or, Predicate

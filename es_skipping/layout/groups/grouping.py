@@ -13,11 +13,11 @@ from typing import Final
 import numpy as np
 
 from es_skipping.layout.clustering import Reals
-from es_skipping.layout.demands import Demand, weights_of
-from es_skipping.layout.groups import ColumnGroup
-from es_skipping.layout.local_features import DISTINCT, local_features
-from es_skipping.layout.mining import Feature
-from es_skipping.layout.vectors import GlobalVectors, LocalBlocks
+from es_skipping.layout.features.mining import Feature
+from es_skipping.layout.groups.demands import Demand, weights_of
+from es_skipping.layout.groups.group import ColumnGroup
+from es_skipping.layout.groups.local_features import DISTINCT, local_features
+from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
 
 __all__ = ["ASSEMBLY", "Cost", "Designer", "Grouping", "PlannedGroup"]
 

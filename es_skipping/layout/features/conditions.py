@@ -8,9 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from es_skipping.errors import ColumnError, DatasetError
-from es_skipping.layout.mining import Feature, candidates_of, frequent_sets, never_by_time
-from es_skipping.layout.ranking import by_savings, satisfied_shares
-from es_skipping.layout.workload import QueryLog
+from es_skipping.layout.features.mining import Feature, candidates_of, frequent_sets, never_by_time
+from es_skipping.layout.features.ranking import by_savings, satisfied_shares
+from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.show import show
 from es_skipping.predicates.subsumption import operands_of, subsumes
 from es_skipping.predicates.tree import Predicate
