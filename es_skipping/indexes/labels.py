@@ -28,6 +28,7 @@ from es_skipping.clauses.questions import (
 )
 from es_skipping.indexes.base import Target
 from es_skipping.predicates.text import like_prefix, like_suffix, like_tokens, rlike_endings, rlike_prefix
+from es_skipping.predicates.times import dates_of
 from es_skipping.predicates.tree import (
     And,
     Comparison,
@@ -70,7 +71,7 @@ class IsOneOf:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """True of the rows whose value lies in one of these ranges, and with ``nan`` of the NaN rows."""
+    """True of no row but those whose value lies in one of these ranges, and with ``nan`` of NaN rows."""
 
     ranges: tuple[Range, ...]
     nan: bool = False
@@ -123,6 +124,10 @@ def leaf_of(node: Predicate, operand: Operand, type: DataType) -> Leaf | None:
         case Comparison(comparator, left, right) if comparator != "<=>":
             if left == operand and isinstance(right, Literal):
                 return _compared(comparator, right.value, type)
+            if isinstance(right, Literal) and right.value is not None:
+                dates = dates_of(comparator, operand, left, right.value)
+                if dates is not None:
+                    return Within((Range(*dates),))
             # Two columns: which rows it is true of is not known here, save that neither side is null in them.
             return NotNull() if operand in (left, right) else None
         case IsIn(left, values, negated) if left == operand:

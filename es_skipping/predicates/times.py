@@ -15,7 +15,7 @@ from es_skipping.predicates.casts import UTC
 from es_skipping.predicates.tree import NEVER, And, Call, Cast, Comparison, Literal, Operand, Or, Predicate
 from es_skipping.predicates.types import Value
 
-__all__ = ["said_of_argument"]
+__all__ = ["dates_of", "said_of_argument"]
 
 _HOUR: Final = 3_600_000_000
 _DAY: Final = 24 * _HOUR
@@ -95,6 +95,47 @@ def said_of_argument(comparator: str, operand: Operand, value: Value) -> Predica
         return said
     ends = ("<=", least + function.wraps), (">=", most - function.wraps)
     return Or((said, *(_compared(side, function.argument, end) for side, end in ends)))
+
+
+def dates_of(comparator: str, operand: Operand, time: Operand, value: Value) -> tuple[int | None, int | None] | None:
+    """Between which dates an operand that is the date of a time lies, given ``time comparator value``.
+
+    The way back: Spark may write ``to_date(ts) = d`` as a range of ``ts``, and an index may be of ``to_date(ts)``.
+
+    Parameters
+    ----------
+    comparator
+        ``=``, ``<>``, ``<``, ``<=``, ``>`` or ``>=``.
+    operand
+        Of type date.
+    time, value
+        What is compared, and with what.
+
+    Returns
+    -------
+    tuple or None
+        The first and the last date, either None where it has no bound. None where the operand is not the date of this
+        time, or nothing follows.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.tree import Column
+    >>> from es_skipping.predicates.types import DataType
+    >>> ts = Column(("ts",), DataType("timestamp"))
+    >>> dates_of("<", Cast(ts, DataType("date"), zone="UTC"), ts, 2 * _DAY)
+    (None, 1)
+    """
+    if not isinstance(operand, Cast) or operand.child != time or operand.type.name != "date":
+        return None
+    if time.type.name not in ("timestamp", "timestamp_ntz") or comparator == "<>":
+        return None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    slack = 0 if operand.zone in UTC else _OFFSET
+    at = value + (comparator == ">") - (comparator == "<")
+    first = (at - slack) // _DAY if comparator in ("=", ">", ">=") else None
+    last = (at + slack) // _DAY if comparator in ("=", "<", "<=") else None
+    return first, last
 
 
 def _compared(comparator: str, operand: Operand, value: int) -> Predicate:

@@ -39,7 +39,7 @@ from es_skipping.predicates.tree import (
 )
 from es_skipping.predicates.types import DataType, Value
 
-__all__ = ["predicate_of", "sql_of"]
+__all__ = ["predicate_of", "sql_of", "sql_of_operand"]
 
 _COMPARATORS: Final[dict[str, Comparator]] = {
     "equalto": "=",
@@ -161,6 +161,20 @@ def sql_of(predicate: Predicate) -> str | None:
     """
     try:
         return _sql(predicate)
+    except _Unsayable:
+        return None
+
+
+def sql_of_operand(operand: Operand) -> str | None:
+    """Likewise of an operand.
+
+    Examples
+    --------
+    >>> sql_of_operand(Call("udf:family", (Column(("agent",), DataType("string")),), DataType("string")))
+    'family(agent)'
+    """
+    try:
+        return _operand(operand)
     except _Unsayable:
         return None
 

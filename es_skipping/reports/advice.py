@@ -37,6 +37,7 @@ from es_skipping.predicates.tree import (
     Or,
     Predicate,
 )
+from es_skipping.predicates.truth import sql_of_operand
 from es_skipping.reports.render import Cell, Rendered, Table, one_line
 from es_skipping.reports.units import share
 
@@ -296,7 +297,7 @@ def _of_operand(operand: Operand, leaf: Predicate) -> Iterator[Index]:
             x, y = (part.child if isinstance(part, Cast) else part for part in point)
             yield GeoBox(show(y), show(x), boxes=4)
         return
-    text = show(operand)
+    text = sql_of_operand(operand) or show(operand)
     if isinstance(leaf, Holds):
         yield GeometryBox(text, boxes=4)
         return

@@ -8,15 +8,16 @@ objects that are opened. *Extensible Data Skipping*, section on indicators of sk
     metadata factor  mu     = rows(O_r) / rows(O_s)      how near the metadata comes to the best for that layout
     scanning factor  psi    = rows(O_s) / rows(D)  =  sigma / (lambda * mu)
 
-Over a workload they are averaged by their geometric means, for which the same equation holds.
+A query's indicators are those of its scans' rows added up. Over the queries of a workload they are averaged by their
+geometric means. The equation holds of both.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import EsSkippingError
 from es_skipping.reports.render import Cell, Rendered, Table, one_line
@@ -27,9 +28,20 @@ if TYPE_CHECKING:
 __all__ = ["Indicators", "ScanIndicators", "indicators"]
 
 
+_COUNTS: Final = (
+    "rows",
+    "rows_relevant",
+    "rows_of_relevant_objects",
+    "rows_scanned",
+    "objects",
+    "objects_relevant",
+    "objects_opened",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ScanIndicators:
-    """One scan of one query.
+    """One scan of one query, or all of them added up.
 
     Parameters
     ----------
@@ -43,6 +55,8 @@ class ScanIndicators:
         In the objects that hold a relevant row, and in the objects that are opened.
     objects, objects_relevant, objects_opened
         How many there are of each.
+    number
+        The query's place in the workload, from 1.
 
     Examples
     --------
@@ -60,6 +74,7 @@ class ScanIndicators:
     objects: int
     objects_relevant: int
     objects_opened: int
+    number: int = 0
 
     @property
     def selectivity(self) -> float | None:
@@ -83,7 +98,7 @@ class ScanIndicators:
 
 
 class Indicators(Rendered):
-    """The indicators of a workload, scan by scan and as geometric means.
+    """The indicators of a workload: by scan, by query, and as geometric means over the queries.
 
     Attributes
     ----------
@@ -95,8 +110,16 @@ class Indicators(Rendered):
         self.scans = scans
 
     @property
+    def queries(self) -> tuple[ScanIndicators, ...]:
+        """Of each query that scans files, its scans added up."""
+        of_query: dict[int, list[ScanIndicators]] = {}
+        for scan in self.scans:
+            of_query.setdefault(scan.number, []).append(scan)
+        return tuple(map(_added_up, of_query.values()))
+
+    @property
     def selectivity(self) -> float | None:
-        """Geometric mean over the scans that have relevant rows (of the others the factors are not defined)."""
+        """Geometric mean over the queries that have relevant rows (of the others the factors are not defined)."""
         return self._mean("selectivity")
 
     @property
@@ -115,22 +138,36 @@ class Indicators(Rendered):
         return self._mean("scanning_factor")
 
     def _mean(self, name: str) -> float | None:
-        found = [getattr(scan, name) for scan in self.scans if scan.rows_relevant]
+        found = [getattr(query, name) for query in self.queries if query.rows_relevant]
         return math.exp(math.fsum(map(math.log, found)) / len(found)) if found else None
 
     def __repr__(self) -> str:
-        return f"Indicators({len(self.scans)} scans, scanning factor {_shown(self.scanning_factor)})"
+        return f"Indicators({len(self.queries)} queries, scanning factor {_shown(self.scanning_factor)})"
 
     def parts(self) -> Iterator[str | Table]:
         header = ("query", "filter", "selectivity", "layout", "metadata", "scanning", "objects", "relevant", "opened")
-        rows = [[Cell(scan.query), Cell(scan.filter), *_factors(scan), *_objects(scan)] for scan in self.scans] or [
-            [Cell("no scan of files")] + [Cell("")] * 8
-        ]
+        rows = [
+            [Cell(one.query), Cell(one.filter), *_factors(one), *_objects(one)]
+            for query in self.queries
+            for one in (*self._several(query), query)
+        ] or [[Cell("no scan of files")] + [Cell("")] * 8]
         means = [Cell("geometric mean"), Cell(""), *_factors(self), Cell(""), Cell(""), Cell("")]
         yield Table(header, [*rows, means])
-        idle = sum(not scan.rows_relevant for scan in self.scans)
+        idle = sum(not query.rows_relevant for query in self.queries)
         if idle:
-            yield f"{idle} of the scans have no relevant row and are not in the means."
+            yield f"Queries without a relevant row, which are not in the means: {idle}."
+
+    def _several(self, query: ScanIndicators) -> list[ScanIndicators]:
+        """A query's scans where they are more than the query itself tells."""
+        scans = [scan for scan in self.scans if scan.number == query.number]
+        return scans if len(scans) > 1 else []
+
+
+def _added_up(scans: list[ScanIndicators]) -> ScanIndicators:
+    if len(scans) == 1:
+        return scans[0]
+    sums = {name: sum(getattr(scan, name) for scan in scans) for name in _COUNTS}
+    return replace(scans[0], filter=f"all {len(scans)} scans", **sums)
 
 
 def _ratio(part: int, whole: int) -> float | None:
@@ -188,7 +225,7 @@ def indicators(spark: SparkSession, queries: Iterable[str | DataFrame]) -> Indic
         for number, query in enumerate(queries, 1):
             text = one_line(query, 60) if isinstance(query, str) else f"query {number}"
             df = spark.sql(query) if isinstance(query, str) else query
-            found += [_measured(spark, text, scan) for scan in _scans(df)]
+            found += [_measured(spark, number, text, scan) for scan in _scans(df)]
         return Indicators(tuple(found))
     finally:
         if not was_on:
@@ -222,7 +259,7 @@ def _is_file_relation(node: Any) -> bool:
     return str(node.relation().getClass().getSimpleName()) == "HadoopFsRelation"
 
 
-def _measured(spark: SparkSession, query: str, scan: _Scan) -> ScanIndicators:
+def _measured(spark: SparkSession, number: int, query: str, scan: _Scan) -> ScanIndicators:
     total = _rows_by_object(spark, scan.relation)
     relevant = _rows_by_object(spark, scan.filtered)
     opened = _opened(spark, scan.filtered)
@@ -236,6 +273,7 @@ def _measured(spark: SparkSession, query: str, scan: _Scan) -> ScanIndicators:
         objects=len(total.keys() | opened),
         objects_relevant=len(relevant),
         objects_opened=len(opened),
+        number=number,
     )
 
 

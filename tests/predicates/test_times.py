@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.predicates.normal import normalise
+from es_skipping.predicates.times import dates_of
 from es_skipping.predicates.tree import (
     And,
     Call,
@@ -117,6 +118,28 @@ def test_it_holds_of_every_row_of_the_comparison(
     listed = normalise(IsIn(operand, (value, function(at - timedelta(days=40)))))
     if function(row) == value:
         assert holds(listed, TS, micros(row))
+
+
+@given(zone=st.sampled_from(ZONES), at=moments, by=near, comparator=st.sampled_from(list(OPERATORS)))
+def test_the_date_of_a_time_that_is_compared(zone: str, at: datetime, by: timedelta, comparator: str) -> None:
+    operand, date_of = function_of("date", zone)
+    row = at + max(FIRST - at, min(LAST - at, by))
+    said = dates_of(comparator, operand, TS, micros(at))
+    assert said is not None
+    first, last = said
+    if OPERATORS[comparator](micros(row), micros(at)):
+        assert (first is None or first <= date_of(row)) and (last is None or date_of(row) <= last)
+    most = 0 if zone == "UTC" else 2
+    edge = date_of(at + timedelta(microseconds=(comparator == ">") - (comparator == "<")))
+    assert all(abs(end - edge) <= most for end in said if end is not None), "and no more than it must"
+
+
+def test_of_which_times_a_date_is_told() -> None:
+    operand, _ = function_of("date", "UTC")
+    assert dates_of("<>", operand, TS, 0) is None
+    assert dates_of("=", operand, Column(("other",), TIMESTAMP), 0) is None
+    assert dates_of("=", Cast(TS, NTZ, "ANSI", "UTC"), TS, 0) is None
+    assert dates_of("=", Cast(DAY, DATE), DAY, 0) is None
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,8 @@ def test_the_factors_of_a_query(spark: SparkSession, path: str) -> None:
         measured.selectivity / (measured.layout_factor * measured.metadata_factor)  # type: ignore[operator]
     )
     assert "geometric mean" in str(measured)
-    assert "1 of the scans have no relevant row" in str(measured)
+    assert measured.queries == measured.scans
+    assert "Queries without a relevant row, which are not in the means: 1." in str(measured)
     assert measured._repr_html_().count("<tr>") == 5
     assert not esk.is_enabled(spark)
 
@@ -81,6 +82,15 @@ def test_joins_partitions_and_scans_without_a_filter(spark: SparkSession, path: 
     assert set(by_objects) == {2, 10}
     assert by_objects[2].rows_relevant == 100
     assert by_objects[2].objects_opened == 1  # the other by Spark's own pruning
+    (query,) = measured.queries
+    assert (query.rows, query.objects, query.objects_opened) == (
+        2000,
+        12,
+        sum(s.objects_opened for s in measured.scans),
+    )
+    assert measured.scanning_factor == pytest.approx(query.rows_scanned / 2000)
+    assert query.scanning_factor == pytest.approx(query.selectivity / (query.layout_factor * query.metadata_factor))  # type: ignore[operator]
+    assert "all 2 scans" in str(measured)
     assert esk.indicators(spark, [f"SELECT * FROM parquet.`{path}`", "SELECT 1"]).scans[0].selectivity == 1.0
 
 
@@ -122,6 +132,9 @@ def test_why_not_of_texts_places_and_expressions(spark: SparkSession, path: str)
     assert "GeoBox(lat='lat', lon='lon', boxes=4)" in {repr(one.index) for one in boxed.candidates if one.skipped >= 9}
     shouted = esk.why_not(data.where("upper(name) = 'N5.0'")).scans[0]
     assert esk.ValueList("upper(name)") in [one.index for one in shouted.candidates if one.skipped == 9]
+    esk.declare_function("ending", lambda name: name[-1], version="1", returns="string", spark=spark)
+    asked = data.where("ending(name) = '3'")
+    assert isinstance(esk.why_not(asked).scans[0].best, esk.MinMax | esk.ValueList)
 
 
 def test_why_not_says_why_nothing_helps(spark: SparkSession, path: str) -> None:

@@ -49,6 +49,13 @@ FORMATTED: Final = {
     "luhn_check(card) IS NULL": 0,
 }
 
+DATES: Final = {
+    # Spark may write these as ranges of seen; each object has 22 hours of it
+    "to_date(seen) = DATE'2024-01-04'": 2,
+    "to_date(seen) > DATE'2024-01-05'": 1,
+    "date(seen) IN (DATE'2024-01-01', DATE'2024-01-02')": 3,
+}
+
 HASHED: Final = {
     "user = 'user-47'": 1,  # twenty values an object
     "user = 'nobody'": 0,
@@ -87,6 +94,7 @@ INDEXES: Final = (
     esk.BloomFilter("user"),
     esk.BloomFilter("id", fpp=0.001),
     esk.Hybrid("kind", threshold=5),
+    esk.MinMax("to_date(seen)"),
     esk.GapList("n", gaps=3),
     esk.GapList("day", gaps=2),
     esk.GapList("ts", gaps=2),
@@ -119,6 +127,7 @@ def data(base: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
         "52D + id div 20 * 0.5D + id % 20 / 1000D AS lat",
         "5D + id div 20 * 0.5D AS lon",
         "IF(id < 60, concat('city', id div 20), concat('kind-', id)) AS kind",
+        "timestamp_seconds(1704067200 + id * 4000) AS seen",
         "concat('7992739871', IF(id div 20 = 2, 3, id div 20)) AS card",
     ).selectExpr("*", "timestamp(day) AS ts").write.parquet(str(path))
     age(path)
@@ -138,6 +147,6 @@ def on(spark: SparkSession, data: str, request: pytest.FixtureRequest) -> Iterat
 
 
 def test_predicates(on: SparkSession, data: str) -> None:
-    expected = GAPS | FORMATTED | HASHED | DISTANCES
+    expected = GAPS | FORMATTED | DATES | HASHED | DISTANCES
     assert objects_by_predicate(on, lambda s: s.read.parquet(data), expected) == expected
     assert esk.Dataset(on, data).ensure_indexes(*INDEXES).unchanged == FILES, "made again they are the same"
