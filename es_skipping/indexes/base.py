@@ -66,9 +66,13 @@ class Collector(ABC, Generic[P]):
     repeats_matter
         False where the summary of rows is that of each column's distinct values, in any order, with as many nulls and
         NaNs: then a build hands over fewer rows, which is most of what it costs.
+    distinct_limit
+        Of more distinct values than this in one object nothing is said (`finish` returns None), so that a build may
+        leave out the rest of them; None where each value counts. For collectors to which repeats do not matter.
     """
 
     repeats_matter: ClassVar[bool] = True
+    distinct_limit: int | None = None
 
     @abstractmethod
     def partial(self, columns: Sequence[pa.Array]) -> P:

@@ -90,7 +90,7 @@ class ValuesCollector(Collector[Distinct]):
 
     def __init__(self, type: DataType, limit: int) -> None:
         self._type = type
-        self._limit = limit
+        self._limit = self.distinct_limit = limit
 
     def partial(self, columns: Sequence[pa.Array]) -> Distinct:
         return distinct(plain(columns[0], self._type), self._limit, LIMIT_BYTES)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -40,6 +40,8 @@ __all__ = [
 
 Answer: TypeAlias = Callable[[str], bytes]
 """What is called for each scan: the request's JSON text in, the reply's bytes out."""
+
+_UNLIMITED: Final = (1 << 31) - 1
 
 JAR: Final = Path(__file__).parent / "jvm" / "es-skipping.jar"
 
@@ -246,13 +248,16 @@ def expression_tree(projection: DataFrame) -> dict[str, Any]:
     return tree
 
 
-def distinct_rows(df: DataFrame) -> DataFrame | None:
+def distinct_rows(df: DataFrame, limits: Sequence[int | None] | None = None) -> DataFrame | None:
     """A DataFrame with fewer rows, made so before they leave the JVM: distinct values per object and column.
 
     Parameters
     ----------
     df
         Its first column is the object's number, a ``bigint``; rows of one object are next to each other.
+    limits
+        For each other column of how many distinct values in one object more tell nothing: where there are more than
+        that some more than that are told, and the others may be left out, nulls included.
 
     Returns
     -------
@@ -263,7 +268,10 @@ def distinct_rows(df: DataFrame) -> DataFrame | None:
     """
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-    found = jvm_api(df.sparkSession).distinctRows(df._jdf)
+    given = [None] * (len(df.columns) - 1) if limits is None else limits
+    # Values are told apart by their bits; of these two stand for one value, 0.0 and -0.0.
+    enough = [_UNLIMITED if limit is None else min(limit + 2, _UNLIMITED) for limit in given]
+    found = jvm_api(df.sparkSession).distinctRows(df._jdf, ",".join(map(str, enough)))
     return None if found is None else ClassicDataFrame(found, df.sparkSession)
 
 

@@ -281,12 +281,22 @@ def _job(frame: DataFrame, path: Column, group: Sequence[Wanted], format: str, *
         known = format not in TEXT_FORMATS
         parts.append(Part(one.id, collector, tuple(places), one.index.kind, one.value_type, nulls_known=known))
     rows = frame.select(*selected)
-    fewer = None if any(part.collector.repeats_matter for part in parts) else distinct_rows(rows)
+    fewer = None if any(part.collector.repeats_matter for part in parts) else distinct_rows(rows, _limits(parts))
     partials = (rows if fewer is None else fewer).mapInArrow(
         CollectPartials(parts, distinct=fewer is not None), PARTIAL
     )
     together = partials.repartition(max(1, partitions), "object").sortWithinPartitions("object")
     return together.mapInArrow(Finish(parts), FINISHED)
+
+
+def _limits(parts: Sequence[Part]) -> list[int | None]:
+    """For each selected column of how many distinct values in an object no collector would be told of more."""
+    width = 1 + max(place for part in parts for place in part.columns)
+    limits: list[int | None] = []
+    for place in range(1, width):
+        told = [part.collector.distinct_limit for part in parts if place in part.columns]
+        limits.append(None if None in told else max(limit for limit in told if limit is not None))
+    return limits
 
 
 def _guarded(frame: DataFrame) -> Iterator[Any]:

@@ -129,3 +129,10 @@ def test_bytes_that_are_no_utf8_are_unknown() -> None:
 def test_the_limit_is_a_positive_number(limit: Any) -> None:
     with pytest.raises(IndexDefinitionError, match="limit"):
         ValueList("x", limit=limit)
+
+
+def test_a_collector_says_of_how_many_values_it_says_nothing() -> None:
+    collector = ValueList("c", limit=3).collector((parse_type("int"),))
+    assert collector.distinct_limit == 3
+    assert collector.finish(collector.partial([pa.array([1, 2, 3], pa.int32())])) is not None
+    assert collector.finish(collector.partial([pa.array([1, 2, 3, 4], pa.int32())])) is None

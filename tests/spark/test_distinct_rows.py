@@ -163,3 +163,26 @@ def test_a_condition_on_rows_is_kept(spark: SparkSession, files: str) -> None:
     fewer = distinct_rows(few)
     assert fewer is not None
     assert told(batches(fewer), distinct=True, columns=2) == told(batches(few), distinct=False, columns=2)
+
+
+@pytest.mark.parametrize("by", ["column", "row"])
+def test_no_more_values_than_matter(spark: SparkSession, files: str, by: str) -> None:
+    """Of a column with a limit more values come than that where there are more, and all of them where there are not."""
+    columns = ("low", "unique", "word", "substring(text, 150, 100)", "real", "nested.inner")
+    limits = (7, 500, 30, 1000, 2, None)
+    path = spark.read.parquet(files)
+    df = of_objects(path if by == "column" else path.where("tiny >= 0"), *columns)
+    fewer = distinct_rows(df, limits)
+    assert fewer is not None
+    found = told(batches(fewer), distinct=True, columns=len(columns))
+    whole = told(batches(df), distinct=False, columns=len(columns))
+    assert found.keys() == whole.keys()
+    for number, (rows, told_of) in found.items():
+        assert rows == whole[number][0]
+        for limit, some, every in zip(limits, told_of, whole[number][1], strict=True):
+            if limit is None or len(every[0]) <= limit:
+                assert some == every
+            else:
+                assert some[0] <= every[0]
+                assert limit < len(some[0])
+        assert len(told_of[3][0]) < 10_000, "of 30,000 values most were left out"

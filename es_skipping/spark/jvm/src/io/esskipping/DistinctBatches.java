@@ -36,14 +36,15 @@ final class DistinctBatches extends DistinctChunks {
         ? null : UnsafeProjection.create(Scala.seq(task.computed), Scala.seq(task.scanned));
   }
 
-  static JavaRDD<InternalRow> of(FileBatches batches, StructType schema) {
-    return batches.scan.executeColumnar().toJavaRDD().mapPartitions(new PerTask(batches, schema), true);
+  static JavaRDD<InternalRow> of(FileBatches batches, StructType schema, int[] enough) {
+    return batches.scan.executeColumnar().toJavaRDD().mapPartitions(new PerTask(batches, schema, enough), true);
   }
 
   /** What a task needs to know; a class of its own, as in {@link DistinctRows}. */
   private static final class PerTask implements FlatMapFunction<Iterator<ColumnarBatch>, InternalRow> {
     private static final long serialVersionUID = 1;
     private final StructType schema;
+    private final int[] enough;
     private final ArrayList<Attribute> scanned;
     /** The object's number, and the conditions. */
     private final ArrayList<Expression> ofFile = new ArrayList<>();
@@ -52,8 +53,9 @@ final class DistinctBatches extends DistinctChunks {
     private final int[] ordinals;
     private final boolean[] isComputed;
 
-    PerTask(FileBatches batches, StructType schema) {
+    PerTask(FileBatches batches, StructType schema, int[] enough) {
       this.schema = schema;
+      this.enough = enough;
       this.scanned = new ArrayList<>(Scala.list(batches.scan.output()));
       this.ofFile.add(batches.projected.get(0));
       this.ofFile.addAll(batches.conditions);
@@ -81,7 +83,7 @@ final class DistinctBatches extends DistinctChunks {
     DistinctColumn[] columns() {
       DistinctColumn[] columns = new DistinctColumn[ordinals.length];
       for (int i = 0; i < columns.length; i++) {
-        columns[i] = DistinctColumn.of(schema.fields()[i + 1].dataType(), ordinals[i]);
+        columns[i] = DistinctColumn.of(schema.fields()[i + 1].dataType(), ordinals[i], enough[i]);
       }
       return columns;
     }
@@ -108,6 +110,13 @@ final class DistinctBatches extends DistinctChunks {
     return true;
   }
 
+  private boolean anyOpen() {
+    for (int i = 0; i < columns.length; i++) {
+      if (task.isComputed[i] && !columns[i].closed()) return true;
+    }
+    return false;
+  }
+
   @Override protected void fill() {
     if (!more()) throw new NoSuchElementException();
     begin(next);
@@ -118,7 +127,7 @@ final class DistinctBatches extends DistinctChunks {
       for (int i = 0; i < columns.length; i++) {
         if (!task.isComputed[i]) full |= columns[i].addAll(batch, from, until);
       }
-      if (computing != null) {
+      if (computing != null && anyOpen()) {
         for (int row = from; row < until; row++) {
           InternalRow computed = computing.apply(batch.getRow(row));
           for (int i = 0; i < columns.length; i++) {

@@ -41,6 +41,9 @@ abstract class DistinctColumn {
 
   protected final int ordinal;
   protected int size;
+  /** So many different values of one object are enough: the rest of its rows is not looked at. */
+  private final int enough;
+  private boolean closed;
   private long nulls;
   protected long nans;
   /**
@@ -55,8 +58,9 @@ abstract class DistinctColumn {
   private int[] added = new int[0];
   private int epoch;
 
-  DistinctColumn(int ordinal) {
+  DistinctColumn(int ordinal, int enough) {
     this.ordinal = ordinal;
+    this.enough = enough;
   }
 
   static boolean possible(DataType type) {
@@ -67,15 +71,16 @@ abstract class DistinctColumn {
         || type instanceof DecimalType && ((DecimalType) type).precision() <= Decimal.MAX_LONG_DIGITS();
   }
 
-  static DistinctColumn of(DataType type, int ordinal) {
+  static DistinctColumn of(DataType type, int ordinal, int enough) {
     return type instanceof StringType || type instanceof BinaryType
-        ? new Bytes(ordinal, type instanceof StringType) : new Bits(ordinal, type);
+        ? new Bytes(ordinal, enough, type instanceof StringType) : new Bits(ordinal, enough, type);
   }
 
   /** Forgets all; {@code rows} are those of the chunk that ended, {@code another} says that a new object begins. */
   final void begin(boolean another, long rows) {
     if (another) {
       looking = true;
+      closed = false;
     } else if (looking && size >= MOST && rows < (long) WORTHWHILE * size) {
       looking = false;
     }
@@ -98,13 +103,20 @@ abstract class DistinctColumn {
     return size;
   }
 
+  /** Whether no further row of this object matters. */
+  final boolean closed() {
+    return closed;
+  }
+
   /** Takes the value of a row; whether the chunk should end. */
   final boolean add(InternalRow row) {
+    if (closed) return false;
     if (row.isNullAt(ordinal)) {
       nulls++;
       return false;
     }
     addValue(row);
+    if (looking && size >= enough) closed = true;
     return full();
   }
 
@@ -115,6 +127,7 @@ abstract class DistinctColumn {
 
   /** Takes the values of so many rows of a batch, whose columns are those of the rows of {@link #add}. */
   final boolean addAll(ColumnarBatch batch, int from, int until) {
+    if (closed) return false;
     ColumnVector vector = batch.column(ordinal);
     WritableColumnVector ids = eachCounts() ? null : Dictionaries.ids(vector);
     if (ids != null) {
@@ -140,6 +153,7 @@ abstract class DistinctColumn {
       added[id] = epoch;
       addValue(batch.getRow(row));
     }
+    if (looking && size >= enough) closed = true;
   }
 
   /**
@@ -200,8 +214,8 @@ abstract class DistinctColumn {
     private final long[] values = new long[MOST + BEYOND];
     private long adding;
 
-    Bits(int ordinal, DataType type) {
-      super(ordinal);
+    Bits(int ordinal, int enough, DataType type) {
+      super(ordinal, enough);
       this.type = type;
     }
 
@@ -287,8 +301,8 @@ abstract class DistinctColumn {
     private int length;
     private long beginning;
 
-    Bytes(int ordinal, boolean text) {
-      super(ordinal);
+    Bytes(int ordinal, int enough, boolean text) {
+      super(ordinal, enough);
       this.text = text;
     }
 

@@ -17,14 +17,16 @@ final class DistinctRows extends DistinctChunks {
   /** A row of the next chunk that was read to find the end of the one before. */
   private InternalRow ahead;
 
-  private DistinctRows(Iterator<InternalRow> input, StructType schema) {
-    super(columns(schema));
+  private DistinctRows(Iterator<InternalRow> input, StructType schema, int[] enough) {
+    super(columns(schema, enough));
     this.input = input;
   }
 
-  private static DistinctColumn[] columns(StructType schema) {
+  private static DistinctColumn[] columns(StructType schema, int[] enough) {
     DistinctColumn[] columns = new DistinctColumn[schema.length() - 1];
-    for (int i = 0; i < columns.length; i++) columns[i] = DistinctColumn.of(schema.fields()[i + 1].dataType(), i + 1);
+    for (int i = 0; i < columns.length; i++) {
+      columns[i] = DistinctColumn.of(schema.fields()[i + 1].dataType(), i + 1, enough[i]);
+    }
     return columns;
   }
 
@@ -32,14 +34,15 @@ final class DistinctRows extends DistinctChunks {
    * The frame with fewer rows, as {@link DistinctChunks#schema} has them.
    *
    * @param frame its first column is the object's number, a {@code bigint}; rows of one object are next to each other
+   * @param enough for each other column of how many different values in one object more tell nothing
    */
-  static Dataset<Row> of(Dataset<Row> frame) {
+  static Dataset<Row> of(Dataset<Row> frame, int[] enough) {
     org.apache.spark.sql.classic.Dataset<Row> given = (org.apache.spark.sql.classic.Dataset<Row>) frame;
     StructType schema = given.schema();
     FileBatches batches = FileBatches.under(given.queryExecution().executedPlan());
     JavaRDD<InternalRow> fewer = batches != null
-        ? DistinctBatches.of(batches, schema)
-        : given.queryExecution().toRdd().toJavaRDD().mapPartitions(new PerTask(schema), true);
+        ? DistinctBatches.of(batches, schema, enough)
+        : given.queryExecution().toRdd().toJavaRDD().mapPartitions(new PerTask(schema, enough), true);
     return ((SparkSession) given.sparkSession()).internalCreateDataFrame(fewer.rdd(), schema(schema), false);
   }
 
@@ -56,13 +59,15 @@ final class DistinctRows extends DistinctChunks {
   private static final class PerTask implements FlatMapFunction<Iterator<InternalRow>, InternalRow> {
     private static final long serialVersionUID = 1;
     private final StructType schema;
+    private final int[] enough;
 
-    PerTask(StructType schema) {
+    PerTask(StructType schema, int[] enough) {
       this.schema = schema;
+      this.enough = enough;
     }
 
     @Override public Iterator<InternalRow> call(Iterator<InternalRow> rows) {
-      return new DistinctRows(rows, schema);
+      return new DistinctRows(rows, schema, enough);
     }
   }
 

@@ -1,5 +1,6 @@
 package io.esskipping;
 
+import java.util.Arrays;
 import java.util.List;
 import java.util.function.Function;
 import org.apache.spark.sql.Dataset;
@@ -85,11 +86,16 @@ public final class PythonApi {
     return Installation.installed(((SparkSession) session).sessionState());
   }
 
-  /** See {@link DistinctRows#of}; null where that is not possible. */
+  /**
+   * See {@link DistinctRows#of}; null where that is not possible.
+   *
+   * @param enough numbers, with a comma between them
+   */
   @SuppressWarnings("unchecked")
-  public Object distinctRows(Object dataset) {
+  public Object distinctRows(Object dataset, String enough) {
     Dataset<Row> frame = (Dataset<Row>) dataset;
-    return DistinctRows.possible(frame) ? DistinctRows.of(frame) : null;
+    int[] numbers = Arrays.stream(enough.split(",")).mapToInt(Integer::parseInt).toArray();
+    return DistinctRows.possible(frame) ? DistinctRows.of(frame, numbers) : null;
   }
 
   /** See {@link Records#since}. */
