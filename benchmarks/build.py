@@ -81,10 +81,10 @@ def small_objects(spark: Any, source: Path, directory: Path, count: int, rows: i
     return target
 
 
-def alternated(runs: int, **works: Callable[[], float]) -> dict[str, list[float]]:
-    """The seconds of works in turn, so that what else the machine does meets all of them; two warm up first."""
+def alternated(runs: int, *, warm: int = 5, **works: Callable[[], float]) -> dict[str, list[float]]:
+    """The seconds of works in turn, so that what else the machine does meets all of them, after a warm-up."""
     found: dict[str, list[float]] = {name: [] for name in works}
-    for round in range(-2, runs):
+    for round in range(-warm, runs):
         for name, work in works.items():
             seconds = work()
             if round >= 0:
@@ -158,7 +158,7 @@ def main() -> None:
         if given.small:
             small = small_objects(spark, path, given.data, given.small, 6000)
             measured["small objects"] = alternated(
-                given.runs, noop=lambda: noop(spark, small, *names), build=lambda: build(spark, small, *three)
+                given.runs, warm=1, noop=lambda: noop(spark, small, *names), build=lambda: build(spark, small, *three)
             )
     finally:
         spark.stop()
