@@ -32,6 +32,7 @@ __all__ = [
     "java_session",
     "jvm_api",
     "list_objects",
+    "list_objects_again",
     "records",
     "relation_facts",
     "session_settings",
@@ -223,7 +224,20 @@ def list_objects(df: DataFrame) -> list[tuple[str, int, int]]:
     DatasetError
         It does not read exactly one relation of files.
     """
-    return [(path, length, mtime) for path, length, mtime in json.loads(_ask(df, "objects"))]
+    return _objects(_ask(df, "objects"))
+
+
+def list_objects_again(df: DataFrame) -> list[tuple[str, int, int]] | None:
+    """What has become of the objects of `list_objects`; None where Spark's file index cannot look again.
+
+    Objects that are new may be missing.
+    """
+    found = _ask(df, "objectsNow")
+    return None if found is None else _objects(found)
+
+
+def _objects(text: str) -> list[tuple[str, int, int]]:
+    return [(path, length, mtime) for path, length, mtime in json.loads(text)]
 
 
 def expression_tree(projection: DataFrame) -> dict[str, Any]:
@@ -289,10 +303,10 @@ def _added_jars(context: Any) -> list[str]:
     return [str(jars.apply(i)) for i in range(jars.size())]
 
 
-def _ask(df: DataFrame, question: str) -> str:
+def _ask(df: DataFrame, question: str) -> Any:
     api = jvm_api(df.sparkSession)
     try:
-        return str(getattr(api, question)(df._jdf))
+        return getattr(api, question)(df._jdf)
     except Exception as error:
         cause = _java_message(error, "IllegalArgumentException")
         if cause is None:

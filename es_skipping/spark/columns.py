@@ -16,7 +16,7 @@ from es_skipping.predicates.functions import versioned_operand
 from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.show import quoted_name
 from es_skipping.predicates.tree import Column, Literal, Operand
-from es_skipping.predicates.types import DataType
+from es_skipping.predicates.types import DataType, parse_type
 from es_skipping.spark.bridge import expression_tree
 from es_skipping.spark.built_with import TEXT_FORMATS, columns_of
 from es_skipping.spark.functions import declarations, session_of
@@ -82,6 +82,9 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
         It is unknown, a partition column, of a type that cannot be indexed, or an expression whose values the objects
         alone do not decide.
     """
+    plain = _plain(source, given)
+    if plain is not None:
+        return plain
     shown = given if isinstance(given, str) else str(given)
     _, projection, analyzed = _analyzed(source.df, given, shown)
     try:
@@ -122,6 +125,30 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
             "and this expression is not null where its columns are; index the plain column"
         )
     return ResolvedColumn(given if isinstance(given, str) else _text_of(source.df, analyzed, tree, shown), operand)
+
+
+_SCHEMA_TYPES: Final = {
+    **{name: name for name in ("boolean", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz")},
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+}
+
+
+def _plain(source: Source, given: Any) -> ResolvedColumn | None:
+    """A column of the files by its very name and of a plain type: Spark need not be asked what that is."""
+    if not isinstance(given, str) or not given.isidentifier() or given == source.corrupt_record_column:
+        return None
+    names = [*(field["name"] for field in source.schema["fields"]), *source.partition_columns]
+    if [name for name in names if name.lower() == given.lower()] != [given] or given in source.partition_columns:
+        return None
+    field = next(field for field in source.schema["fields"] if field["name"] == given)
+    type = field["type"]
+    if not isinstance(type, str) or set(field.get("metadata") or {}) - {"comment"}:
+        return None
+    known = type if re.fullmatch(r"decimal\(\d+,\d+\)", type) else _SCHEMA_TYPES.get(type)
+    return None if known is None else ResolvedColumn(given, Column((given,), parse_type(known)))
 
 
 def spark_column(df: DataFrame, text: str) -> SparkColumn:

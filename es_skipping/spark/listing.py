@@ -86,7 +86,7 @@ def _resolution(objects: Sequence[ObjectId]) -> int:
 def changed_since(spark: SparkSession, reading: Reading, source: Source, objects: Iterable[ObjectId]) -> list[ObjectId]:
     """Those of these objects that are not listed any more as they were in ``source``."""
     try:
-        now = set(source.again(spark, reading).objects())
+        now = set(source.objects_again(spark, reading))
     except DatasetError:  # it is gone altogether
         now = set()
     return [object for object in objects if object not in now]

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
-from es_skipping.spark.bridge import java_session, list_objects, relation_facts, session_settings
+from es_skipping.spark.bridge import java_session, list_objects, list_objects_again, relation_facts, session_settings
 from es_skipping.spark.built_with import RELEVANT_SETTINGS
 from es_skipping.spark.functions import hand_on
 from es_skipping.stores.base import ObjectId
@@ -135,7 +135,25 @@ class Source:
 
     def objects(self) -> list[ObjectId]:
         """The objects as this frame's scan sees them."""
-        return [ObjectId(path, length, mtime) for path, length, mtime in list_objects(self.df)]
+        return [ObjectId(*one) for one in list_objects(self.df)]
+
+    def objects_again(self, spark: SparkSession, reading: Reading) -> list[ObjectId]:
+        """What has become of them by now; objects that are new may be missing.
+
+        Raises
+        ------
+        DatasetError
+            It is gone altogether.
+        """
+        try:
+            found = list_objects_again(self.df)
+        except DatasetError:
+            raise
+        except Exception as error:
+            raise DatasetError(f"{reading.name} cannot be listed any more: {_first_line(error)}") from error
+        if found is None:
+            return self.again(spark, reading).objects()
+        return [ObjectId(*one) for one in found]
 
 
 def classic_session(spark: Any) -> SparkSession:

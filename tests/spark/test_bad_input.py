@@ -12,6 +12,9 @@ from pyspark.sql import functions as F
 
 import es_skipping as esk
 from es_skipping.errors import ColumnError, DatasetError, IndexDefinitionError, SettingError, StoreError
+from es_skipping.spark import columns
+from es_skipping.spark.columns import resolve
+from es_skipping.spark.source import Reading, Source
 from tests.spark.building import ROOT_SETTING, spark, write_each
 
 __all__ = ["spark"]
@@ -141,3 +144,24 @@ def test_corrupt_records_and_expressions_of_text_formats(spark: SparkSession, tm
     with pytest.raises(ColumnError, match="not null where its columns are"):
         dataset.create_indexes(esk.ValueList("coalesce(s, 'none')"))
     assert dataset.create_indexes(esk.ValueList("upper(s)"), esk.MinMax("x")).added == 1
+
+
+def test_plain_names_are_what_spark_says_they_are(spark: SparkSession, tmp_path: Path, monkeypatch: Any) -> None:
+    """Columns that are read off the schema are resolved to the same as those that Spark is asked about."""
+    types = (
+        *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(9,2)", "decimal(38,0)"),
+        *("string", "binary", "date", "timestamp", "timestamp_ntz"),
+    )
+    named = [f"CAST(NULL AS {type}) AS c{at}" for at, type in enumerate(types)]
+    frame = spark.range(3).selectExpr("id", "id % 2 AS p", "id AS Mixed", "id AS `größe`", *named)
+    frame.write.partitionBy("p").parquet(str(tmp_path / "t"))
+    source = Source.open(spark, Reading((str(tmp_path / "t"),)))
+    names = [name for name in source.df.columns if name != "p"]
+    read_off = [columns._plain(source, name) for name in names]
+    monkeypatch.setattr(columns, "_plain", lambda *_: None)
+    assert [resolve(source, name) for name in names] == read_off
+    assert len(names) == 17
+    monkeypatch.undo()
+    assert resolve(source, "mixed").operand == resolve(source, "Mixed").operand
+    with pytest.raises(ColumnError, match="partition column"):
+        resolve(source, "p")

@@ -25,6 +25,11 @@ public final class PythonApi {
     return Relations.objects(dataset);
   }
 
+  /** See {@link Relations#objectsNow}. */
+  public String objectsNow(Object dataset) {
+    return Relations.objectsNow(dataset);
+  }
+
   /** See {@link Relations#tree}. */
   public String tree(Object dataset) {
     return Relations.tree(dataset);

@@ -23,6 +23,7 @@ import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.sources.DataSourceRegister;
@@ -57,6 +58,17 @@ public final class Relations {
       }
     }
     return out.append(']').toString();
+  }
+
+  /**
+   * The objects, listed afresh where Spark's file index can do that; else null. Paths that the index has not seen yet,
+   * such as another match of a pattern, are not looked for.
+   */
+  public static String objectsNow(Object dataset) {
+    FileIndex index = ((HadoopFsRelation) relation((Dataset<?>) dataset).relation()).location();
+    if (!(index instanceof InMemoryFileIndex)) return null;
+    index.refresh();
+    return objects(dataset);
   }
 
   /** The one expression that a DataFrame projects from a file relation, as Spark's optimizer leaves it, as a tree. */
