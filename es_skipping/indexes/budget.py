@@ -12,8 +12,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from es_skipping.clauses.fingerprints import cell_of, hash_of, pack, space_for
 from es_skipping.clauses.metadata import Boxes, Fingerprints, Intervals, Metadata, Values
+from es_skipping.indexes.hashes import ascending, printed
 from es_skipping.predicates.types import Value
 
 __all__ = ["Kept", "size_of", "within"]
@@ -123,12 +123,10 @@ def _as(form: str, metadata: Metadata) -> Metadata | None:
 
 
 def _fingerprints(metadata: Values) -> Fingerprints | None:
-    space = space_for(len(metadata.values), _FPP)
     try:
-        cells = sorted({cell_of(hash_of(value), space) for value in metadata.values})
+        return printed(ascending(metadata.values), _FPP, metadata.nulls, metadata.nans)
     except ValueError:  # text with half a surrogate pair
         return None
-    return Fingerprints(space, len(cells), pack(cells, space), metadata.nulls, metadata.nans)
 
 
 def _bytes(value: Value) -> int:

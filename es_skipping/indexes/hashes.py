@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from es_skipping.clauses.fingerprints import cell_of, hash_of, pack, space_for
@@ -14,7 +14,18 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-__all__ = ["MOST_HASHES", "Hashes", "fingerprints", "hashes_of", "hashes_of_distinct", "merge_hashes"]
+    from es_skipping.predicates.types import Value
+
+__all__ = [
+    "MOST_HASHES",
+    "Hashes",
+    "ascending",
+    "fingerprints",
+    "hashes_of",
+    "hashes_of_distinct",
+    "merge_hashes",
+    "printed",
+]
 
 MOST_HASHES: Final = 1 << 20
 """An object with more distinct values than this is remembered as unknown."""
@@ -50,15 +61,27 @@ def hashes_of_distinct(values: Distinct) -> Hashes:
 
 
 def _hashed(arrays: Iterable[pa.Array], nulls: int, nans: int) -> Hashes:
-    import numpy as np
     import pyarrow.compute as pc
 
     chunks = []
     for array in arrays:
         values = pc.unique(array).to_pylist()
         if values:
-            chunks.append(np.unique(np.fromiter(map(hash_of, values), np.uint64, len(values))))
+            chunks.append(ascending(values))
     return _bounded(Hashes(tuple(chunks), nulls, nans))
+
+
+def ascending(values: Collection[Value]) -> npt.NDArray[np.uint64]:
+    """The distinct hashes of some values, in order.
+
+    Raises
+    ------
+    ValueError
+        As for `es_skipping.clauses.fingerprints.hash_of`.
+    """
+    import numpy as np
+
+    return np.unique(np.fromiter(map(hash_of, values), np.uint64, len(values)))
 
 
 def merge_hashes(first: Hashes, second: Hashes) -> Hashes:
@@ -79,18 +102,23 @@ def _bounded(hashes: Hashes, *, compact: bool = False) -> Hashes:
 
 def fingerprints(hashes: Hashes, fpp: float) -> Fingerprints | Values | None:
     """The metadata of all of an object's hashes; None where they were too many."""
-    import numpy as np
-
     chunks = _bounded(hashes, compact=True).chunks
     if chunks is None:
         return None
     if not chunks:
         return Values(frozenset(), hashes.nulls, hashes.nans)
-    space = space_for(len(chunks[0]), fpp)
+    return printed(chunks[0], fpp, hashes.nulls, hashes.nans)
+
+
+def printed(hashes: npt.NDArray[np.uint64], fpp: float, nulls: int | None, nans: int | None) -> Fingerprints:
+    """The metadata of hashes that `ascending` made."""
+    import numpy as np
+
+    space = space_for(len(hashes), fpp)
     if space < 1 << 32:
-        high, low = chunks[0] >> np.uint64(32), chunks[0] & np.uint64(0xFFFFFFFF)
+        high, low = hashes >> np.uint64(32), hashes & np.uint64(0xFFFFFFFF)
         width = np.uint64(space)
         cells = np.unique((high * width + (low * width >> np.uint64(32))) >> np.uint64(32)).tolist()
     else:
-        cells = sorted({cell_of(hash, space) for hash in chunks[0].tolist()})
-    return Fingerprints(space, len(cells), pack(cells, space), hashes.nulls, hashes.nans)
+        cells = sorted({cell_of(hash, space) for hash in hashes.tolist()})
+    return Fingerprints(space, len(cells), pack(cells, space), nulls, nans)
