@@ -287,12 +287,12 @@ class Dataset:
         return Reading(given.paths, None, definition.format, definition.options, schema, definition.schema)
 
     def _update(self, add: Sequence[Index], **options: Any) -> RefreshResult:
-        store = self._store()
+        conf = store_conf(self._spark)
+        store, budget = session_store(conf), Settings(conf)["metadata.budget"]
         attempts = _WRITERS
         while True:
             attempts -= 1
             entry = store.dataset(self.id)
-            budget = Settings(store_conf(self._spark))["metadata.budget"]
             update = Update(self._spark, store, self.id, self._reading(entry), add, budget=budget, **options)
             try:
                 with self._classic():
