@@ -177,7 +177,7 @@ def test_every_transformation_leaves_every_query_its_rows(
         schemes += [costs.tidied(idea) for idea in ideas]
     for layouts in schemes:
         assert sorted(name for some in layouts for name in some.masters) == sorted(NAMES)
-        costs.costs(layouts, range(len(log)))
+        costs.costs(layouts)
         for some in layouts:
             for demand, read in zip(log, costs.rows(some)):
                 usable = sorted(demand.usable & some.features)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from es_skipping.layout.clustering import Reals
 from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.demands import Demand, related_columns, weights_of
 from es_skipping.layout.groups.group import ColumnGroup
+from es_skipping.layout.groups.grouping import counts_of
 from es_skipping.layout.groups.layouts import Layout, storage, tidied
 from es_skipping.layout.groups.local_features import DISTINCT, local_features
-from es_skipping.layout.groups.retrieval import path_cost, retrieval_path
-from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
+from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks, usable_bits
+from es_skipping.layout.groups.workload_paths import Served, WorkloadPaths
 
 __all__ = ["Replicas"]
 
@@ -40,9 +41,15 @@ class Replicas:
         self.columns, self.demands, self.vectors = tuple(columns), tuple(demands), vectors
         self.related = related_columns(self.demands)
         self._distinct = distinct
+        self._counts = counts_of(self.demands)
+        self._usable = usable_bits(self.demands, range(vectors.features))
+        self._paths = WorkloadPaths(self.demands, self._usable)
         self._satisfying: dict[frozenset[int], int] = {}
         self._weights: dict[frozenset[str], dict[int, int]] = {}
-        self._rows: dict[tuple[Layout, bool], Reals] = {}
+        self._ranked: dict[tuple[frozenset[str], frozenset[int]], tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        self._kept: dict[tuple[frozenset[str], frozenset[int]], frozenset[int]] = {}
+        self._rows: dict[tuple[tuple[int, ...], tuple[int, ...], bool], Reals] = {}
+        self._served: dict[tuple[Layout, bool], Served] = {}
 
     def satisfying(self, features: frozenset[int]) -> int:
         """How many rows satisfy at least one of the features."""
@@ -59,9 +66,12 @@ class Replicas:
         return tidied([self._limited(layout) for layout in layouts], self.satisfying)
 
     def _limited(self, layout: Layout) -> Layout:
-        numbers, weights = self._weighted(layout)
-        kept = local_features(dict(zip(numbers, weights)), self.vectors.distinct, self._distinct)
-        return layout if len(kept) == len(numbers) else replace(layout, features=frozenset(kept))
+        key = layout.columns, layout.features
+        if key not in self._kept:
+            numbers, weights = self._weighted(layout)
+            kept = local_features(dict(zip(numbers, weights)), self.vectors.distinct, self._distinct)
+            self._kept[key] = frozenset(kept)
+        return replace(layout, features=self._kept[key])
 
     def initial(self) -> tuple[Layout, ...]:
         """One layout per column, with the features of the queries that read it (5.5)."""
@@ -78,51 +88,51 @@ class Replicas:
         return (self.vectors.clustered if exact else self.vectors.estimated)(features, as_reals)
 
     def _weighted(self, layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        if layout.columns not in self._weights:
-            self._weights[layout.columns] = weights_of(self.demands, layout.columns)
-        weights = self._weights[layout.columns]
-        ranked = sorted(layout.features, key=lambda feature: (-weights.get(feature, 0), feature))
-        return tuple(ranked), tuple(weights.get(feature, 0) for feature in ranked)
+        """The features, the heaviest first, and their weights."""
+        key = layout.columns, layout.features
+        if key not in self._ranked:
+            if layout.columns not in self._weights:
+                self._weights[layout.columns] = weights_of(self.demands, layout.columns)
+            weights = self._weights[layout.columns]
+            ranked = sorted(layout.features, key=lambda feature: (-weights.get(feature, 0), feature))
+            self._ranked[key] = tuple(ranked), tuple(weights.get(feature, 0) for feature in ranked)
+        return self._ranked[key]
 
     def rows(self, layout: Layout, *, exact: bool = True) -> Reals:
         """rr: how many rows each demand of the workload reads of a layout."""
-        key = replace(layout, masters=frozenset()), exact
+        key = *self._weighted(layout), exact
         if key not in self._rows:
-            self._rows[key] = self.blocks(layout, exact=exact).read(self.demands)
+            self._rows[key] = self.blocks(layout, exact=exact).read_of(self._usable)
         return self._rows[key]
 
-    def costs(self, layouts: Sequence[Layout], some: Iterable[int], rough: Iterable[Layout] = ()) -> dict[int, float]:
-        """By demand, for some of them, what one of its queries reads: cells and ids on its retrieval path (5.1).
+    def costs(self, layouts: Sequence[Layout], rough: Collection[Layout] = ()) -> Reals:
+        """Per demand, what one of its queries reads: cells and ids on its retrieval path (5.1).
 
         Parameters
         ----------
         rough
             Layouts of which the estimate is enough.
         """
-        roughly = set(rough)
-        rows = [self.rows(layout, exact=layout not in roughly) for layout in layouts]
-        found = {}
-        for at in some:
-            demand = self.demands[at]
-            offers = [
-                layout.offer(demand.columns, demand.usable, read[at])
-                for layout, read in zip(layouts, rows)
-                if not layout.columns.isdisjoint(demand.columns)
-            ]
-            found[at] = float(path_cost(retrieval_path(demand.columns, offers), offers))
-        return found
+        return self._paths.costs([self._serving(layout, layout not in rough) for layout in layouts])
+
+    def _serving(self, layout: Layout, exact: bool) -> Served:
+        key = layout, exact
+        if key not in self._served:
+            self._served[key] = self._paths.served(layout, self.rows(layout, exact=exact))
+        return self._served[key]
+
+    def total(self, costs: Reals) -> float:
+        """What the workload reads, run once."""
+        return float(self._counts @ costs)
 
     def cost(self, layouts: Sequence[Layout], demands: Sequence[Demand] | None = None) -> float:
         """Cells and ids that a workload reads: the one that the layouts are designed for, or another."""
         if demands is None:
-            own = self.costs(layouts, range(len(self.demands)))
-            return sum(self.demands[at].count * cost for at, cost in own.items())
-        rows = [self.blocks(layout).read(demands) for layout in layouts]
-        total = 0.0
-        for at, demand in enumerate(demands):
-            offers = [layout.offer(demand.columns, demand.usable, read[at]) for layout, read in zip(layouts, rows)]
-            total += demand.count * float(path_cost(retrieval_path(demand.columns, offers), offers))
-        return total
+            return self.total(self.costs(layouts))
+        usable = usable_bits(demands, range(self.vectors.features))
+        paths = WorkloadPaths(demands, usable)
+        costs = paths.costs([paths.served(layout, self.blocks(layout).read_of(usable)) for layout in layouts])
+        return float(counts_of(demands) @ costs)
 
     def column_groups(self, layouts: Iterable[Layout], features: Sequence[Feature]) -> tuple[ColumnGroup, ...]:
         """What is written: columns in the table's order, features with their weights in the layout."""

@@ -72,7 +72,6 @@ def best_layouts(
 class _Search:
     def __init__(self, replicas: Replicas, budget: float, patience: int) -> None:
         self._replicas, self._budget, self._patience = replicas, budget + _SLACK, patience
-        self._demands = replicas.demands
         self._seen: set[frozenset[Layout]] = set()
 
     def run(self, start: tuple[Layout, ...]) -> FoundLayouts:
@@ -80,54 +79,37 @@ class _Search:
         stored = self._replicas.storage(layouts)
         if stored > self._budget:
             raise ValueError(f"the start stores {stored:.3f} of the table, more than the budget {self._budget:.3f}")
-        costs = self._replicas.costs(layouts, range(len(self._demands)))
-        best, best_cost, waited = layouts, self._total(costs), 0
+        best, best_cost, waited = layouts, self._replicas.cost(layouts), 0
         steps = [ReplicationStep("start", len(layouts), stored, best_cost)]
         self._seen.add(frozenset(layouts))
         while waited < self._patience:
-            found = self._next(layouts, costs)
+            found = self._next(layouts)
             if found is None:
                 break
-            made_by, layouts, costs = found
+            cost, made_by, layouts = found
             self._seen.add(frozenset(layouts))
-            cost = self._total(costs)
             steps.append(ReplicationStep(made_by, len(layouts), self._replicas.storage(layouts), cost))
             waited += 1
             if cost < best_cost * (1 - _SLACK):
                 best, best_cost, waited = layouts, cost, 0
         return FoundLayouts(best, best_cost, self._replicas.storage(best), tuple(steps))
 
-    def _total(self, costs: dict[int, float]) -> float:
-        return sum(self._demands[at].count * cost for at, cost in costs.items())
-
-    def _next(
-        self, layouts: tuple[Layout, ...], costs: dict[int, float]
-    ) -> tuple[str, tuple[Layout, ...], dict[int, float]] | None:
-        """The transformation after which the workload reads least."""
+    def _next(self, layouts: tuple[Layout, ...]) -> tuple[float, str, tuple[Layout, ...]] | None:
+        """The transformation after which the workload reads least, and what it reads then."""
+        replicas, before = self._replicas, set(layouts)
         ideas: list[tuple[float, int, str, tuple[Layout, ...]]] = []
         made: set[frozenset[Layout]] = set()
         for made_by, some in self._transformations(layouts):
-            idea = self._replicas.tidied(some)
+            idea = replicas.tidied(some)
             known = frozenset(idea)
-            if known in self._seen or known in made or self._replicas.storage(idea) > self._budget:
+            if known in self._seen or known in made or replicas.storage(idea) > self._budget:
                 continue
             made.add(known)
-            ideas.append((self._total(self._after(layouts, idea, costs, exact=False)), len(ideas), made_by, idea))
-        best = None
-        for _, _, made_by, idea in sorted(ideas, key=lambda one: one[:2])[:_TRIED]:
-            after = self._after(layouts, idea, costs, exact=True)
-            if best is None or self._total(after) < self._total(best[2]):
-                best = made_by, idea, after
-        return best
-
-    def _after(
-        self, before: tuple[Layout, ...], after: tuple[Layout, ...], costs: dict[int, float], exact: bool
-    ) -> dict[int, float]:
-        """The demands' costs on other layouts; only those that read a column of a layout that changed are computed."""
-        new = set(after) - set(before)
-        touched = frozenset().union(*(layout.columns for layout in set(before) ^ set(after)))
-        some = [at for at, demand in enumerate(self._demands) if not demand.columns.isdisjoint(touched)]
-        return costs | self._replicas.costs(after, some, () if exact else new)
+            cost = replicas.total(replicas.costs(idea, known - before))
+            ideas.append((cost, len(ideas), made_by, idea))
+        likely = sorted(ideas, key=lambda one: one[:2])[:_TRIED]
+        tried = [(replicas.cost(idea), made_by, idea) for _, _, made_by, idea in likely]
+        return min(tried, key=lambda one: one[0], default=None)
 
     def _transformations(self, layouts: tuple[Layout, ...]) -> Iterator[tuple[str, list[Layout]]]:
         related = self._replicas.related

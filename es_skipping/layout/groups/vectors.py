@@ -10,7 +10,7 @@ the exact number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -19,10 +19,22 @@ from es_skipping.layout.clustering import Bits, Counts, Reals, cluster
 from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.histogram import Histogram
 
-__all__ = ["GlobalVectors", "LocalBlocks"]
+__all__ = ["GlobalVectors", "LocalBlocks", "usable_bits"]
 
 _WORD = 62
 """So many bits are packed into an integer."""
+
+
+def usable_bits(demands: Sequence[Demand], features: Sequence[int]) -> Bits:
+    """Which of the features subsume each demand: a row per demand, a column per feature.
+
+    Examples
+    --------
+    >>> usable_bits([Demand(frozenset("a"), frozenset({7}))], [3, 7])
+    array([[False,  True]])
+    """
+    bits: Bits = np.array([[one in demand.usable for one in features] for demand in demands], bool)
+    return bits.reshape(len(demands), len(features))
 
 
 @dataclass(frozen=True)
@@ -55,15 +67,22 @@ class LocalBlocks:
         >>> blocks.read([Demand(frozenset("a"), frozenset({7})), Demand(frozenset("a"), frozenset({8}))])
         array([10., 40.])
         """
-        place = {feature: at for at, feature in enumerate(self.features)}
-        wanted = [frozenset(place[feature] for feature in demand.usable if feature in place) for demand in demands]
-        distinct = {some: at for at, some in enumerate(dict.fromkeys(wanted))}
-        masks = np.zeros((len(self.features), len(distinct)), np.float32)
-        for some, at in distinct.items():
-            masks[list(some), at] = 1
-        lacking = (~self.unions).astype(np.float32) @ masks > 0
+        return self._read(usable_bits(demands, self.features))
+
+    def read_of(self, usable: Bits) -> Reals:
+        """As `read`, of demands whose `usable_bits` over all features are known."""
+        return self._read(usable[:, list(self.features)])
+
+    def _read(self, usable: Bits) -> Reals:
+        if not usable.size:
+            return np.full(len(usable), float(self.total))
+        # Many demands are alike here: they differ in columns, or in features that this group does not have.
+        packed = np.ascontiguousarray(np.packbits(usable, axis=1))
+        alike = packed.view([("", f"V{packed.shape[1]}")]).ravel()
+        _, first, which = np.unique(alike, return_index=True, return_inverse=True)
+        lacking = (~self.unions).astype(np.float32) @ usable[first].T.astype(np.float32) > 0
         read: Reals = self.total - self.rows.astype(np.float64) @ lacking
-        return read[[distinct[some] for some in wanted]] if wanted else np.zeros(0)
+        return read[which.ravel()]
 
 
 class GlobalVectors:
@@ -80,11 +99,11 @@ class GlobalVectors:
     """
 
     def __init__(self, histogram: Histogram, minimum: int, *, apart: bool = False) -> None:
-        self._groups = histogram.groups
+        self._groups = [_Packed.of(group.vectors, group.counts) for group in histogram.groups]
         self._minimum, self.apart = max(1, minimum), apart
-        self.rows = histogram.rows
+        self.rows, self.features = histogram.rows, histogram.features
         self._exact: dict[tuple[tuple[int, ...], tuple[float, ...]], LocalBlocks] = {}
-        self._estimates: dict[tuple[tuple[int, ...], tuple[float, ...]], LocalBlocks] = {}
+        self._estimates: dict[tuple[frozenset[int], tuple[float, ...]], LocalBlocks] = {}
         self._distinct: dict[frozenset[int], int] = {}
         self._most = max(self._groups, key=lambda group: len(group.counts), default=None)
 
@@ -94,75 +113,124 @@ class GlobalVectors:
             return 0
         known = frozenset(features)
         if known not in self._distinct:
-            self._distinct[known] = len(_reduced(self._most.vectors, self._most.counts, features)[1])
+            self._distinct[known] = len(self._most.starts(features)[1])
         return self._distinct[known]
 
     def satisfying(self, features: Sequence[int]) -> int:
         """How many rows satisfy at least one of the features."""
-        return sum(int(group.counts[group.vectors[:, list(features)].any(axis=1)].sum()) for group in self._groups)
+        return sum(int(group.counts[group.masked(features).any(axis=1)].sum()) for group in self._groups)
 
     def clustered(self, features: tuple[int, ...], weights: tuple[float, ...]) -> LocalBlocks:
         """The blocks of a group with these local features, as `es_skipping.layout.clustering.cluster` makes them."""
         key = features, weights
         if key not in self._exact:
-            self._exact[key] = self._blocks(features, weights, estimate=False)
+            self._exact[key] = self._blocks(features, weights)
         return self._exact[key]
 
     def estimated(self, features: tuple[int, ...], weights: tuple[float, ...]) -> LocalBlocks:
         """The blocks that the estimate counts on: what fills none alone is one block with every bit set."""
-        key = features, weights
-        if key not in self._estimates:
-            self._estimates[key] = self._blocks(features, weights, estimate=True)
-        return self._estimates[key]
+        some = frozenset(features)
+        for key in ((some, ()), (some, weights)):
+            if key in self._estimates:
+                return self._estimates[key]
+        found, weighed = self._estimate(features, weights)
+        self._estimates[some, weights if weighed else ()] = found
+        return found
 
-    def _blocks(self, features: tuple[int, ...], weights: tuple[float, ...], estimate: bool) -> LocalBlocks:
+    def _blocks(self, features: tuple[int, ...], weights: tuple[float, ...]) -> LocalBlocks:
         as_array = np.asarray(weights, np.float64)
-        rows: list[Counts] = []
-        unions: list[Bits] = []
+        parts = _Parts(features)
         for group in self._groups:
-            vectors, counts = _reduced(group.vectors, group.counts, features)
-            if self.apart:
-                none: Bits = ~np.asarray(vectors.any(axis=1), bool)
-                rows.append(counts[none])
-                unions.append(vectors[none])
-                vectors, counts = vectors[~none], counts[~none]
-            if not len(counts):
-                continue
-            if estimate:
-                light = counts < self._minimum
-                few = int(counts[light].sum())
-                if few:
-                    # Too few for a block, and nothing to merge them with: then the clustering is already known.
-                    whole = few >= self._minimum
-                    known = np.array([vectors[light].any(axis=0) | whole], bool)
-                    vectors = np.concatenate([vectors[~light], known])
-                    counts = np.append(counts[~light], few)
-                if not 0 < few < self._minimum:
-                    rows.append(counts)
-                    unions.append(vectors)
-                    continue
-            made = cluster(vectors, counts, as_array, self._minimum)
-            rows.append(made.rows)
-            unions.append(made.unions)
-        if not rows:
-            return LocalBlocks(features, np.zeros(0, np.int64), np.zeros((0, len(features)), bool))
-        return LocalBlocks(features, np.concatenate(rows), np.concatenate(unions))
+            vectors, counts = self._split(group, features, parts)
+            if len(counts):
+                made = cluster(vectors, counts, as_array, self._minimum)
+                parts.add(made.rows, made.unions)
+        return parts.blocks()
+
+    def _estimate(self, features: tuple[int, ...], weights: tuple[float, ...]) -> tuple[LocalBlocks, bool]:
+        """The estimate, and whether the weights had a part in it."""
+        parts, weighed = _Parts(features), False
+        for group in self._groups:
+            vectors, counts = self._split(group, features, parts)
+            light = counts < self._minimum
+            few = int(counts[light].sum())
+            if few:
+                # Too few for a block, and nothing to merge them with: then the clustering is already known.
+                whole = few >= self._minimum
+                known = np.array([vectors[light].any(axis=0) | whole], bool)
+                vectors, counts = np.concatenate([vectors[~light], known]), np.append(counts[~light], few)
+            if 0 < few < self._minimum:
+                made = cluster(vectors, counts, np.asarray(weights, np.float64), self._minimum)
+                vectors, counts, weighed = made.unions, made.rows, True
+            parts.add(counts, vectors)
+        return parts.blocks(), weighed
+
+    def _split(self, group: _Packed, features: Sequence[int], parts: _Parts) -> tuple[Bits, Counts]:
+        """The distinct local vectors; those of rows that stay apart go to the parts at once."""
+        vectors, counts = group.reduced(features)
+        if self.apart:
+            none: Bits = ~np.asarray(vectors.any(axis=1), bool)
+            parts.add(counts[none], vectors[none])
+            vectors, counts = vectors[~none], counts[~none]
+        return vectors, counts
 
 
-def _reduced(vectors: Bits, counts: Counts, features: Sequence[int]) -> tuple[Bits, Counts]:
-    """The distinct vectors over some features, and how many rows have each."""
-    some = vectors[:, list(features)]
-    if not len(some):
-        return some, counts
-    label = np.zeros(len(some), np.int64)
-    for start in range(0, some.shape[1], _WORD):
-        part = some[:, start : start + _WORD].astype(np.int64)
-        word = part @ (1 << np.arange(part.shape[1], dtype=np.int64))
-        if start == 0:
-            label = word
-            continue
-        before = np.unique(label, return_inverse=True)[1]
-        values, after = np.unique(word, return_inverse=True)
-        label = before.ravel() * len(values) + after.ravel()
-    _, first, place = np.unique(label, return_index=True, return_inverse=True)
-    return some[first], np.bincount(place.ravel(), counts, len(first)).astype(np.int64)
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Blocks of one coarse partition after another."""
+
+    features: tuple[int, ...]
+    rows: list[Counts] = field(default_factory=list)
+    unions: list[Bits] = field(default_factory=list)
+
+    def add(self, rows: Counts, unions: Bits) -> None:
+        self.rows.append(rows)
+        self.unions.append(unions)
+
+    def blocks(self) -> LocalBlocks:
+        if not self.rows:
+            return LocalBlocks(self.features, np.zeros(0, np.int64), np.zeros((0, len(self.features)), bool))
+        return LocalBlocks(self.features, np.concatenate(self.rows), np.concatenate(self.unions))
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """The distinct vectors of a coarse partition, also as integers, so that a projection is an AND."""
+
+    vectors: Bits
+    counts: Counts
+    words: Counts
+
+    @classmethod
+    def of(cls, vectors: Bits, counts: Counts) -> _Packed:
+        starts = range(0, vectors.shape[1], _WORD)
+        words = np.zeros((len(vectors), len(starts)), np.int64)
+        for at, start in enumerate(starts):
+            part = vectors[:, start : start + _WORD].astype(np.int64)
+            words[:, at] = part @ (1 << np.arange(part.shape[1], dtype=np.int64))
+        return cls(vectors, counts, words)
+
+    def masked(self, features: Sequence[int]) -> Counts:
+        """The words, with the bits of these features alone; words without any of them are left out."""
+        masks = np.zeros(self.words.shape[1], np.int64)
+        for feature in features:
+            masks[feature // _WORD] |= 1 << feature % _WORD
+        some = masks != 0
+        words: Counts = self.words[:, some] & masks[some]
+        return words
+
+    def starts(self, features: Sequence[int]) -> tuple[Counts, Counts]:
+        """An order that has vectors together that are alike in these features, and where in it each kind begins."""
+        words = self.masked(features)
+        order = np.lexsort(words.T) if words.shape[1] else np.arange(len(words))
+        ordered = words[order]
+        begins = np.ones(len(order), bool)
+        begins[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+        return order, np.flatnonzero(begins)
+
+    def reduced(self, features: Sequence[int]) -> tuple[Bits, Counts]:
+        """The distinct vectors over some features, and how many rows have each."""
+        order, begins = self.starts(features)
+        if not len(order):
+            return self.vectors[:, list(features)], self.counts
+        return self.vectors[order[begins]][:, list(features)], np.add.reduceat(self.counts[order], begins)

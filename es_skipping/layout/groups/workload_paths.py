@@ -1,0 +1,98 @@
+"""Retrieval paths of all queries of a workload at once: what a search for layouts asks thousands of times.
+
+The costs are those of `es_skipping.layout.groups.retrieval`, by tables of numbers: a row per layout, a column per pair
+of a query and a column that it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from es_skipping.layout.clustering import Bits, Counts, Reals
+from es_skipping.layout.groups.demands import Demand
+from es_skipping.layout.groups.layouts import Layout
+
+__all__ = ["Served", "WorkloadPaths"]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What one layout can do for each demand of a workload.
+
+    Parameters
+    ----------
+    rows
+        Per demand, how many it reads of the layout.
+    rank
+        Per pair of a demand and a column, what makes the layout the one to take the column from: the least wins.
+        Infinite where the layout cannot give it.
+    whole
+        Per demand, the rows if the layout can give all its columns, else infinite.
+    """
+
+    rows: Reals
+    rank: Reals
+    whole: Reals
+
+
+class WorkloadPaths:
+    """The demands of a workload, ready to be asked what they read on layouts.
+
+    Parameters
+    ----------
+    demands
+        The workload.
+    usable
+        Their `es_skipping.layout.groups.vectors.usable_bits` over all features.
+    """
+
+    def __init__(self, demands: Sequence[Demand], usable: Bits) -> None:
+        pairs = [(at, name) for at, demand in enumerate(demands) for name in sorted(demand.columns)]
+        self._usable = usable
+        self._demand: Counts = np.array([at for at, _ in pairs], np.int64)
+        self._wanted = np.array([len(demand.columns) for demand in demands], np.float64)
+        self._most = self._wanted.max(initial=0) + 1
+        places: dict[str, list[int]] = {}
+        for place, (_, name) in enumerate(pairs):
+            places.setdefault(name, []).append(place)
+        self._places: dict[str, npt.NDArray[np.int64]] = {name: np.array(some) for name, some in places.items()}
+
+    def served(self, layout: Layout, rows: Reals) -> Served:
+        """What a layout can do (5.6.1), if demands read so many rows of it."""
+        serves = np.zeros(len(self._demand), bool)
+        helped = np.asarray(self._usable[:, list(layout.features)].any(axis=1))
+        for name in layout.columns:
+            if name in self._places:
+                place = self._places[name]
+                serves[place] = True if name in layout.masters else helped[self._demand[place]]
+        offered = np.bincount(self._demand[serves], minlength=len(rows))
+        # Rows are whole numbers: of layouts with equally many the one that offers more of the columns ranks first.
+        rank = (rows * self._most + (self._wanted - offered))[self._demand]
+        rank[~serves] = np.inf
+        return Served(rows, rank, np.where(offered == self._wanted, rows, np.inf))
+
+    def costs(self, layouts: Sequence[Served]) -> Reals:
+        """Per demand the cells and ids that one of its queries reads.
+
+        Raises
+        ------
+        ValueError
+            No layout can give a column.
+        """
+        ranks = np.array([one.rank for one in layouts])
+        rows = np.array([one.rows for one in layouts])
+        chosen = ranks.argmin(axis=0)
+        if not np.isfinite(ranks[chosen, np.arange(len(chosen))]).all():
+            raise ValueError("no layout offers one of the columns that the workload reads")
+        cells = np.bincount(self._demand, rows[chosen, self._demand], len(self._wanted))
+        taken = np.zeros(rows.shape)
+        taken[chosen, self._demand] = 1
+        several = taken.sum(axis=0) > 1
+        path = cells + np.where(several, (taken * rows).sum(axis=0), 0)
+        single = np.array([one.whole for one in layouts]).min(axis=0)
+        found: Reals = np.where(several, np.minimum(path, single * np.maximum(self._wanted, 1)), path)
+        return found
