@@ -51,6 +51,14 @@ matrix: $(VENV)/.dev $(VENV_OLDEST)/.test ## Try every pair of circumstances: Sp
 	$(BIN)/python -m tests.matrix
 	$(VENV_OLDEST)/bin/python -m tests.matrix
 
+.PHONY: faults
+faults: $(VENV)/.dev ## Kill, stop, fill and tear real servers and writers, and see what queries do (MINUTES=6)
+	MINUTES=$(or $(MINUTES),6) $(BIN)/python -m pytest -q tests/faults
+
+.PHONY: day
+day: $(VENV)/.dev ## Let 10,000 look-ups over a million objects show whether anything grows (STORE=http://localhost:9200)
+	$(BIN)/python -m benchmarks.day $(if $(STORE),--store $(STORE))
+
 .PHONY: lint
 lint: $(VENV)/.dev ## Check style, types, the docs' freshness and who imports whom
 	$(BIN)/ruff check .

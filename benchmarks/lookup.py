@@ -1,39 +1,42 @@
 """How long a look-up takes, by number of objects, kind of clause and share of survivors, in each store.
 
-Run it with a server that may be written to::
+Run it with a server that may be written to; ``--page`` puts the figures into docs/benchmarks/million.md::
 
-    python -m benchmarks.lookup --store http://localhost:9200 --objects 10000,100000,1000000 --output lookup.json
-    python -m benchmarks.lookup --store /tmp/metadata --objects 10000,100000,1000000
+    python -m benchmarks.lookup --store http://localhost:9200 --objects 10000,100000,1000000 --page
+    python -m benchmarks.lookup --objects 10000,100000,1000000 --page
 
 Metadata of invented objects (four MinMax, a ValueList of ten values, a Prefix, a GeoBox; paths as a lake has them) is
 put straight into the store. The clock runs from a look-up's call to the reply that the shim can apply, encoded. *First*
 is the first look-up of its kind, *p50* and *p99* are of others of that kind, *again* is of a clause asked before.
+*Opened* is the first look-up of a reader that knows nothing yet. *Received* is what the server sent, *reply* what the
+shim is handed.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import resource
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.pages import fill, recorded, write_chart
 from es_skipping.clauses.clause import Ask, Clause
 from es_skipping.clauses.metadata import Boxes, Intervals, Values
 from es_skipping.clauses.questions import AnyOf, Meets, Overlaps, Range
+from es_skipping.layout.chart import line_chart
 from es_skipping.predicates.types import parse_type
 from es_skipping.settings import Settings
 from es_skipping.spark import reply
 from es_skipping.stores.base import DatasetDefinition, DatasetEntry, IndexDefinition, MetadataStore, ObjectId
 from es_skipping.stores.base import ObjectMetadata as Object
+from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.open import open_store
 
-SHARES: Final = (0.0001, 0.01, 0.5, 0.99)
+SHARES: Final = (0.0001, 0.001, 0.01, 0.5, 0.99)
 CITIES: Final = 1_000
 
 INDEXES: Final = (
@@ -124,18 +127,46 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     return 1000 * (time.perf_counter() - begun), found
 
 
+class Traffic:
+    """Bytes that an Elasticsearch sends to a store; none for files."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self.received = 0
+        for node in store._cluster.reader.transport.node_pool.all() if isinstance(store, ElasticsearchStore) else ():
+            node.perform_request = self._counted(node.perform_request)  # type: ignore[method-assign]
+
+    def _counted(self, perform: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*arguments: Any, **named: Any) -> Any:
+            answer = perform(*arguments, **named)
+            self.received += len(answer.raw_data)
+            return answer
+
+        return counted
+
+
 def measure(url: str, settings: Settings, count: int, repeat: int) -> Iterator[dict[str, Any]]:
     store = open_store(url, settings)
+    traffic = Traffic(store)
     entry = store.dataset(definition(count).id)
     assert entry is not None
     dice = random.Random(7)
+    opened, _ = timed(lambda: store.lookup(entry, clauses(KINDS[0], count, SHARES[0], dice), timeout=60))
+    yield {"objects": count, "opened": round(opened, 1), "received": traffic.received}
     for kind in KINDS:
         for share in SHARES:
-            yield {"objects": count, "kind": kind, "share": share, **once(store, entry, kind, share, repeat, dice)}
+            found = once(store, traffic, entry, kind, share, repeat, dice)
+            yield {"objects": count, "kind": kind, "share": share, **found}
+    store.close()
 
 
 def once(
-    store: MetadataStore, entry: DatasetEntry, kind: str, share: float, repeat: int, dice: random.Random
+    store: MetadataStore,
+    traffic: Traffic,
+    entry: DatasetEntry,
+    kind: str,
+    share: float,
+    repeat: int,
+    dice: random.Random,
 ) -> dict[str, Any]:
     count = entry.objects
 
@@ -145,11 +176,13 @@ def once(
 
     first, _ = timed(lambda: look_up(clauses(kind, count, share, dice)))
     rounds = repeat if share < 0.1 else max(3, repeat // 10)
-    times, again, sizes, kept = [], [], [], []
+    times, again, sizes, kept, received = [], [], [], [], []
     for _ in range(rounds):
         clause = clauses(kind, count, share, dice)
+        before = traffic.received
         ms, (data, skipped) = timed(lambda clause=clause: look_up(clause))  # type: ignore[misc]
         times.append(ms)
+        received.append(traffic.received - before)
         sizes.append(len(data))
         kept.append(count - skipped)
         again.append(timed(lambda clause=clause: look_up(clause))[0])  # type: ignore[misc]
@@ -159,9 +192,44 @@ def once(
         "p50": round(statistics.median(times), 2),
         "p99": round(sorted(times)[min(len(times) - 1, int(0.99 * len(times)))], 2),
         "again": round(statistics.median(again), 2),
+        "received": int(statistics.median(received)),
         "reply_bytes": int(statistics.median(sizes)),
         "client_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
+
+
+HEAD: Final = (
+    "| objects | clause | survivors | first ms | p50 ms | p99 ms | again ms | received | reply bytes | client MB |\n"
+    "|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+)
+
+
+def line(row: dict[str, Any]) -> str:
+    if "opened" in row:
+        return f"| {row['objects']:,} | *opened* | | {row['opened']} | | | | {row['received']:,} | | |"
+    return (
+        f"| {row['objects']:,} | {row['kind']} | {row['survivors']:,} | {row['first']} | {row['p50']} | {row['p99']} "
+        f"| {row['again']} | {row['received']:,} | {row['reply_bytes']:,} | {row['client_mb']:,} |"
+    )
+
+
+def chart(results: dict[str, list[dict[str, Any]]]) -> str:
+    """The median over the kinds of clauses of p50 and p99, where a hundred objects survive."""
+
+    def points(rows: list[dict[str, Any]], figure: str) -> list[tuple[float, float]]:
+        by_count: dict[int, list[float]] = {}
+        for row in rows:
+            if row.get("share", 0) * row["objects"] == 100:
+                by_count.setdefault(row["objects"], []).append(row[figure])
+        return [(count, statistics.median(found)) for count, found in sorted(by_count.items())]
+
+    return line_chart(
+        {f"{store}, {figure}": points(rows, figure) for store, rows in results.items() for figure in ("p50", "p99")},
+        title="A look-up that 100 objects survive",
+        x_label="objects of the dataset",
+        y_label="ms",
+        powers=True,
+    )
 
 
 def main() -> None:
@@ -169,7 +237,7 @@ def main() -> None:
     parser.add_argument("--store", help="URL of the store, where datasets bench-... are written; default: a folder")
     parser.add_argument("--objects", default="10000,100000", help="numbers of objects, separated by commas")
     parser.add_argument("--repeat", type=int, default=100, help="look-ups for each kind and share")
-    parser.add_argument("--output", type=Path, help="where the figures go as JSON")
+    parser.add_argument("--page", action="store_true", help="put the figures into docs/benchmarks/million.md")
     parser.add_argument("--drop", action="store_true", help="drop the datasets at the end")
     given = parser.parse_args()
     settings = Settings({"spark.es_skipping.store.timeout": "60s"})
@@ -185,17 +253,15 @@ def run(given: argparse.Namespace, url: str, settings: Settings) -> None:
         seconds = load(store, count)
         if seconds:
             print(f"{count:,} objects loaded in {seconds:.0f} s: {count / seconds:,.0f} a second", flush=True)
-        print("| objects | clause | survivors | first ms | p50 ms | p99 ms | again ms | reply bytes | client MB |")
-        print("|--:|---|--:|--:|--:|--:|--:|--:|--:|")
+        print(HEAD)
         for row in measure(url, settings, count, given.repeat):
             results.append(row)
-            print(
-                f"| {row['objects']:,} | {row['kind']} | {row['survivors']:,} | {row['first']} | {row['p50']} "
-                f"| {row['p99']} | {row['again']} | {row['reply_bytes']:,} | {row['client_mb']:,} |",
-                flush=True,
-            )
-    if given.output:
-        given.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+            print(line(row), flush=True)
+    if given.page:
+        kind = "Elasticsearch" if isinstance(store, ElasticsearchStore) else "Parquet"
+        figures = recorded("lookup", kind, results)
+        fill("lookup", "\n\n".join("\n".join([f"**{name}**\n", HEAD, *map(line, figures[name])]) for name in figures))
+        write_chart("million_lookup", chart(figures))
     if given.drop:
         for count in counts:
             store.drop(definition(count).id)

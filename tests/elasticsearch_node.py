@@ -12,6 +12,7 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -20,7 +21,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -96,7 +97,23 @@ class Node:
     url: str
     process: subprocess.Popen[bytes]
     folder: Path
+    launch: Callable[[], subprocess.Popen[bytes]]
     stopped: bool = field(default=False)
+
+    def signal(self, number: int) -> None:
+        """Send the server a signal, such as SIGSTOP; not the launcher, whose child it is."""
+        for process in _server_of(self.process.pid):
+            os.kill(process, number)
+
+    def kill(self) -> None:
+        """SIGKILL: whatever it was doing, it does no more."""
+        self.signal(signal.SIGKILL)
+        self.process.wait(30)
+
+    def start_again(self, status: str = "yellow") -> None:
+        """Start it anew, with the data that is there, at the same URL; red is a cluster that lacks some of it."""
+        self.process = self.launch()
+        _wait(self, None, status)
 
     def stop(self) -> None:
         """End the node by its process id and remove its folder. A second call does nothing."""
@@ -166,24 +183,35 @@ def start_node(settings: Mapping[str, str] | None = None, security: Security | N
     }
     if security is not None:
         _set_up_security(home, folder, security, environment, user)
-    with (folder / "console.log").open("wb") as console:
-        process = subprocess.Popen(
-            [str(home / "bin" / "elasticsearch")],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=console,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            user=user,
-        )
+
+    def launch() -> subprocess.Popen[bytes]:
+        with (folder / "console.log").open("ab") as console:
+            return subprocess.Popen(
+                [str(home / "bin" / "elasticsearch")],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=console,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                user=user,
+            )
+
     scheme = "http" if security is None else "https"
-    node = Node(f"{scheme}://127.0.0.1:{http}", process, folder)
+    node = Node(f"{scheme}://127.0.0.1:{http}", launch(), folder, launch)
     atexit.register(node.stop)
     _wait(node, security)
     return node
 
 
-def _wait(node: Node, security: Security | None) -> None:
+def _server_of(launcher: int) -> list[int]:
+    """The processes that a process started."""
+    tasks = Path(f"/proc/{launcher}/task")  # any of its threads may have done so
+    if not tasks.exists():
+        pytest.fail("finding the server's process takes Linux's /proc", pytrace=False)
+    return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text("ascii").split()]
+
+
+def _wait(node: Node, security: Security | None, status: str = "yellow") -> None:
     context = None if security is None else ssl.create_default_context(cafile=str(security.authority))
     deadline = time.monotonic() + _START_SECONDS
     last = "no answer"
@@ -192,9 +220,9 @@ def _wait(node: Node, security: Security | None) -> None:
             last = f"it ended with code {node.process.returncode}"
             break
         try:
-            request = f"{node.url}/_cluster/health?wait_for_status=yellow&timeout=1s"
+            request = f"{node.url}/_cluster/health?wait_for_status={status}&timeout=1s"
             with urllib.request.urlopen(request, timeout=5, context=context) as reply:
-                if json.load(reply)["status"] in ("green", "yellow"):
+                if json.load(reply)["status"] in ("green", "yellow", status):
                     return
         except urllib.error.HTTPError as error:
             if security is not None and error.code == 401:  # it listens, and asks who we are

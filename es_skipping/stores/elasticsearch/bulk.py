@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +14,7 @@ from elasticsearch import ApiError, Elasticsearch
 
 from es_skipping.errors import StoreConflict, StoreError, StoreUnavailable
 from es_skipping.stores.elasticsearch.client import BUSY, translated
+from es_skipping.stores.elasticsearch.documents import as_json
 
 __all__ = ["BulkWriter", "Write"]
 
@@ -43,12 +43,11 @@ class Write:
     document: dict[str, Any] | None = None
     shrink: Callable[[], bool] | None = None
 
-    def lines(self) -> str:
+    def lines(self) -> bytes:
         """As the bulk API takes it."""
         if self.document is None:
-            return json.dumps({"delete": {"_id": self.id}}) + "\n"
-        action = json.dumps({"index": {"_id": self.id}})
-        return f"{action}\n{json.dumps(self.document, ensure_ascii=False, separators=(',', ':'))}\n"
+            return as_json({"delete": {"_id": self.id}}) + b"\n"
+        return as_json({"index": {"_id": self.id}}) + b"\n" + as_json(self.document) + b"\n"
 
 
 class BulkWriter:
@@ -60,7 +59,7 @@ class BulkWriter:
         self._url = url
         self._pool: ThreadPoolExecutor | None = None
         self._under_way: list[Future[None]] = []
-        self._batch: list[tuple[Write, str]] = []
+        self._batch: list[tuple[Write, bytes]] = []
         self._size = 0
         self._busy = ""
         """Why something had to be sent again, the last time."""
@@ -110,7 +109,7 @@ class BulkWriter:
 
     # --- one batch, until each of its items has an outcome
 
-    def _deliver(self, batch: list[tuple[Write, str]]) -> None:
+    def _deliver(self, batch: list[tuple[Write, bytes]]) -> None:
         for attempt in range(_TRIES):
             batch = list(self._once(batch))
             if not batch:
@@ -120,7 +119,7 @@ class BulkWriter:
             f"Elasticsearch at {self._url} did not take {len(batch)} documents in {_TRIES} attempts: {self._busy}"
         )
 
-    def _once(self, batch: list[tuple[Write, str]]) -> Iterator[tuple[Write, str]]:
+    def _once(self, batch: list[tuple[Write, bytes]]) -> Iterator[tuple[Write, bytes]]:
         """Send a batch; yields what is to be sent again."""
         try:
             with translated("writing metadata", self._url):
@@ -165,7 +164,7 @@ class BulkWriter:
                 reason = outcome.get("error", {}).get("reason")
                 raise StoreError(f"Elasticsearch at {self._url} refused document {write.id} ({status}): {reason}")
 
-    def _split(self, batch: list[tuple[Write, str]]) -> Iterator[tuple[Write, str]]:
+    def _split(self, batch: list[tuple[Write, bytes]]) -> Iterator[tuple[Write, bytes]]:
         """What a server (or a proxy before it) calls too large, in halves; one document alone gets smaller."""
         if len(batch) > 1:
             middle = len(batch) // 2
@@ -175,6 +174,6 @@ class BulkWriter:
         (write, lines) = batch[0]
         if write.shrink is None or not write.shrink():
             raise StoreError(
-                f"Elasticsearch at {self._url} refused document {write.id}: {len(lines)} characters are too many"
+                f"Elasticsearch at {self._url} refused document {write.id}: {len(lines)} bytes are too many"
             )
         yield write, write.lines()

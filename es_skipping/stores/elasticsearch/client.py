@@ -167,5 +167,5 @@ def _reason(error: ApiError) -> str:
     body = error.body
     if isinstance(body, dict) and isinstance(body.get("error"), dict):
         causes = body["error"].get("root_cause") or [body["error"]]
-        return "; ".join(str(cause.get("reason")) for cause in causes)[:500]
+        return "; ".join(str(cause.get("reason") or cause.get("type")) for cause in causes)[:500]
     return str(error.message)[:500]

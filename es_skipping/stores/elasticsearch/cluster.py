@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
+from elastic_transport import TransportError
 from elasticsearch import ApiError, BadRequestError, ConflictError, Elasticsearch, NotFoundError
 
 from es_skipping.errors import EsSkippingError, StoreConflict, StoreError
@@ -331,7 +332,7 @@ class Cluster:
             work()
         except NotFoundError:
             pass
-        except (ApiError, EsSkippingError, OSError) as error:
+        except (ApiError, TransportError, EsSkippingError, OSError) as error:  # no answer is a TransportError
             _log.warning("%s failed at %s, a later change will do it: %s", doing, self.url, type(error).__name__)
 
     def drop(self, dataset: str) -> None:

@@ -346,8 +346,7 @@ class Bytes(Codec):
 
 
 def _address(number: int) -> str:
-    digits = f"{number:032x}"
-    return ":".join([digits[at : at + 4] for at in range(0, 32, 4)])
+    return number.to_bytes(16, "big").hex(":", 2)
 
 
 def _address_number(address: str) -> int:

@@ -6,11 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import orjson
+
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.stores.base import ObjectId, ObjectMetadata
 from es_skipping.stores.elasticsearch.fields import Group, decode
 
-__all__ = ["object_id", "object_metadata", "shrinker", "weight"]
+__all__ = ["as_json", "object_id", "object_metadata", "shrinker", "weight"]
 
 _PRINT_BITS: Final = 11
 """About so much of the inverted index does one fingerprint take (benchmarks/fingerprints.py)."""
@@ -30,10 +32,20 @@ def object_metadata(source: Mapping[str, Any], groups: Mapping[str, Group]) -> O
     return ObjectMetadata(object_id(source), source.get("rows"), found)
 
 
+def as_json(document: Mapping[str, Any]) -> bytes:
+    """A document as it is sent. It holds no NaN and no infinity, which JSON has not."""
+    try:
+        return orjson.dumps(document)
+    except TypeError:  # half a surrogate pair, which a path can hold, or a number of more than 64 bits
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
 def weight(fields: Mapping[str, Any]) -> int:
     """About how many bytes one index's fields take."""
+    if "prints" not in fields:
+        return len(as_json(fields))
     kept = {name: value for name, value in fields.items() if name != "prints"}
-    return len(json.dumps(kept)) + len(fields.get("prints", ())) * _PRINT_BITS // 8
+    return len(as_json(kept)) + len(fields["prints"]) * _PRINT_BITS // 8
 
 
 def shrinker(document: dict[str, Any], weights: dict[str, int]) -> Callable[[], bool]:

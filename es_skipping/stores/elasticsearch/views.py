@@ -41,6 +41,8 @@ _MOST_VIEWS: Final = 16
 _REMEMBERED_BYTES: Final = 32 << 20
 _AT_ONCE: Final = 2
 _TOO_MANY: Final = "too_many_buckets_exception"
+_FEW: Final = 16_384
+"""So many ordinals or more are counted by block first, and fetched in pages, two at a time."""
 
 Flags = npt.NDArray[np.bool_]
 
@@ -80,8 +82,11 @@ class View:
 
     # --- what the view holds
 
-    def _search(self, query: Query, deadline: Deadline, **body: Any) -> Mapping[str, Any]:
+    def _search(self, query: Query, deadline: Deadline, most: int | None = None, **body: Any) -> Mapping[str, Any]:
+        """A reply that is whole; with ``most`` one of so many documents or more may say that it is not."""
         left = deadline.left()
+        if most is not None:
+            body["terminate_after"] = most
         reply = self._client.options(request_timeout=left).search(
             size=0,
             track_total_hits=True,
@@ -91,9 +96,9 @@ class View:
             filter_path=_WANTED,
             **body,
         )
-        found = whole(reply.body)
+        found = whole(reply.body if most is None else {**reply.body, "terminated_early": False})
         self.pit = found.get("pit_id", self.pit)
-        return found
+        return found if most is None else reply.body
 
     def _counts(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64]:
         """By block of ordinals, how many documents match."""
@@ -151,12 +156,19 @@ class View:
         return np.concatenate(found) if found else np.empty(0, np.int64)
 
     def _ordinals(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64]:
-        histogram = {"field": "ordinal", "interval": 1, "min_doc_count": 1}
-        reply = self._search(query, deadline, aggs={"ordinals": {"histogram": histogram}})
-        buckets = reply.get("aggregations", {}).get("ordinals", {}).get("buckets", [])
-        if sum(bucket["doc_count"] for bucket in buckets) != reply["hits"]["total"]["value"]:
-            raise StoreError("the answer of Elasticsearch is not whole: fewer ordinals than documents")
-        return np.fromiter((bucket["key"] for bucket in buckets), np.int64, len(buckets))
+        return _keys_of(self._search(query, deadline, aggs=_ORDINALS))
+
+    def _ordinals_of_few(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64] | None:
+        """The ordinals of the documents that match; None where they are many, which the server need not find out."""
+        try:
+            reply = self._search(query, deadline, most=_FEW, aggs=_ORDINALS)
+        except ApiError as error:  # an operator may have lowered search.max_buckets
+            if _TOO_MANY not in str(error.body):
+                raise
+            return None
+        if reply.get("terminated_early") or reply["hits"]["total"]["value"] >= _FEW:
+            return None
+        return _keys_of(reply)
 
     def _groups_of_all(self, state: State, deadline: Deadline) -> frozenset[str]:
         names = {group.name for group in state.groups.values()}
@@ -192,12 +204,9 @@ class View:
         keep = complement(proof, self._known)
         if keep == NOTHING:
             return Selection.of(self.table, np.ones(self._size, np.bool_))
-        try:
-            # Most often few are to be kept: then one request is all.
-            return self._kept(self._ordinals(self._within(keep), deadline))
-        except ApiError as error:
-            if _TOO_MANY not in str(error.body):
-                raise
+        few = self._ordinals_of_few(self._within(keep), deadline)  # most often few are kept: then one request is all
+        if few is not None:
+            return self._kept(few)
         kept = self._counts(keep, deadline)
         partial = np.flatnonzero((kept > 0) & (kept < self._counts_seen))
         skipped = self._counts_seen - kept
@@ -216,6 +225,15 @@ class View:
         return Selection.of(self.table, skip)
 
 
+def _keys_of(reply: Mapping[str, Any]) -> npt.NDArray[np.int64]:
+    """The ordinals of a reply. Each is one document's, so there are as many as documents."""
+    buckets = reply.get("aggregations", {}).get("ordinals", {}).get("buckets", [])
+    if len(buckets) != reply["hits"]["total"]["value"]:
+        raise StoreError("the answer of Elasticsearch is not whole: other ordinals than documents")
+    return np.fromiter((bucket["key"] for bucket in buckets), np.int64, len(buckets))
+
+
+_ORDINALS: Final = {"ordinals": {"histogram": {"field": "ordinal", "interval": 1, "min_doc_count": 1}}}
 _WANTED: Final = [
     "error",
     "timed_out",
@@ -225,7 +243,9 @@ _WANTED: Final = [
     "_shards.successful",
     "_shards.failed",
     "hits.total.value",
-    "aggregations.*.buckets",
+    "aggregations.ordinals.buckets.key",  # and not how many documents each has: one
+    "aggregations.blocks.buckets",
+    "aggregations.known.buckets",
 ]
 
 

@@ -18,7 +18,8 @@ __all__ = ["Exchange", "Proxy", "proxy"]
 
 @dataclass
 class Exchange:
-    """One request and its reply, which a test changes in place; ``status`` set in `Proxy.before` answers alone."""
+    """One request and its reply, which a test changes in place; ``status`` set in `Proxy.before` answers alone, ``cut``
+    ends the connection in the middle of the reply."""
 
     method: str
     path: str
@@ -26,6 +27,7 @@ class Exchange:
     request: bytes
     status: int = 0
     reply: Any = None
+    cut: bool = False
 
 
 @dataclass
@@ -78,7 +80,8 @@ def proxy(target: str) -> Iterator[Proxy]:
             self.send_header("content-length", str(len(data)))
             self.end_headers()
             if self.command != "HEAD":
-                self.wfile.write(data)
+                self.wfile.write(data[: len(data) // 2] if exchange.cut else data)
+            self.close_connection = self.close_connection or exchange.cut
 
         do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = answer
 

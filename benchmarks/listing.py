@@ -1,0 +1,102 @@
+"""From a query to its pruned list of files, where a million are listed: Spark's listing, the look-up, the applying.
+
+Run it with a server that may be written to; ``--page`` puts the figures into docs/benchmarks/million.md::
+
+    python -m benchmarks.listing --store http://localhost:9200 --objects 1000000 --folder /dev/shm --page
+
+The hard links of benchmarks/refresh.py. *Listed* is Spark's own, when the DataFrame is made; *asked* is from the
+request to the decoded reply, *applied* the dropping of files; nothing is executed. The first query hashes the identity
+of every listed object, later ones of the same DataFrame find the hashes kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.pages import fill, recorded
+from benchmarks.refresh import ORIGINALS, ROWS, originals, prepared, session
+from es_skipping.spark import bridge
+
+HEAD: Final = "| objects | query | skipped | planned ms | asked ms | applied ms |\n|--:|---|--:|--:|--:|--:|"
+
+
+def pruned(spark: SparkSession, frame: DataFrame) -> dict[str, Any]:
+    """Plan a query and let its scan list its files."""
+    last, _ = bridge.records(spark)
+    begun = time.perf_counter()
+    scan = frame._jdf.queryExecution().executedPlan().collectLeaves().apply(0)
+    scan.relation().location().listFiles(scan.partitionFilters(), scan.dataFilters())
+    seconds = time.perf_counter() - begun
+    _, records = bridge.records(spark, last)
+    record = records[-1]
+    return {
+        "skipped": record["skippedObjects"],
+        "planned": round(1000 * seconds, 1),
+        "asked": round(record["askMs"], 1),
+        "applied": round(record["applyMs"], 1),
+    }
+
+
+def measured(spark: SparkSession, scratch: Path, count: int) -> Iterator[dict[str, Any]]:
+    root = scratch / f"events-{count}"
+    root.mkdir()
+    dataset = prepared(spark, root, originals(scratch / f"old-{count}", 0), count)
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    begun = time.perf_counter()
+    frame = spark.read.schema("id bigint, ts bigint, day int").parquet(str(root))
+    yield {"objects": count, "query": "Spark's listing", "planned": round(1000 * (time.perf_counter() - begun))}
+    half, few = ORIGINALS * ROWS // 2, ROWS
+    for name, condition in (
+        ("one in forty survives, the first query", f"id < {few}"),
+        ("one in forty survives", f"id >= {few} AND id < {2 * few}"),
+        ("the same again", f"id >= {few} AND id < {2 * few}"),
+        ("half survives", f"id < {half}"),
+        ("half survives, the same again", f"id < {half}"),
+        ("none survives", "id < 0"),
+    ):
+        yield {"objects": count, "query": name, **pruned(spark, frame.where(condition))}
+    dataset.drop_indexes(all=True)
+    shutil.rmtree(root)
+
+
+def line(row: dict[str, Any]) -> str:
+    if "asked" not in row:
+        return f"| {row['objects']:,} | {row['query']} | | {row['planned']:,} | | |"
+    return (
+        f"| {row['objects']:,} | {row['query']} | {row['skipped']:,} | {row['planned']:,} | {row['asked']:,} "
+        f"| {row['applied']:,} |"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--store", help="URL of the store; default: a folder")
+    parser.add_argument("--objects", default="100000", help="numbers of objects, separated by commas")
+    parser.add_argument("--folder", help="where the links go; a file system in memory is fastest")
+    parser.add_argument("--page", action="store_true", help="put the figures into docs/benchmarks/million.md")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="es-skipping-listing-", dir=given.folder) as folder:
+        scratch = Path(folder)
+        spark = session(scratch, given.store or (scratch / "store").as_uri())
+        print(HEAD, flush=True)
+        rows = []
+        for count in map(int, given.objects.split(",")):
+            for row in measured(spark, scratch, count):
+                rows.append(row)
+                print(line(row), flush=True)
+        spark.stop()
+    if given.page:
+        figures = recorded("listing", "Elasticsearch" if given.store else "Parquet", rows)
+        fill("listing", "\n\n".join("\n".join([f"**{name}**\n", HEAD, *map(line, figures[name])]) for name in figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Faults of real processes, through Spark, with seconds of waiting each: ``make faults``, not ``make test``."""

@@ -1,0 +1,104 @@
+"""A small dataset, and what a query of it must do while something is broken, and afterwards."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import es_skipping as esk
+from es_skipping.spark import lookup
+from es_skipping.spark.registry import registry
+from tests.spark.objects_read import num_files
+from tests.spark.real import warned
+
+__all__ = ["FILES", "Lake"]
+
+FILES = 8
+_EACH = 10
+_LONG_AGO = 1_700_000_000
+
+
+class Lake:
+    """Eight objects of ten rows each, and a session whose store is the one that breaks.
+
+    Parameters
+    ----------
+    log
+        Where warnings are seen.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path, url: str, log: Any, timeout: str = "5s") -> None:
+        self.spark = spark
+        self.folder = folder / "events"
+        self.folder.mkdir()
+        self.files = 0
+        for _ in range(FILES):
+            self.add()
+        self._log = log
+        for name, value in {"url": url, "timeout": timeout}.items():
+            spark.conf.set(f"spark.es_skipping.store.{name}", value)
+        spark.conf.set("spark.es_skipping.breaker.failures", "1000")
+        esk.enable(spark)
+        self.dataset = esk.Dataset(spark, str(self.folder))
+
+    def add(self) -> None:
+        """One more object, an old one."""
+        first = self.files * _EACH
+        path = self.folder / f"part-{self.files:02}.parquet"
+        pq.write_table(pa.table({"id": range(first, first + _EACH)}), path)
+        os.utime(path, (_LONG_AGO + self.files, _LONG_AGO + self.files))
+        self.files += 1
+
+    def create(self) -> None:
+        """Index it."""
+        self.dataset.create_indexes(esk.MinMax("id"))
+
+    def _asked(self) -> tuple[list[int], Any]:
+        self._log.clear()
+        lookup._warned.clear()
+        with esk.observe(self.spark) as report:
+            df = self.spark.read.parquet(str(self.folder)).where("id BETWEEN 13 AND 15")
+            assert sorted(row.id for row in df.collect()) == [13, 14, 15]
+        return num_files(df), report
+
+    def skips(self, opened: int = 1) -> None:
+        """A query returns its rows and opens only so many objects; nothing is warned of."""
+        registry.forget()
+        read, report = self._asked()
+        assert read == [opened]
+        (scan,) = report.scans
+        assert (scan.failed, scan.objects_skipped, scan.objects_total) == (False, self.files - opened, self.files)
+        assert warned(self._log) == []
+
+    def reads_all(self, warning: str | None) -> None:
+        """A query returns its rows from all objects; with a warning where the look-up failed, which is counted too."""
+        read, report = self._asked()
+        assert read == [self.files]
+        (scan,) = report.scans
+        assert (scan.failed, scan.objects_skipped) == (warning is not None, 0)
+        assert report.failed == (warning is not None)
+        if warning is None:
+            assert warned(self._log) == []
+            return
+        (told,) = warned(self._log)
+        assert told.startswith("data skipping is off for a scan, which reads all its files: ")
+        assert re.search(warning, told), told
+        assert re.search(warning, scan.reason or ""), scan.reason
+
+    def fails(self, work: Any, words: str) -> None:
+        """A build or a refresh says what is wrong, and nothing of it is used."""
+        with pytest.raises(esk.EsSkippingError, match=words):
+            work()
+
+    def refreshed(self) -> None:
+        """The next refresh completes; then every object but one is skipped."""
+        self.dataset.refresh()
+        self.skips()
+        assert self.dataset.health().coverage == 1.0
