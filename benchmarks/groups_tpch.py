@@ -1,12 +1,14 @@
 """Cells and ids that TPC-H's queries read of one denormalised table of 68 columns, in column groups of several kinds.
 
-Run: ``python -m benchmarks.groups_tpch --scale 0.1`` (needs ``tpchgen-cli``; chapter 4 takes minutes, 5 longer). Writes
+Run: ``python -m benchmarks.groups_tpch --scale 1`` (needs ``tpchgen-cli``). Writes
 ``docs/benchmarks/groups_tpch.json`` and a chart of each chapter beside it.
 
 Chapter 4 of the dissertation has ten templates, 100 queries of each to design by and 10 to count; chapter 5 has
-fourteen. Spark counts the feature vectors of every row inside its month; what queries read of a month follows from the
-blocks that the clustering makes, of a hundredth of a month. Nothing is written, and nothing but features skips: least
-and greatest values and the months that a date leaves out would help every layout alike.
+fourteen. Spark counts the feature vectors of the rows of some months, evenly chosen; what queries read of a month
+follows from the blocks that the clustering makes, of a hundredth of a month. Nothing is written, and nothing but
+features skips: least and greatest values and the months that a date leaves out would help every layout alike. *Matching
+rows* are those that satisfy all features of a query, if it could read these alone and no ids: no layout by these
+features reads less.
 """
 
 from __future__ import annotations
@@ -14,114 +16,173 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from benchmarks.layout_tpch import DOCS, session
 from benchmarks.tpch_workload import CHAPTER_4, CHAPTER_5, COLUMNS, MONTH, filters, table
-from es_skipping.layout import SOP, Query, QueryLog
+from es_skipping.layout import Query, QueryLog
 from es_skipping.layout.chart import bar_chart
+from es_skipping.layout.features.conditions import FeatureFinder
 from es_skipping.layout.groups.demands import demands_of
+from es_skipping.layout.groups.design import layouts_within
 from es_skipping.layout.groups.grouping import Designer, Grouping
 from es_skipping.layout.groups.grouping_search import best_grouping
+from es_skipping.layout.groups.layouts import Layout
 from es_skipping.layout.groups.replication import Replicas
 from es_skipping.layout.groups.replication_baselines import full_copies, selective_replication, whole_layouts
-from es_skipping.layout.groups.replication_search import best_layouts
 from es_skipping.layout.groups.vectors import GlobalVectors
 from es_skipping.layout.groups.vertical import hill_climbing, one_for_all, one_per_column, primary_partitions
-from es_skipping.layout.histogram import Histogram
+from es_skipping.layout.passes import histogram
+from es_skipping.spark.source import Reading, Source
 
 BUDGETS = (1.1, 1.2, 1.5, 2.0)
+SELECTIVE = (1.2, 1.5, 2.0)
 
 
-def queries(sop: SOP, chapter: tuple[int, ...], each: int, seed: int) -> list[Query]:
-    """With the columns that their templates read; one that no row can satisfy is left out."""
+def queries(df: DataFrame, chapter: tuple[int, ...], each: int, seed: int) -> tuple[list[Query], list[int]]:
+    """With the columns that their templates read, and the templates; one that no row can satisfy is left out."""
     drawn = filters(each, seed, queries=chapter)
-    reads = {text: COLUMNS[template] for template, text in drawn}
-    log = QueryLog.from_filters(sop.df, [text for _, text in drawn])
-    return [replace(query, columns=reads[query.text]) for query in log]
+    template = {text: number for number, text in drawn}
+    log = QueryLog.from_filters(df, [text for _, text in drawn])
+    return [replace(query, columns=COLUMNS[template[query.text]]) for query in log], [template[q.text] for q in log]
 
 
 class Study:
     """One chapter's workload on some months of the table."""
 
     def __init__(self, spark: SparkSession, path: Path, chapter: tuple[int, ...], given: argparse.Namespace) -> None:
-        # With blocks of one row nothing is merged: only the features and the vectors are wanted of it.
-        sop = SOP(
-            spark,
-            str(path),
-            min_rows=1,
-            features=given.features,
-            within=[MONTH],
-            rank="queries",
-            min_support=given.support,
-        )
-        train, test = queries(sop, chapter, 100, 1), queries(sop, chapter, 10, 2)
-        plan = sop.fit(QueryLog(train), holdout=0)
-        months = plan.histogram.groups
-        step = len(months) / given.months
-        sample = tuple(months[int((at + 0.5) * step)] for at in range(given.months))
-        self.histogram = Histogram(sample, len(plan.features))
-        self.names = tuple(sop.df.columns)
-        self.minimum = given.min_rows
-        self.demands, self.others = (demands_of(some, plan.features, self.names) for some in (train, test))
+        source = Source.open(spark, Reading((str(path),)))
+        self.seconds: dict[str, float] = {}
+        before = time.perf_counter()
+        train, _ = queries(source.df, chapter, 100, 1)
+        test, self.templates = queries(source.df, chapter, 10, 2)
+        finder = FeatureFinder(source, given.rank, given.support)
+        features, conditions, _ = finder.features(QueryLog(train), given.features)
+        months = sorted(row[0] for row in source.df.select(F.expr(MONTH)).distinct().collect())
+        self.features = features
+        chosen = [months[int((at + 0.5) * len(months) / given.months)] for at in range(given.months)]
+        self.df = source.df.where(F.expr(MONTH).isin(chosen))
+        self.test = test
+        self.histogram = histogram(self.df, conditions, [MONTH])
+        self.names = tuple(source.df.columns)
+        self.minimum = given.min_rows or self.histogram.rows // given.months // 100
+        self.demands, self.others = (demands_of(some, features, self.names) for some in (train, test))
+        self.single = [demands_of([query], features, self.names)[0] for query in test]
         self.whole = self.histogram.rows * sum(one.count * len(one.columns) for one in self.others)
-        helped = sum(one.count for one in self.others if one.usable)
         self.facts = {
-            "features": len(plan.features),
+            "features": len(features),
+            "features chosen by": given.rank,
+            "months": [str(month) for month in chosen],
+            "rows of these": self.histogram.rows,
+            "rows of a block": self.minimum,
             "distinct vectors of a month": self.histogram.distinct,
-            "test queries": sum(one.count for one in self.others),
-            "test queries with a feature": helped,
-            "months": given.months,
+            "test queries": len(test),
+            "test queries with a feature": sum(bool(one.usable) for one in self.single),
+            "seconds to mine and count": round(time.perf_counter() - before, 1),
         }
 
-    def groupings(self) -> dict[str, dict[str, Any]]:
+    def matching(self) -> dict[str, Any]:
+        """What no layout by these features can read less than."""
+        shares = [
+            sum(
+                int(one.counts[one.vectors[:, sorted(demand.usable)].all(axis=1)].sum())
+                for one in self.histogram.groups
+            )
+            / self.histogram.rows
+            for demand in self.single
+        ]
+        return {"read": self._all(shares), "by template": self._by_template(shares)}
+
+    def _all(self, shares: Sequence[float]) -> float:
+        cells = [len(demand.columns) for demand in self.single]
+        return sum(share * some for share, some in zip(shares, cells)) / sum(cells)
+
+    def _by_template(self, shares: Sequence[float]) -> dict[str, float]:
+        found: dict[int, list[float]] = {}
+        for template, share in zip(self.templates, shares):
+            found.setdefault(template, []).append(share)
+        return {f"q{template}": round(fmean(some), 4) for template, some in sorted(found.items())}
+
+    def groupings(self) -> dict[str, Grouping]:
         """Chapter 4."""
         designer = Designer(self.names, self.demands, GlobalVectors(self.histogram, self.minimum))
-        before = time.perf_counter()
-        found = best_grouping(designer).grouping
-        seconds = time.perf_counter() - before
+        with self._timed("GSOP"):
+            found = best_grouping(designer).grouping
         return {
-            "Parquet": {"read": 1.0, "groups": 1},
-            "SOP": self._told(designer.grouping(one_for_all(self.names))),
-            "one group per column": self._told(designer.grouping(one_per_column(self.names))),
-            "HillClimb-like": self._told(designer.grouping(hill_climbing(self.names, self.demands))),
-            "Hyrise-like": self._told(designer.grouping(primary_partitions(self.names, self.demands))),
-            "GSOP": self._told(found) | {"search": round(seconds, 1)},
+            "SOP": designer.grouping(one_for_all(self.names)),
+            "one group per column": designer.grouping(one_per_column(self.names)),
+            "HillClimb-like": designer.grouping(hill_climbing(self.names, self.demands)),
+            "Hyrise-like": designer.grouping(primary_partitions(self.names, self.demands)),
+            "GSOP": found,
         }
 
-    def _told(self, grouping: Grouping) -> dict[str, Any]:
-        cost = grouping.cost(self.others)
-        return {"read": cost.read / self.whole, "ids": cost.ids / self.whole, "groups": len(grouping.groups)}
-
-    def replication(self) -> dict[str, dict[str, Any]]:
+    def layouts(self, baselines: bool = True) -> tuple[Replicas, dict[str, Sequence[Layout]]]:
         """Chapter 5."""
         vectors = GlobalVectors(self.histogram, self.minimum, apart=True)
         replicas = Replicas(self.names, self.demands, vectors)
-        grouping = best_grouping(Designer(self.names, self.demands, vectors)).grouping
+        designer = Designer(self.names, self.demands, vectors)
+        with self._timed("GSOP"):
+            grouping = best_grouping(designer).grouping
         groups = whole_layouts(grouping)
-        made: dict[str, dict[str, Any]] = {"Parquet": {"read": 1.0, "layouts": 1, "stored": 1.0}}
-
-        def tell(name: str, layouts: Any, since: float) -> None:
-            read, seconds = replicas.cost(layouts, self.others) / self.whole, round(time.perf_counter() - since, 1)
-            stored = replicas.storage(layouts)
-            made[name] = {"read": read, "layouts": len(layouts), "stored": round(stored, 3), "search": seconds}
-            print(name, made[name], flush=True)
-
-        tell("GSOP", groups, time.perf_counter())
+        made: dict[str, Sequence[Layout]] = {
+            "SOP": whole_layouts(designer.grouping(one_for_all(self.names))),
+            "GSOP": groups,
+        }
         for budget in BUDGETS:
-            since = time.perf_counter()
-            found = (best_layouts(replicas, budget, start) for start in (None, groups))
-            tell(f"GSOP-R {budget}", min(found, key=lambda one: one.cost).layouts, since)
+            with self._timed(f"GSOP-R {budget}"):
+                made[f"GSOP-R {budget}"] = layouts_within(replicas, grouping, budget).layouts
+        for budget in SELECTIVE if baselines else ():
+            with self._timed(f"GSOP-SE {budget}"):
+                made[f"GSOP-SE {budget}"] = selective_replication(replicas, grouping, budget)
+        if baselines:
+            with self._timed("GSOP-FC 2"):
+                made["GSOP-FC 2"] = full_copies(self.names, self.demands, vectors, 2)
+        return replicas, made
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
         since = time.perf_counter()
-        tell("GSOP-SE 1.5", selective_replication(replicas, grouping, 1.5), since)
-        since = time.perf_counter()
-        tell("GSOP-FC 2", full_copies(self.names, self.demands, vectors, 2), since)
-        return made
+        yield
+        self.seconds[name] = round(time.perf_counter() - since, 1)
+        print(f"{name}: found in {self.seconds[name]} s", flush=True)
+
+    def told_groupings(self) -> dict[str, dict[str, Any]]:
+        """What test queries read of column groups."""
+        told: dict[str, dict[str, Any]] = {"Parquet": {"read": 1.0, "groups": 1}}
+        for name, grouping in self.groupings().items():
+            cost = grouping.cost(self.others)
+            shares = [grouping.cost([one]).read / len(one.columns) / self.histogram.rows for one in self.single]
+            told[name] = {
+                "read": cost.read / self.whole,
+                "ids": cost.ids / self.whole,
+                "groups": len(grouping.groups),
+                "seconds of the search": self.seconds.get(name),
+                "by template": self._by_template(shares),
+            }
+        return told | {"matching rows": self.matching()}
+
+    def told_layouts(self) -> dict[str, dict[str, Any]]:
+        """What test queries read of layouts that may hold cells twice."""
+        told: dict[str, dict[str, Any]] = {"Parquet": {"read": 1.0, "layouts": 1, "stored": 1.0}}
+        replicas, made = self.layouts()
+        for name, layouts in made.items():
+            shares = [replicas.cost(layouts, [one]) / len(one.columns) / self.histogram.rows for one in self.single]
+            told[name] = {
+                "read": replicas.cost(layouts, self.others) / self.whole,
+                "layouts": len(layouts),
+                "stored": round(replicas.storage(layouts), 3),
+                "seconds of the search": self.seconds.get(name),
+                "by template": self._by_template(shares),
+            }
+        return told | {"matching rows": self.matching()}
 
 
 def save(chapter: int, command: str, facts: Mapping[str, Any], made: Mapping[str, Mapping[str, Any]]) -> None:
@@ -143,7 +204,8 @@ def main() -> None:
     options.add_argument("--features", type=int, default=120)
     options.add_argument("--support", type=int, default=3, help="queries that a feature must help")
     options.add_argument("--months", type=int, default=2, help="that the designs are made and counted on")
-    options.add_argument("--min-rows", type=int, default=75)
+    options.add_argument("--min-rows", type=int, help="of a block; a hundredth of a month if left out")
+    options.add_argument("--rank", choices=("queries", "savings"), default="queries", help="how features are chosen")
     options.add_argument("--chapter", type=int, choices=(4, 5), help="one only")
     options.add_argument("--memory", default="1g")
     given = options.parse_args()
@@ -156,7 +218,9 @@ def main() -> None:
             continue
         study = Study(spark, path, chapter, given)
         print(f"chapter {number}", study.facts, flush=True)
-        save(number, f"{command} {number}", study.facts, study.groupings() if number == 4 else study.replication())
+        save(
+            number, f"{command} {number}", study.facts, study.told_groupings() if number == 4 else study.told_layouts()
+        )
     spark.stop()
 
 

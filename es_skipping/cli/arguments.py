@@ -134,11 +134,23 @@ def _layout(commands: Commands) -> None:
         _dataset(command)
         _workload(command, required=True)
         command.add_argument("--min-rows", type=_positive, default=50_000, help="least rows of an object (50000)")
-        command.add_argument("--features", type=int, default=15, help="at most so many (15); 0 finds out by trying")
+        command.add_argument(
+            "--system",
+            choices=("sop", "gsop", "gsopr"),
+            default="sop",
+            help="one order of rows (sop, the default), column groups (gsop), or groups that store some cells twice",
+        )
+        command.add_argument(
+            "--storage-budget", type=float, default=1.2, help="with gsopr: cells stored, relative to the table's (1.2)"
+        )
+        command.add_argument(
+            "--features", type=int, help="at most so many (15, of groups 40); with sop 0 finds out by trying"
+        )
         command.add_argument("--min-support", type=_positive, help="queries a feature must help")
         command.add_argument(
             "--within", metavar="SQL", action="append", default=[], help="rows that differ in it share no object"
         )
+        command.add_argument("--picture", type=Path, metavar="FILE", help="draw the layout, as SVG")
         command.add_argument("--holdout", type=float, default=0.2, help="share of the queries to predict on (0.2)")
     analyze.add_argument("--chart", type=Path, metavar="FILE", help="draw how much the workload repeats, as SVG")
     apply.add_argument("--to", metavar="PATH", help="where to write: a place that is not there yet")

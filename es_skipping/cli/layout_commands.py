@@ -15,7 +15,7 @@ from es_skipping.errors import DatasetError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from es_skipping.layout import SOP, Plan, QueryLog
+    from es_skipping.layout import GSOP, SOP, GroupPlan, Plan, QueryLog
 
 __all__ = ["analyze", "apply", "status"]
 
@@ -25,12 +25,11 @@ RUN_AGAIN = 4
 
 def analyze(args: argparse.Namespace, console: Console) -> int:
     with spark_session(args) as spark:
-        sop, log = _sop(spark, args)
+        maker, log = _maker(spark, args)
         diagnosis = log.diagnose()
-        plan = _fit(sop, log, args, console)
+        plan = _fit(maker, log, args, console)
         if args.chart:
-            args.chart.write_text(diagnosis.chart() + "\n", encoding="utf-8")
-            console.tell(f"drew {args.chart}")
+            _draw(args.chart, diagnosis.chart(), console)
         if console.form == "json":
             console.value({"workload": str(diagnosis), **_told(plan)})
         else:
@@ -41,64 +40,81 @@ def analyze(args: argparse.Namespace, console: Console) -> int:
 
 
 def apply(args: argparse.Namespace, console: Console) -> int:
+    from es_skipping.layout import SOP
+
     indexes = [parse_index(text) for text in args.index]
     if (args.to is None) == (args.to_table is None):
         raise DatasetError("say where the layout is written: --to PATH or --to-table NAME")
+    if args.system != "sop" and (args.to is None or indexes):
+        raise DatasetError("column groups are written to a path, and have no other indexes: give --to and no --index")
     with spark_session(args) as spark:
-        sop, log = _sop(spark, args)
-        plan = _fit(sop, log, args, console)
+        maker, log = _maker(spark, args)
+        plan = _fit(maker, log, args, console)
         with console.step(f"writing {args.to or args.to_table}") as progress:
-            written = sop.write(args.to, table=args.to_table, indexes=indexes, progress=progress)
-        console.value(
-            {
-                **_told(plan),
-                "place": written.place,
-                "indexed": written.indexed.added,
-                "failed": len(written.indexed.failed),
-                "seconds": {step: round(took, 1) for step, took in {**plan.seconds, **written.seconds}.items()},
-            }
-        )
+            if isinstance(maker, SOP):
+                written = maker.write(args.to, table=args.to_table, indexes=indexes, progress=progress)
+                seconds = {**maker.plan.seconds, **written.seconds}
+                done: dict[str, Any] = {
+                    "place": written.place,
+                    "indexed": written.indexed.added,
+                    "failed": len(written.indexed.failed),
+                    "seconds": {step: round(took, 1) for step, took in seconds.items()},
+                }
+            else:
+                groups = maker.write(args.to)
+                done = {"place": groups.place, "partitions": groups.partitions, "blocks": sum(groups.blocks)}
+        console.value({**_told(plan), **done})
     return 0
 
 
 def status(args: argparse.Namespace, console: Console) -> int:
     import es_skipping.layout as layout
+    from es_skipping.layout.groups.status import frame_of, is_grouped
 
     place: dict[str, Any] = {"table": args.dataset} if args.table else {"path": args.dataset}
     with spark_session(args) as spark:
         log = None
         if args.queries or args.query_log:
-            log = _log(spark.read.table(args.dataset) if args.table else spark.read.parquet(args.dataset), args)
+            if args.table:
+                df = spark.read.table(args.dataset)
+            elif is_grouped(spark, args.dataset):
+                df = frame_of(spark, args.dataset)
+            else:
+                df = spark.read.parquet(args.dataset)
+            log = _log(df, args)
         found = layout.status(spark, **place, log=log)
         if console.form == "json":
+            counts = found.counts()
             console.value(
-                {
-                    "objects": found.objects,
-                    "added": found.added,
-                    "unindexed": found.unindexed,
-                    "helped": found.helped,
-                    "run_again": found.run_again,
-                    "reasons": list(found.reasons),
-                }
+                {**counts, "helped": found.helped, "run_again": found.run_again, "reasons": list(found.reasons)}
             )
         else:
             console.text(str(found))
     return RUN_AGAIN if found.run_again else 0
 
 
-def _sop(spark: SparkSession, args: argparse.Namespace) -> tuple[SOP, QueryLog]:
-    import es_skipping.layout as layout
+def _maker(spark: SparkSession, args: argparse.Namespace) -> tuple[SOP | GSOP, QueryLog]:
+    from es_skipping.layout import GSOP, GSOPR, SOP
 
-    features = None if args.features == 0 else args.features
-    sop = layout.SOP(
-        spark,
+    given: dict[str, Any] = {
         **dataset_named(args),
-        min_rows=args.min_rows,
-        features=features,
-        min_support=args.min_support,
-        within=args.within,
-    )
-    return sop, _log(sop.df, args)
+        "min_rows": args.min_rows,
+        "min_support": args.min_support,
+        "within": args.within,
+    }
+    maker: SOP | GSOP
+    if args.system == "sop":
+        features = 15 if args.features is None else args.features or None
+        maker = SOP(spark, features=features, **given)
+    else:
+        if args.features is not None:
+            given["features"] = args.features
+        maker = (
+            GSOPR(spark, storage_budget=args.storage_budget, **given)
+            if args.system == "gsopr"
+            else GSOP(spark, **given)
+        )
+    return maker, _log(maker.df, args)
 
 
 def _log(df: DataFrame, args: argparse.Namespace) -> QueryLog:
@@ -112,15 +128,32 @@ def _log(df: DataFrame, args: argparse.Namespace) -> QueryLog:
     return QueryLog.from_file(df, path)
 
 
-def _fit(sop: SOP, log: QueryLog, args: argparse.Namespace, console: Console) -> Plan:
+def _fit(maker: SOP | GSOP, log: QueryLog, args: argparse.Namespace, console: Console) -> Plan | GroupPlan:
+    from es_skipping.layout import SOP
+
     with console.step(f"finding a layout of {args.dataset} for {len(log)} queries") as progress:
-        return sop.fit(log, holdout=args.holdout, progress=progress)
+        plan: Plan | GroupPlan
+        if isinstance(maker, SOP):
+            plan = maker.fit(log, holdout=args.holdout, progress=progress)
+        else:
+            plan = maker.fit(log, holdout=args.holdout)
+    if args.picture:
+        _draw(args.picture, plan.chart(), console)
+    return plan
 
 
-def _told(plan: Plan) -> dict[str, Any]:
-    return {
-        "rows": plan.rows,
-        "blocks": plan.blocks,
-        "features": list(plan.conditions),
-        "predicted share of rows read": round((plan.tested if plan.tested.shares else plan.trained).share, 4),
-    }
+def _draw(path: Path, picture: str, console: Console) -> None:
+    path.write_text(picture + "\n", encoding="utf-8")
+    console.tell(f"drew {path}")
+
+
+def _told(plan: Plan | GroupPlan) -> dict[str, Any]:
+    from es_skipping.layout import GroupPlan
+
+    told: dict[str, Any] = {"rows": plan.rows, "features": list(plan.conditions)}
+    if isinstance(plan, GroupPlan):
+        groups = [list(group.columns) for group in plan.groups]
+        read = {kind: round(share, 4) for kind, share in plan.read.items()}
+        return {**told, "groups": groups, "storage": round(plan.storage, 3), "predicted share of cells read": read}
+    share = (plan.tested if plan.tested.shares else plan.trained).share
+    return {**told, "blocks": plan.blocks, "predicted share of rows read": round(share, 4)}

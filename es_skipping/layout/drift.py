@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from es_skipping.errors import DatasetError
 from es_skipping.layout.features.mining import Feature, subsuming
+from es_skipping.layout.groups.status import GroupStatus, group_status, is_grouped
 from es_skipping.layout.records import LayoutRecord, read_record
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.truth import predicate_of
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from es_skipping.spark.source import Source
 
-__all__ = ["Status", "status"]
+__all__ = ["Status", "layout_status", "status"]
 
 _BACKLOG: Final = 50.0
 """So many blocks' worth of rows that were added later are worth a run, says the dissertation."""
@@ -64,6 +65,10 @@ class Status:
             )
         return tuple(found)
 
+    def counts(self) -> dict[str, int]:
+        """What there is, for programs."""
+        return {"objects": self.objects, "added": self.added, "unindexed": self.unindexed}
+
     @property
     def run_again(self) -> bool:
         """Whether a new layout is due."""
@@ -89,13 +94,18 @@ class Status:
 
 def status(
     spark: SparkSession, path: str | None = None, *, table: str | None = None, log: QueryLog | None = None
-) -> Status:
+) -> Status | GroupStatus:
     """How well the layout at a place still fits.
+
+    Returns
+    -------
+    Status | GroupStatus
+        The latter of column groups. Both say whether to `run_again`, and for which `reasons`.
 
     Parameters
     ----------
     path, table
-        What `SOP.write` wrote.
+        What `SOP.write`, `GSOP.write` or `GSOPR.write` wrote.
     log
         Recent queries, to see whether the features still help them.
 
@@ -104,6 +114,18 @@ def status(
     DatasetError
         No layout was written there.
     """
+    from es_skipping.spark.source import classic_session
+
+    classic = classic_session(spark)
+    if path is not None and table is None and is_grouped(classic, path):
+        return group_status(classic, path, log)
+    return layout_status(spark, path, table=table, log=log)
+
+
+def layout_status(
+    spark: SparkSession, path: str | None = None, *, table: str | None = None, log: QueryLog | None = None
+) -> Status:
+    """`status` of what `SOP.write` wrote."""
     from es_skipping.spark.dataset import Dataset
     from es_skipping.spark.source import Source, classic_functions, classic_session
 

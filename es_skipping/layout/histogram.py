@@ -84,6 +84,11 @@ class Histogram:
         """The most distinct vectors that any coarse partition has."""
         return max((len(group.counts) for group in self.groups), default=0)
 
+    def satisfied(self, features: Sequence[int]) -> float:
+        """The share of the rows that satisfy at least one of some features."""
+        held = sum(int(group.counts[group.vectors[:, list(features)].any(axis=1)].sum()) for group in self.groups)
+        return held / max(1, self.rows)
+
     def first(self, count: int) -> Histogram:
         """As if there were only the first features. Keys are lost: nothing can be laid out by it."""
         return Histogram(tuple(_narrowed(group, count) for group in self.groups), count)

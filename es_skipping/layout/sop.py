@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.features import Features
-from es_skipping.layout.drift import Status, status
+from es_skipping.layout.drift import Status, layout_status
 from es_skipping.layout.features.conditions import FeatureFinder, Rank
 from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.histogram import Histogram
@@ -274,7 +274,7 @@ class SOP:
         if self._written is None:
             raise DatasetError(f"{self!r} has written nothing; call write, or es_skipping.layout.status of a place")
         path, table = self._written
-        return status(self._user_spark, path, table=table, log=log)
+        return layout_status(self._user_spark, path, table=table, log=log)
 
     def _classic(self) -> AbstractContextManager[None]:
         from es_skipping.spark.source import classic_functions

@@ -17,12 +17,18 @@ def test_analyze_apply_status(tmp_path: Path) -> None:
     pq.write_table(pa.table({"kind": kinds, "amount": [at % 50 for at in range(2_000)]}), data / "sales.parquet")
     queries = tmp_path / "queries.sql"
     queries.write_text("\n".join(f"kind = 'kind{at % 3}' AND amount < 10" for at in range(40)) + "\n", encoding="utf-8")
+    whole = tmp_path / "whole.sql"
+    from_file = f"FROM parquet.`{data}`"
+    selects = [f"SELECT kind {from_file} WHERE kind = 'kind{at % 3}' AND amount < 10" for at in range(40)]
+    whole.write_text(";\n".join(selects) + "\n", encoding="utf-8")
     moved = tmp_path / "moved.sql"
     moved.write_text("\n".join(f"amount = {at}" for at in range(20, 40)) + "\n", encoding="utf-8")
     json = ["--output", "json"]
     given = ["--queries", str(queries), "--min-rows", "50"]
     target = tmp_path / "laid_out"
-    analyzed, told, lost, applied, again, fine, due, none = run_commands(
+    groups = ["--queries", str(whole), "--min-rows", "50", "--system"]
+    grouped, svg = tmp_path / "groups", tmp_path / "groups.svg"
+    analyzed, told, lost, applied, again, fine, due, none, refused, written, fits, moved_on = run_commands(
         tmp_path,
         ["layout", "analyze", str(data), *given, "--chart", str(tmp_path / "workload.svg"), *json],
         ["layout", "analyze", str(data), *given],
@@ -32,6 +38,23 @@ def test_analyze_apply_status(tmp_path: Path) -> None:
         ["layout", "status", str(target), "--queries", str(queries)],
         ["layout", "status", str(target), "--queries", str(moved), *json],
         ["layout", "status", str(data)],
+        ["layout", "apply", str(data), *groups, "gsop", "--to", str(grouped), "--index", "MinMax(amount)"],
+        [
+            "layout",
+            "apply",
+            str(data),
+            *groups,
+            "gsopr",
+            "--storage-budget",
+            "1.5",
+            "--picture",
+            str(svg),
+            "--to",
+            str(grouped),
+            *json,
+        ],
+        ["layout", "status", str(grouped), "--queries", str(queries)],
+        ["layout", "status", str(grouped), "--queries", str(moved), *json],
     )
     assert analyzed.code == 0, analyzed.err
     assert analyzed.json["workload"].startswith("40 queries, 4 different filters. A layout will pay")
@@ -51,3 +74,13 @@ def test_analyze_apply_status(tmp_path: Path) -> None:
     assert due.json["helped"] == 0
     assert none.code == 1
     assert "no layout was written" in none.err
+    assert refused.code == 1
+    assert "have no other indexes" in refused.err
+    assert written.code == 0, written.err
+    assert written.json["blocks"] == len(list(grouped.rglob("part-*.parquet")))
+    assert 1 <= written.json["storage"] <= 1.2
+    assert "kind in group 0" in svg.read_text(encoding="utf-8")
+    assert fits.code == 0, fits.err
+    assert "they need not be made again" in fits.out
+    assert moved_on.code == 4, moved_on.err
+    assert (moved_on.json["helped"], moved_on.json["unindexed"], moved_on.json["read"]) == (0, 0, 1)

@@ -9,18 +9,18 @@ from typing import Final
 from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.demands import Demand, demands_of
 from es_skipping.layout.groups.group import ColumnGroup
-from es_skipping.layout.groups.grouping import Designer
+from es_skipping.layout.groups.grouping import Designer, Grouping
 from es_skipping.layout.groups.grouping_search import best_grouping
-from es_skipping.layout.groups.layouts import Layout
 from es_skipping.layout.groups.local_features import DISTINCT
 from es_skipping.layout.groups.replication import Replicas
-from es_skipping.layout.groups.replication_search import best_layouts
+from es_skipping.layout.groups.replication_baselines import selective_replication, whole_layouts
+from es_skipping.layout.groups.replication_search import FoundLayouts, best_layouts
 from es_skipping.layout.groups.vectors import GlobalVectors
 from es_skipping.layout.groups.vertical import one_for_all, one_per_column
 from es_skipping.layout.histogram import Histogram
 from es_skipping.layout.workload.queries import Query
 
-__all__ = ["GroupDesign", "design_groups", "design_layouts"]
+__all__ = ["GroupDesign", "design_groups", "design_layouts", "layouts_within"]
 
 _VECTORS: Final = 8_000
 """The search looks at so many distinct vectors at most: at some of the coarse partitions, where they have more."""
@@ -97,7 +97,7 @@ def design_layouts(
     storage_budget: float,
     distinct: int = DISTINCT,
 ) -> GroupDesign:
-    """Layouts by GSOP-R: the best of two searches, from one layout per column and from the groups of GSOP.
+    """Layouts by GSOP-R, as `layouts_within` finds them.
 
     Parameters
     ----------
@@ -111,11 +111,22 @@ def design_layouts(
     replicas = Replicas(columns, demands, vectors, distinct=distinct)
     designer = Designer(columns, demands, vectors, distinct=distinct)
     grouping = best_grouping(designer).grouping
-    groups = replicas.tidied(Layout(group.columns, frozenset(group.features)) for group in grouping.groups)
-    found = min((best_layouts(replicas, storage_budget, start) for start in (None, groups)), key=lambda one: one.cost)
+    groups = whole_layouts(grouping)
+    found = layouts_within(replicas, grouping, storage_budget)
     kinds = {"these groups": found.layouts, "GSOP's groups": groups}
     read = {kind: _share(replicas.cost(layouts, others), others, vectors.rows) for kind, layouts in kinds.items()}
     return GroupDesign(replicas.column_groups(found.layouts, features), found.storage, read)
+
+
+def layouts_within(replicas: Replicas, grouping: Grouping, budget: float) -> FoundLayouts:
+    """The best of two searches: from one layout per column, and from what selective replication makes of the groups.
+
+    The search that begins with columns sees no gain in replicas of a feature before all columns of its queries have
+    one, and none of a feature that was too many for a layout. Selective replication takes such steps; the search goes
+    on from there.
+    """
+    starts = None, selective_replication(replicas, grouping, budget)
+    return min((best_layouts(replicas, budget, start) for start in starts), key=lambda one: one.cost)
 
 
 def _share(cells: float, demands: Sequence[Demand], rows: int) -> float:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
 from es_skipping.layout.features.conditions import FeatureFinder, Rank
-from es_skipping.layout.features.mining import Feature
+from es_skipping.layout.features.mining import Feature, subsuming
 from es_skipping.layout.groups.design import GroupDesign, design_groups
 from es_skipping.layout.groups.group import ColumnGroup
+from es_skipping.layout.groups.picture import group_chart
+from es_skipping.layout.groups.status import GroupStatus, group_status
 from es_skipping.layout.groups.table import WrittenGroups, write_groups
 from es_skipping.layout.histogram import Histogram
 from es_skipping.layout.passes import histogram
@@ -43,6 +45,10 @@ class GroupPlan:
         groups"`` among them: cells and ids, as a share of the cells of their columns.
     storage
         Cells stored, relative to the table's.
+    satisfied
+        Per group, the share of the rows that satisfy one of its features: of a replica, those that it holds.
+    helped
+        Of the queries that the design was made from, the share that a feature helps.
     refused
         ``(feature, reason)`` of features that would have been used, but cannot be evaluated or remembered.
     """
@@ -53,7 +59,14 @@ class GroupPlan:
     rows: int
     read: Mapping[str, float]
     storage: float = 1.0
+    satisfied: tuple[float, ...] = ()
+    helped: float = 1.0
     refused: tuple[tuple[str, str], ...] = ()
+
+    def chart(self) -> str:
+        """Groups, layouts and features as an SVG picture; see `es_skipping.layout.groups.picture`."""
+        title = f"{self.rows:,} rows in {len(self.groups)} column groups, {self.storage:.2f} times the table's cells"
+        return group_chart(self.groups, self.satisfied, self.read, title)
 
     def __str__(self) -> str:
         lines = [
@@ -61,8 +74,9 @@ class GroupPlan:
             "cells and ids that queries read, of all:",
         ]
         lines += [f"{share:>8.1%}  {kind}" for kind, share in self.read.items()]
+        replicated = any(group.masters for group in self.groups)
         for number, group in enumerate(self.groups):
-            names = [name if name in group.masters or not group.masters else f"({name})" for name in group.columns]
+            names = [name if name in group.masters or not replicated else f"({name})" for name in group.columns]
             lines += ["", f"group {number}: {', '.join(names)}"]
             lines += [f"{feature.weight:>8}  {show(feature.predicate)}" for feature in group.features]
         lines += [f"not used: {text}: {reason}" for text, reason in self.refused]
@@ -182,7 +196,20 @@ class GSOP:
         features, conditions, refused = self._finder.features(train, self._count)
         counted = histogram(self.df, conditions, self._within)
         found = self._designed(counted, features, train, test)
-        self._plan = GroupPlan(found.groups, features, conditions, counted.rows, found.read, found.storage, refused)
+        place = {feature.predicates: at for at, feature in enumerate(features)}
+        own = [[place[feature.predicates] for feature in group.features] for group in found.groups]
+        helped = sum(bool(subsuming(features, query)) for query in train) / len(train)
+        self._plan = GroupPlan(
+            found.groups,
+            features,
+            conditions,
+            counted.rows,
+            found.read,
+            found.storage,
+            tuple(counted.satisfied(some) for some in own),
+            helped,
+            refused,
+        )
         return self._plan
 
     def _designed(
@@ -191,7 +218,7 @@ class GSOP:
         return design_groups(self.df.columns, features, train, test, counted, self._min_rows)
 
     def explain(self) -> str:
-        """The plan as text: the groups, what each is clustered by, and the dry run."""
+        """The plan as text: the groups, what each is clustered by, and the dry run; ``plan.chart()`` is a picture."""
         return str(self.plan)
 
     def write(self, path: str) -> WrittenGroups:
@@ -209,4 +236,9 @@ class GSOP:
             min_rows=self._min_rows,
             within=self._within,
             partition_rows=self._partition_rows,
+            helped=self.plan.helped,
         )
+
+    def status(self, path: str, log: QueryLog | None = None) -> GroupStatus:
+        """How well what was written to a path still fits; see `es_skipping.layout.status`."""
+        return group_status(self._source.df.sparkSession, path, log)

@@ -79,6 +79,9 @@ class GroupManifest:
         The features of all groups as SQL.
     groups, partitions
         What there is.
+    helped
+        Of the queries that the groups were designed for, the share that a feature helps; None where they were made by
+        hand.
     """
 
     schema: Mapping[str, Any]
@@ -86,6 +89,7 @@ class GroupManifest:
     conditions: tuple[str, ...]
     groups: tuple[StoredGroup, ...]
     partitions: tuple[Partition, ...]
+    helped: float | None = None
 
     @property
     def rows(self) -> int:
@@ -136,6 +140,7 @@ class GroupManifest:
                         for one in found["groups"]
                     ),
                     tuple(_partition(one) for one in found["partitions"]),
+                    found.get("helped"),
                 )
         except (ValueError, KeyError, TypeError) as error:
             raise StoreFormatError(f"{place}/{MANIFEST} cannot be read ({error!r}); write the groups again") from error

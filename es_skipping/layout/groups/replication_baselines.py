@@ -7,9 +7,10 @@ each copy in column groups for some of the features.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import Final
 
 import numpy as np
 
@@ -20,9 +21,12 @@ from es_skipping.layout.groups.grouping_search import best_grouping
 from es_skipping.layout.groups.layouts import Layout
 from es_skipping.layout.groups.local_features import DISTINCT
 from es_skipping.layout.groups.replication import Replicas
-from es_skipping.layout.groups.vectors import GlobalVectors
+from es_skipping.layout.groups.vectors import GlobalVectors, usable_bits
 
 __all__ = ["clusters_of_features", "full_copies", "selective_replication", "whole_layouts"]
+
+_TRIED: Final = 3
+"""So many of the features that look best by the estimate are clustered before one is chosen."""
 
 
 def whole_layouts(grouping: Grouping) -> tuple[Layout, ...]:
@@ -41,10 +45,13 @@ def selective_replication(replicas: Replicas, grouping: Grouping, budget: float)
             forgetful = (replace(one, features=one.features - {feature}) if one.masters else one for one in layouts)
             idea = (*forgetful, Layout(replicas.related[feature], frozenset({feature})))
             if replicas.storage(idea) <= budget:
-                ideas.append((replicas.cost(idea), feature, idea))
-        if not ideas or min(ideas)[0] >= cost:
+                rough = frozenset(idea).difference(layouts)
+                ideas.append((replicas.total(replicas.costs(idea, rough)), feature, idea))
+        likely = sorted(ideas, key=lambda one: one[:2])[:_TRIED]
+        tried = [(replicas.cost(idea), feature, idea) for _, feature, idea in likely]
+        if not tried or min(tried)[0] >= cost:
             break
-        cost, feature, layouts = min(ideas, key=lambda one: one[:2])
+        cost, feature, layouts = min(tried, key=lambda one: one[:2])
         left.remove(feature)
     return layouts
 
@@ -58,7 +65,7 @@ def full_copies(
     dissertation leaves open.
     """
     clusters = clusters_of_features(demands, vectors, copies)
-    read = [_read(cluster, demands, vectors) for cluster in clusters]
+    read = list(map(_reader(demands, vectors), clusters))
     goes = np.argmin(read, axis=0) if read else np.zeros(len(demands), np.int64)
     layouts: list[Layout] = []
     for number, cluster in enumerate(clusters or [frozenset()]):
@@ -70,14 +77,15 @@ def full_copies(
 def clusters_of_features(demands: Sequence[Demand], vectors: GlobalVectors, number: int) -> list[frozenset[int]]:
     """Features in so many clusters, each of little conflict: of all pairs the one is merged after which queries, each
     at the cluster where it reads least, read fewest cells; again and again."""
+    read = _reader(demands, vectors)
     cells = counts_of(demands) * np.array([len(demand.columns) for demand in demands], np.float64)
     clusters = [frozenset({feature}) for feature in sorted({one for demand in demands for one in demand.usable})]
-    known = {cluster: _read(cluster, demands, vectors) for cluster in clusters}
+    known = {cluster: read(cluster) for cluster in clusters}
 
     def cost(pair: tuple[frozenset[int], frozenset[int]]) -> float:
         both = pair[0] | pair[1]
         if both not in known:
-            known[both] = _read(both, demands, vectors)
+            known[both] = read(both)
         rest = [known[cluster] for cluster in clusters if cluster not in pair]
         return float(cells @ np.min([known[both], *rest], axis=0))
 
@@ -87,8 +95,13 @@ def clusters_of_features(demands: Sequence[Demand], vectors: GlobalVectors, numb
     return clusters
 
 
-def _read(cluster: frozenset[int], demands: Sequence[Demand], vectors: GlobalVectors) -> Reals:
-    """Rows that each demand would read of the whole table clustered by these features, by the estimate."""
+def _reader(demands: Sequence[Demand], vectors: GlobalVectors) -> Callable[[frozenset[int]], Reals]:
+    """Tells how many rows each demand reads of the whole table clustered by some features, by the estimate."""
+    usable = usable_bits(demands, range(vectors.features))
     weights = weights_of(demands, frozenset().union(*(demand.columns for demand in demands)))
-    features = tuple(sorted(cluster, key=lambda feature: (-weights.get(feature, 0), feature)))
-    return vectors.estimated(features, tuple(float(weights.get(feature, 0)) for feature in features)).read(demands)
+
+    def read(cluster: frozenset[int]) -> Reals:
+        features = tuple(sorted(cluster, key=lambda feature: (-weights.get(feature, 0), feature)))
+        return vectors.estimated(features, tuple(float(weights.get(one, 0)) for one in features)).read_of(usable)
+
+    return read

@@ -78,6 +78,7 @@ def write_groups(
     min_rows: int = 50_000,
     within: Sequence[str] = (),
     partition_rows: int = 1_000_000,
+    helped: float | None = None,
 ) -> WrittenGroups:
     """Write a DataFrame in column groups, and index their blocks in the session's store.
 
@@ -103,6 +104,9 @@ def write_groups(
     partition_rows
         About so many rows are put together by one task, which holds the columns of all groups that a query needs but
         one in memory. Where a coarse partition has more, it is cut.
+    helped
+        Of the queries that the groups were designed for, the share that a feature helps: `es_skipping.layout.status`
+        compares newer queries with it.
 
     Raises
     ------
@@ -150,7 +154,7 @@ def write_groups(
         raise DatasetError(f"the column groups could not be written to {path}: {reason}") from error
     fields = [field for field in source.schema["fields"] if field["name"] not in (_TUPLE, _PARTITION)]
     manifest = GroupManifest(
-        {**source.schema, "fields": fields}, _TUPLE, everything, tuple(stored), _partitions(path, by_partition)
+        {**source.schema, "fields": fields}, _TUPLE, everything, tuple(stored), _partitions(path, by_partition), helped
     )
     delete_tree(spark, f"{root}/{_ROWS}")
     files_of(root).write(MANIFEST, manifest.to_json())

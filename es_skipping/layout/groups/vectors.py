@@ -23,6 +23,7 @@ __all__ = ["GlobalVectors", "LocalBlocks", "usable_bits"]
 
 _WORD = 62
 """So many bits are packed into an integer."""
+_MIX = np.int64(0x1E3779B97F4A7C15)
 
 
 def usable_bits(demands: Sequence[Demand], features: Sequence[int]) -> Bits:
@@ -118,7 +119,7 @@ class GlobalVectors:
 
     def satisfying(self, features: Sequence[int]) -> int:
         """How many rows satisfy at least one of the features."""
-        return sum(int(group.counts[group.masked(features).any(axis=1)].sum()) for group in self._groups)
+        return sum(group.satisfying(features) for group in self._groups)
 
     def clustered(self, features: tuple[int, ...], weights: tuple[float, ...]) -> LocalBlocks:
         """The blocks of a group with these local features, as `es_skipping.layout.clustering.cluster` makes them."""
@@ -199,33 +200,44 @@ class _Packed:
 
     vectors: Bits
     counts: Counts
-    words: Counts
+    words: tuple[Counts, ...]
 
     @classmethod
     def of(cls, vectors: Bits, counts: Counts) -> _Packed:
-        starts = range(0, vectors.shape[1], _WORD)
-        words = np.zeros((len(vectors), len(starts)), np.int64)
-        for at, start in enumerate(starts):
+        words = []
+        for start in range(0, vectors.shape[1], _WORD):
             part = vectors[:, start : start + _WORD].astype(np.int64)
-            words[:, at] = part @ (1 << np.arange(part.shape[1], dtype=np.int64))
-        return cls(vectors, counts, words)
+            words.append(part @ (1 << np.arange(part.shape[1], dtype=np.int64)))
+        return cls(vectors, counts, tuple(words))
 
-    def masked(self, features: Sequence[int]) -> Counts:
+    def masked(self, features: Sequence[int]) -> list[Counts]:
         """The words, with the bits of these features alone; words without any of them are left out."""
-        masks = np.zeros(self.words.shape[1], np.int64)
+        masks = [0] * len(self.words)
         for feature in features:
             masks[feature // _WORD] |= 1 << feature % _WORD
-        some = masks != 0
-        words: Counts = self.words[:, some] & masks[some]
-        return words
+        return [word & mask for word, mask in zip(self.words, masks) if mask]
+
+    def satisfying(self, features: Sequence[int]) -> int:
+        """How many rows have one of the features."""
+        found = np.zeros(len(self.counts), np.int64)
+        for word in self.masked(features):
+            found |= word
+        return int(self.counts[found != 0].sum())
 
     def starts(self, features: Sequence[int]) -> tuple[Counts, Counts]:
         """An order that has vectors together that are alike in these features, and where in it each kind begins."""
         words = self.masked(features)
-        order = np.lexsort(words.T) if words.shape[1] else np.arange(len(words))
-        ordered = words[order]
-        begins = np.ones(len(order), bool)
-        begins[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+        if not words:
+            return np.arange(len(self.counts)), np.arange(min(1, len(self.counts)))
+        # One number for all words, where it happens to tell all kinds apart, which the comparison of the words shows.
+        mixed = words[0].copy()
+        for word in words[1:]:
+            mixed = mixed * _MIX + word
+        order = np.argsort(mixed)
+        begins = _begins([word[order] for word in words])
+        if np.count_nonzero(begins) != np.count_nonzero(_begins([mixed[order]])):
+            order = np.lexsort(words)
+            begins = _begins([word[order] for word in words])
         return order, np.flatnonzero(begins)
 
     def reduced(self, features: Sequence[int]) -> tuple[Bits, Counts]:
@@ -234,3 +246,12 @@ class _Packed:
         if not len(order):
             return self.vectors[:, list(features)], self.counts
         return self.vectors[order[begins]][:, list(features)], np.add.reduceat(self.counts[order], begins)
+
+
+def _begins(words: Sequence[Counts]) -> Bits:
+    """Which places differ from the one before, in any of the words."""
+    differs = np.ones(len(words[0]), bool)
+    differs[1:] = False
+    for word in words:
+        differs[1:] |= word[1:] != word[:-1]
+    return differs

@@ -1,0 +1,223 @@
+"""How column groups that were written fit: their index, and a newer workload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from es_skipping.errors import DatasetError
+from es_skipping.layout.features.mining import Feature, subsuming
+from es_skipping.layout.groups.manifest import MANIFEST, Block, GroupManifest
+from es_skipping.layout.groups.retrieval import Offer, path_cost, retrieval_path
+from es_skipping.layout.workload.log import QueryLog
+from es_skipping.predicates.truth import predicate_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from es_skipping.spark.source import Source
+
+__all__ = ["GroupStatus", "frame_of", "group_status", "is_grouped", "read_share", "storage"]
+
+_DRIFT: Final = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStatus:
+    """How well a table in column groups still fits its workload.
+
+    Parameters
+    ----------
+    groups, blocks, partitions, rows
+        What there is.
+    storage
+        Cells stored, relative to the table's: above 1 in layouts that hold some twice.
+    features
+        How many conditions its blocks are known to satisfy or not.
+    unindexed
+        Blocks that the session's store does not know: queries read them until `es_skipping.layout.index_groups`.
+    designed_for
+        Of the queries that it was designed for, the share that a feature helps; None where groups were made by hand.
+    helped
+        Of the queries of a newer workload, the share that a feature helps; None where none was given.
+    read
+        Cells and ids that these queries read, as a share of the cells of their columns.
+    """
+
+    groups: int
+    blocks: int
+    partitions: int
+    rows: int
+    storage: float
+    features: int
+    unindexed: int
+    designed_for: float | None = None
+    helped: float | None = None
+    read: float | None = None
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it is time to design the groups again; empty where it is not. Answers are right either way."""
+        if self.helped is None or self.designed_for is None or self.helped >= _DRIFT * self.designed_for:
+            return ()
+        before = f"where they helped {self.designed_for:.0%}"
+        return (f"the workload has moved on: features help {self.helped:.0%} of the queries, {before}",)
+
+    def counts(self) -> dict[str, float | None]:
+        """What there is, for programs."""
+        return {
+            "groups": self.groups,
+            "blocks": self.blocks,
+            "unindexed": self.unindexed,
+            "storage": round(self.storage, 3),
+            "read": self.read,
+        }
+
+    @property
+    def run_again(self) -> bool:
+        """Whether new groups are due."""
+        return bool(self.reasons)
+
+    def __str__(self) -> str:
+        there = f"{self.rows:,} rows in {self.groups} column groups of {self.blocks:,} blocks"
+        stored = f"{self.storage:.2f} times the table's cells, by {self.features} features"
+        lines = [f"{there}, in {self.partitions:,} partitions: {stored}"]
+        if self.unindexed:
+            lines.append(f"{self.unindexed:,} blocks are not indexed: call es_skipping.layout.index_groups")
+        if self.helped is not None:
+            before = "" if self.designed_for is None else f" ({self.designed_for:.0%} when they were made)"
+            lines.append(f"features help {self.helped:.0%} of the queries{before}")
+        if self.read is not None:
+            lines.append(f"they read {self.read:.1%} of the cells of their columns, ids included")
+        lines.append("make them again: " + "; ".join(self.reasons) if self.run_again else "they need not be made again")
+        return "\n".join(lines)
+
+
+def is_grouped(spark: SparkSession, path: str) -> bool:
+    """Whether column groups were written to a path."""
+    from es_skipping.layout.target import names
+    from es_skipping.spark.listing import qualified
+
+    return MANIFEST in names(spark, qualified(spark, path))
+
+
+def group_status(spark: SparkSession, path: str, log: QueryLog | None = None) -> GroupStatus:
+    """How well the column groups at a path fit; `es_skipping.layout.status` calls it where there are some.
+
+    Parameters
+    ----------
+    path
+        What `write_groups`, `GSOP.write` or `GSOPR.write` wrote.
+    log
+        Recent queries: whether the features help them, and what they read.
+
+    Raises
+    ------
+    DatasetError
+        No column groups were written there.
+    """
+    from es_skipping.spark.columns import resolve
+    from es_skipping.spark.dataset import Dataset
+
+    root, manifest = _manifest(spark, path)
+    source = _source(spark, root, manifest)
+    unindexed = 0
+    if manifest.conditions:
+        dataset = Dataset(spark, path)
+        store = dataset._store()
+        known = {object for object, _ in store.objects(dataset.id)} if store.dataset(dataset.id) else set()
+        unindexed = sum(object not in known for object in source.objects())
+    helped = read = None
+    if log is not None:
+        found = [Feature((predicate_of(resolve(source, text).operand),)) for text in manifest.conditions]
+        usable = [(query.columns, subsuming(found, query)) for query in log]
+        helped = sum(bool(some) for _, some in usable) / len(usable) if usable else 0.0
+        read = read_share(manifest, usable)
+    return GroupStatus(
+        len(manifest.groups),
+        len(manifest.blocks),
+        len(manifest.partitions),
+        manifest.rows,
+        storage(manifest),
+        len(manifest.conditions),
+        unindexed,
+        manifest.helped,
+        helped,
+        read,
+    )
+
+
+def storage(manifest: GroupManifest) -> float:
+    """Cells stored, relative to the table's (5.2)."""
+    columns = len(manifest.schema["fields"])
+    cells = sum(
+        block.rows * len(group.columns if block.whole else group.masters)
+        for partition in manifest.partitions
+        for group, own in zip(manifest.groups, partition.blocks, strict=True)
+        for block in own
+    )
+    return cells / max(1, manifest.rows * columns)
+
+
+def read_share(manifest: GroupManifest, queries: Sequence[tuple[Sequence[str] | None, Sequence[int]]]) -> float:
+    """Cells and ids that queries read, as a share of the cells of their columns.
+
+    Parameters
+    ----------
+    queries
+        Of each the columns, None for all of them, and the places of the conditions that subsume it.
+    """
+    names = [str(field["name"]) for field in manifest.schema["fields"]]
+    by_group: list[list[Block]] = [
+        [block for partition in manifest.partitions for block in partition.blocks[at]]
+        for at in range(len(manifest.groups))
+    ]
+    rows = [np.array([block.rows for block in own], np.float64) for own in by_group]
+    whole = [np.array([block.whole for block in own], bool) for own in by_group]
+    bits = []
+    for own in by_group:
+        union = np.zeros((len(own), len(manifest.conditions)), bool)
+        for at, block in enumerate(own):
+            union[at, list(block.features)] = True
+        bits.append(union)
+    cells = wanted = 0.0
+    for asked, usable in queries:
+        columns = frozenset(names if asked is None else asked).intersection(names)
+        offers = []
+        for at, group in enumerate(manifest.groups):
+            left = bits[at][:, list(usable)].all(axis=1)
+            # As the reader has it: where only whole blocks are left, all columns may be taken from the layout.
+            serves = group.columns if whole[at][left].all() else group.masters
+            offers.append(Offer(columns.intersection(serves), float(rows[at][left].sum())))
+        cells += path_cost(retrieval_path(columns, offers), offers)
+        wanted += manifest.rows * len(columns)
+    return cells / wanted if wanted else 0.0
+
+
+def frame_of(spark: SparkSession, path: str) -> DataFrame:
+    """Files with the columns of a table in column groups, to read a workload with: its rows mean nothing."""
+    return _source(spark, *_manifest(spark, path)).df
+
+
+def _manifest(spark: SparkSession, path: str) -> tuple[str, GroupManifest]:
+    from es_skipping.spark.hadoop_files import files_of
+    from es_skipping.spark.listing import qualified
+
+    root = qualified(spark, path)
+    try:
+        return root, GroupManifest.from_json(files_of(root).read(MANIFEST), root)
+    except FileNotFoundError:
+        raise DatasetError(f"no column groups were written to {path}") from None
+
+
+def _source(spark: SparkSession, root: str, manifest: GroupManifest) -> Source:
+    from pyspark.sql.types import StructType
+
+    from es_skipping.spark.source import Reading, Source
+
+    directories = tuple(f"{root}/{group.directory}" for group in manifest.groups)
+    schema = StructType.fromJson(dict(manifest.schema))
+    return Source.open(spark, Reading(directories, options={"recursiveFileLookup": "true"}, schema=schema))
