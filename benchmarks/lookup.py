@@ -138,7 +138,7 @@ class Traffic:
     def _counted(self, perform: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*arguments: Any, **named: Any) -> Any:
             answer = perform(*arguments, **named)
-            self.received += len(answer.raw_data)
+            self.received += len(answer.body)
             return answer
 
         return counted

@@ -317,9 +317,13 @@ class Cluster:
         self._tidy("removing replaced documents", remove)
 
     def _ensure_alias(self, state: State) -> None:
+        """A writer may have died between publishing a generation and pointing the alias to it."""
         alias = self.names.objects(state.definition.id)
-        if not self.builder.indices.exists_alias(name=alias, index=state.generation):
-            self.swap(state, None)
+        shown = set(self.builder.options(ignore_status=404).indices.get_alias(name=alias).body) - {"error", "status"}
+        if shown != {state.generation}:
+            old = [{"remove": {"index": index, "alias": alias}} for index in shown - {state.generation}]
+            new = {"add": {"index": state.generation, "alias": alias}}
+            self.builder.indices.update_aliases(actions=[*old, new])
 
     def _delete(self, index: str, ids: list[str]) -> None:
         writer = BulkWriter(self.builder, index, self.url)
