@@ -156,7 +156,6 @@ def measure(url: str, settings: Settings, count: int, repeat: int) -> Iterator[d
         for share in SHARES:
             found = once(store, traffic, entry, kind, share, repeat, dice)
             yield {"objects": count, "kind": kind, "share": share, **found}
-    store.close()
 
 
 def once(
