@@ -133,7 +133,7 @@ def main() -> None:
     samples: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory(prefix="es-skipping-day-") as folder:
         scratch = Path(folder)
-        spark = session(scratch, given.store or (scratch / "store").as_uri())
+        spark = session(scratch, given.store or (scratch / "store").as_uri(), "1g")  # so that it is full early
         sources = originals(scratch / "originals", 0)
         loaded(spark, scratch / "large", sources, 1, given.objects)
         loaded(spark, scratch / "small", sources, SMALL, SMALL)

@@ -81,7 +81,7 @@ def megabytes(status: str) -> int:
     return next(int(line.split()[1]) // 1024 for line in status.splitlines() if line.startswith("VmHWM"))
 
 
-def memory(jvm: int) -> tuple[int, int]:
+def most_memory(jvm: int) -> tuple[int, int]:
     """The most that Python and the JVM have had, since `reset`."""
     return tuple(megabytes(Path(f"/proc/{pid}/status").read_text()) for pid in (os.getpid(), jvm))  # type: ignore[return-value]
 
@@ -91,12 +91,12 @@ def reset(jvm: int) -> None:
         Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
-def session(scratch: Path, url: str) -> SparkSession:
+def session(scratch: Path, url: str, memory: str = "5g") -> SparkSession:
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "5g")
+        .config("spark.driver.memory", memory)
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
         .config("spark.es_skipping.store.url", url)
         .config("spark.es_skipping.store.timeout", "60s")
@@ -146,7 +146,7 @@ def refreshed(name: str, count: int, jvm: int, work: Callable[[Any], esk.Refresh
     ended = time.perf_counter()
     read = moments.get("footers", moments.get("collect", ended))
     checked = moments.get("check", ended)
-    python, java = memory(jvm)
+    python, java = most_memory(jvm)
     return {
         "objects": count,
         "what": name,
