@@ -200,7 +200,8 @@ def _inline(text: str) -> str:
 def semantics_page() -> str:
     """``reference/what-is-skipped.md``."""
     sys.path.insert(0, str(DOCS.parent))  # the table is the tests'
-    from tests.soundness.semantics import CASES, NEVER
+    from es_skipping.predicates.reasons import REASONS
+    from tests.soundness.semantics import BEYOND, CASES
 
     lines = [
         GENERATED.format(source="tests/soundness/semantics.py"),
@@ -227,8 +228,21 @@ def semantics_page() -> str:
         for predicate, read in case.reads.items():
             more = f" (`MinMax`: {case.minmax[predicate].upper()})" if predicate in case.minmax else ""
             lines.append(f"| {_cell(predicate)} | {read.upper() or 'none'}{more} |")
-    lines += ["", "## What is always read", "", "| | For example | Because |", "|---|---|---|"]
-    lines += [f"| {what} | {example} | {why} |" for what, example, why in NEVER]
+    lines += [
+        "",
+        "## What rules nothing out",
+        "",
+        "A part of a filter that no clause stands for: `esk.explain` says why, in these words. A test explains every",
+        "example over columns that are all indexed.",
+        "",
+        "| Explain says | For example | Because |",
+        "|---|---|---|",
+    ]
+    for reason in REASONS:
+        examples = ", ".join(_cell(filter) for filter, _ in reason.examples)
+        lines.append(f"| {re.sub('{[a-z]+}', '…', reason.text)} | {examples} | {reason.because} |")
+    lines += ["", "## What is read whatever the filter", "", "| | For example | Because |", "|---|---|---|"]
+    lines += [f"| {what} | {example} | {why} |" for what, example, why in BEYOND]
     return "\n".join(lines) + "\n"
 
 

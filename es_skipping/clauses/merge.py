@@ -30,6 +30,7 @@ from es_skipping.clauses.clause import (
     conjunction,
     disjunction,
 )
+from es_skipping.predicates import reasons
 from es_skipping.predicates.codec import has_opaque, undeclared_functions
 from es_skipping.predicates.show import show
 from es_skipping.predicates.subsumption import operands_of
@@ -160,11 +161,11 @@ def _merge(node: Predicate, labellers: Sequence[Labeller], trace: Trace, depth: 
     trace.node = node
     if isinstance(node, Constant):
         trace.clause = KEEP if node.value else SKIP
-        trace.reason = "true of every row" if node.value else None
+        trace.reason = reasons.ALWAYS_TRUE.text if node.value else None
     elif isinstance(node, Opaque | Not):
         trace.reason = node.reason if isinstance(node, Opaque) else "NOT is left in the predicate"
     elif depth > _MAX_DEPTH:
-        trace.reason = "too deep"
+        trace.reason = reasons.TOO_DEEP.text
     else:
         trace.clause = _merge_labelled(node, labellers, trace, depth)
         if trace.clause == KEEP:
@@ -207,14 +208,14 @@ def _reason(node: Predicate, labellers: Sequence[Labeller], trace: Trace) -> str
     if trace.errors:
         return "; ".join(f"index {index_id} failed: {error}" for index_id, error in trace.errors)
     if isinstance(node, And):
-        return "no part of it has a clause"
+        return reasons.NO_PART.text
     if isinstance(node, Or):
-        return "a part of it has no clause"
+        return reasons.PART_OF_OR.text
     asked = tuple(operand for operand in operands_of(node) if not isinstance(operand, Opaque))
     shown = ", ".join(show(operand) for operand in asked)
     near = [one.target.id for one in labellers if any(operand in asked for operand in one.target.operands)]
     if near:
-        return f"{', '.join(near)} cannot decide this of {shown}"
+        return reasons.CANNOT_DECIDE.of(indexes=", ".join(near), operand=shown)
     if len(asked) == 1 and isinstance(asked[0], Column | Cast | Call):
-        return f"no index on {shown}"
-    return f"no index understands it ({shown})"
+        return reasons.NO_INDEX.of(operand=shown)
+    return reasons.NO_INDEX_OF_BOTH.of(operands=shown)

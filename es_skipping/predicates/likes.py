@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from es_skipping.predicates import reasons
 from es_skipping.predicates.text import ANY, MANY, like_tokens, text_test
 from es_skipping.predicates.tree import ALWAYS, NEVER, Comparison, Literal, Matches, NullTest, Opaque, Predicate
 
@@ -24,16 +25,10 @@ def match_form(leaf: Matches, negated: bool) -> Predicate:
     if isinstance(operand, Opaque):
         return operand
     if operand.type.name != "string":
-        return Opaque(f"text tests of type {operand.type} are not understood")
+        return Opaque(reasons.TEXT_TYPE.of(type=operand.type))
     if isinstance(operand, Literal):
         truth = text_test(leaf.test, str(operand.value), leaf.pattern, leaf.escape)
-        return (
-            Opaque("a test of a literal that is not understood")
-            if truth is None
-            else ALWAYS
-            if truth != negated
-            else NEVER
-        )
+        return Opaque(reasons.OPAQUE_TEST.text) if truth is None else ALWAYS if truth != negated else NEVER
     simple = _simple_like(leaf) if leaf.test == "like" else leaf
     if isinstance(simple, Comparison):
         return Comparison("<>", operand, simple.right) if negated else simple

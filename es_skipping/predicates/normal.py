@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final
 
+from es_skipping.predicates import reasons
 from es_skipping.predicates.casts import compare_image, less, monotone, same_family
 from es_skipping.predicates.likes import match_form
 from es_skipping.predicates.times import said_of_argument
@@ -74,7 +75,7 @@ def normalise(predicate: Predicate) -> Predicate:
     try:
         return _normal(predicate, False, 0)
     except RecursionError:  # operands built by hand can nest deeper than any that is read
-        return Opaque("too deep")
+        return Opaque(reasons.TOO_DEEP.text)
 
 
 def all_of(parts: Iterable[Predicate]) -> Predicate:
@@ -115,7 +116,7 @@ def _normal(predicate: Predicate, negated: bool, depth: int) -> Predicate:
     if not isinstance(predicate, And | Or):
         return _leaf(predicate, negated, depth)
     if depth > MAX_DEPTH:
-        return Opaque("too deep")
+        return Opaque(reasons.TOO_DEEP.text)
     conjunctive = isinstance(predicate, And) != negated  # De Morgan
     parts: list[Predicate] = []
     pending: list[tuple[Predicate, bool]] = [(predicate, negated)]
@@ -153,7 +154,7 @@ def _operands(leaf: Predicate) -> tuple[Operand, ...]:
 
 def _leaf(leaf: Predicate, negated: bool, depth: int) -> Predicate:
     if any(map(_too_deep, _operands(leaf))):
-        return Opaque("too deep")
+        return Opaque(reasons.TOO_DEEP.text)
     if isinstance(leaf, Constant):
         return NEVER if leaf.value == negated else ALWAYS
     if isinstance(leaf, Comparison):
@@ -208,12 +209,12 @@ def _comparison(comparator: Comparator, left: Operand, right: Operand, negated: 
         return right
     for operand in (left, right):
         if not operand.type.supported:
-            return Opaque(f"values of type {operand.type} are not compared")
+            return Opaque(reasons.UNCOMPARED.of(type=operand.type))
     if not isinstance(right, Literal):
         return Comparison(comparator, left, right)
     literal = _clean(right)
     if literal is None:
-        return Opaque(f"{right.value!r} is no value of type {right.type}")
+        return Opaque(reasons.NOT_OF_ITS_TYPE.of(value=repr(right.value), type=right.type))
     if isinstance(left, Literal):
         return _fold(comparator, left, literal)
     return _with_literal(comparator, left, literal, depth)
@@ -256,7 +257,7 @@ def _is_held(value: object, type_: DataType) -> bool:
 def _fold(comparator: Comparator, left: Literal, right: Literal) -> Predicate:
     cleaned = _clean(left)
     if cleaned is None or left.type != right.type:
-        return Opaque("literals of different types")
+        return Opaque(reasons.DIFFERENT_TYPES.of(left=left.type, right=right.type))
     below, above = less(cleaned.value, right.value), less(right.value, cleaned.value)
     truth = {
         "=": not below and not above,
@@ -276,12 +277,16 @@ def _with_literal(comparator: Comparator, left: Operand, right: Literal, depth: 
         return NEVER
     if left.type != right.type:
         if not same_family(left.type, right.type):
-            return Opaque(f"{left.type} compared with {right.type}")
+            return Opaque(reasons.DIFFERENT_TYPES.of(left=left.type, right=right.type))
         if left.type.name == "double":
             right = Literal(value, left.type)  # a float's value is exact in double
         else:
             resolved = compare_image(comparator, left, None, value)
-            return _again(resolved, depth) if resolved else Opaque(f"{left.type} compared with {right.type}")
+            return (
+                _again(resolved, depth)
+                if resolved
+                else Opaque(reasons.DIFFERENT_TYPES.of(left=left.type, right=right.type))
+            )
     if isinstance(left, Cast) and depth <= MAX_DEPTH:
         image = monotone(left.child.type, left.type, left.zone)
         resolved = compare_image(comparator, left.child, image, value) if image else None
@@ -339,9 +344,9 @@ def _is_in(leaf: IsIn, negated: bool, depth: int) -> Predicate:
     if isinstance(operand, Opaque):
         return operand
     if not operand.type.supported:
-        return Opaque(f"values of type {operand.type} are not compared")
+        return Opaque(reasons.UNCOMPARED.of(type=operand.type))
     if not all(_is_held(value, operand.type) for value in leaf.values):
-        return Opaque(f"a value of IN is not of type {operand.type}")
+        return Opaque(reasons.NOT_OF_ITS_TYPE.of(value="one of IN", type=operand.type))
     comparator: Comparator = "<>" if negated else "="
     combined = all_of if negated else any_of
     plain: dict[Operand, dict[Value, None]] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from es_skipping.predicates import reasons
 from es_skipping.predicates.codec import value_from_data
 from es_skipping.predicates.normal import MAX_DEPTH
 from es_skipping.predicates.tree import Call, Cast, Column, Literal, Opaque, Operand
@@ -86,7 +87,7 @@ def read_operand(tree: Any) -> Operand:
     try:
         return operand_of(tree, 0)
     except RecursionError:
-        return Opaque("too deep")
+        return Opaque(reasons.TOO_DEEP.text)
     except (UnreadableTree, KeyError, TypeError, ValueError, AttributeError) as error:
         return Opaque(reason_of(error))
 
@@ -135,7 +136,7 @@ def scalars_of(tree: Tree) -> Mapping[str, Any]:
 def operand_of(tree: Any, depth: int) -> Operand:
     name = class_of(tree)
     if depth > MAX_DEPTH:
-        raise UnreadableTree("too deep")
+        raise UnreadableTree(reasons.TOO_DEEP.text)
     if name in TRANSPARENT:
         return operand_of(children_of(tree, 1)[0], depth + 1)
     type_ = _type(tree)
@@ -148,7 +149,7 @@ def operand_of(tree: Any, depth: int) -> Operand:
     if name == "Opaque":
         return Opaque(str(tree.get("why", "unknown expression")), type_)
     if name in _NOT_CALLS or tree.get("lost"):
-        return Opaque(f"{name} is not understood", type_)
+        return Opaque(reasons.NOT_UNDERSTOOD.of(name=name), type_)
     if name == "Cast":
         return _cast(tree, type_, depth)
     if name == "If" and (function := _user_function(tree, depth)) is not None:
@@ -195,7 +196,7 @@ def _method(tree: Tree, type_: DataType, depth: int) -> Operand:
         owner = str(scalars["evaluator"])
         method, children = owner.rpartition(".")[2].removesuffix("Evaluator"), children[1:]
     if (owner and not owner.startswith("org.apache.spark.")) or method in _OPAQUE_METHODS:
-        return Opaque(f"{method} is not understood", type_)
+        return Opaque(reasons.NOT_UNDERSTOOD.of(name=method), type_)
     return _call({**tree, "a": scalars, "ch": children}, method, type_, depth)
 
 
@@ -203,7 +204,7 @@ def _literal(data: Any, type_: DataType) -> Operand:
     if data is None:
         return Literal(None, type_)
     if not type_.supported:
-        return Opaque(f"a literal of type {type_}", type_)
+        return Opaque(reasons.LITERAL.of(type=type_), type_)
     return Literal(value_from_data(data, type_), type_)
 
 
@@ -222,7 +223,7 @@ def _cast(tree: Tree, type_: DataType, depth: int) -> Operand:
     if isinstance(child, Opaque):
         return Opaque(child.reason, type_)
     if _is_negative_zero(child):
-        return Opaque("-0.0 as an argument", type_)
+        return Opaque(reasons.NEGATIVE_ZERO.text, type_)
     zone = tree.get("zone")
     mode = text_of(tree.get("mode", "LEGACY"), "mode of a cast")
     return Cast(child, type_, mode, None if zone is None else text_of(zone, "time zone"))
@@ -233,7 +234,7 @@ def _call(tree: Tree, name: str, type_: DataType, depth: int) -> Operand:
     if name in _USER_FUNCTIONS:
         function = scalars.get("udfName") or scalars.get("name")
         if not function:
-            return Opaque("a function without a name", type_)
+            return Opaque(reasons.NAMELESS.text, type_)
         called = f"udf:{function}"
         # The others tell one use of it from the next, not one function from another.
         scalars = {name: value for name, value in scalars.items() if name == "code"}
@@ -246,7 +247,7 @@ def _call(tree: Tree, name: str, type_: DataType, depth: int) -> Operand:
         if isinstance(argument, Opaque):
             return Opaque(argument.reason, type_)  # two calls that look alike may differ in what is opaque
         if _is_negative_zero(argument):
-            return Opaque("-0.0 as an argument", type_)  # equal to 0.0, but a function may tell them apart
+            return Opaque(reasons.NEGATIVE_ZERO.text, type_)  # equal to 0.0, but a function may tell them apart
     parameters = tuple(sorted((str(key), _scalar_text(value)) for key, value in scalars.items()))
     return Call(called, arguments, type_, parameters)
 

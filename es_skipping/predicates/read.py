@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from es_skipping.predicates import reasons
 from es_skipping.predicates.codec import value_from_data
 from es_skipping.predicates.normal import MAX_DEPTH
 from es_skipping.predicates.operands import (
@@ -110,7 +111,7 @@ def _guarded(read: Callable[[Any, int, int], Predicate], tree: Any, depth: int, 
     try:
         return read(tree, depth, conditionals)
     except RecursionError:
-        return Opaque("too deep")
+        return Opaque(reasons.TOO_DEEP.text)
     except (UnreadableTree, KeyError, TypeError, ValueError, AttributeError) as error:
         return Opaque(reason_of(error))
 
@@ -120,7 +121,7 @@ def _guarded(read: Callable[[Any, int, int], Predicate], tree: Any, depth: int, 
 
 def _predicate(tree: Any, depth: int, conditionals: int) -> Predicate:
     if depth > MAX_DEPTH:
-        return Opaque("too deep")
+        return Opaque(reasons.TOO_DEEP.text)
     negated = False
     name = class_of(tree)
     while name == "Not" or name in TRANSPARENT:
@@ -215,7 +216,7 @@ def _compare(comparator: Comparator, left: Operand, right: Operand) -> Predicate
         if isinstance(operand, Opaque):
             return operand
         if not operand.type.supported and not (isinstance(operand, Literal) and operand.value is None):
-            return Opaque(f"values of type {operand.type} are not compared")
+            return Opaque(reasons.UNCOMPARED.of(type=operand.type))
     return Comparison(comparator, left, right)
 
 
@@ -248,7 +249,7 @@ def _in(tree: Tree) -> Predicate:
         values = [item.value for item in items if isinstance(item, Literal)]
         return _is_in(operand, values)
     if len(items) > _MAX_DISJUNCTS:
-        return Opaque("IN over too many expressions")
+        return Opaque(reasons.MANY_EXPRESSIONS.text)
     return Or(tuple(_compare("=", operand, item) for item in items))
 
 
@@ -258,7 +259,7 @@ def _in_set(tree: Tree) -> Predicate:
         return operand
     type_ = parse_type(text_of(tree.get("ht"), "type"))
     if type_ != operand.type or not type_.supported:
-        return Opaque(f"IN over values of type {type_}")
+        return Opaque(reasons.UNCOMPARED.of(type=type_))
     if not isinstance(tree["hset"], list):
         raise UnreadableTree("malformed: the values of InSet")
     values = [value_from_data(item, type_) for item in tree["hset"] if item is not None]
@@ -268,7 +269,7 @@ def _in_set(tree: Tree) -> Predicate:
 
 def _is_in(operand: Operand, values: Iterable[Value | None]) -> Predicate:
     if not operand.type.supported:
-        return Opaque(f"values of type {operand.type} are not compared")
+        return Opaque(reasons.UNCOMPARED.of(type=operand.type))
     found = dict.fromkeys(values)
     has_null = None in found
     return IsIn(operand, tuple(value for value in found if value is not None), has_null=has_null)
@@ -280,9 +281,9 @@ def _text_test(tree: Tree, test: TextTest) -> Predicate:
         if isinstance(side, Opaque):
             return side
         if side.type != _STRING:
-            return Opaque(f"text tests of type {side.type} are not understood")
+            return Opaque(reasons.TEXT_TYPE.of(type=side.type))
     if not isinstance(pattern, Literal):
-        return Opaque("the pattern is not a literal")
+        return Opaque(reasons.PATTERN.text)
     if pattern.value is None:
         return _NULL
     escape = "\\"
@@ -298,7 +299,7 @@ def _many_likes(tree: Tree, every: bool, negated: bool) -> Predicate:
     if isinstance(operand, Opaque):
         return operand
     if not isinstance(patterns, list) or operand.type != _STRING:
-        return Opaque(f"{tree['c']} is not understood")
+        return Opaque(reasons.NOT_UNDERSTOOD.of(name=tree["c"]))
     parts: list[Predicate] = []
     for pattern in patterns:
         part = _NULL if pattern is None else Matches("like", operand, text_of(pattern, "pattern"))
@@ -323,7 +324,7 @@ def _null_of(condition: Predicate) -> Predicate:
         return NullTest(condition.operand)
     if isinstance(condition, Holds):
         return NullTest(condition.call)
-    return Opaque("whether a compound condition is null")
+    return Opaque(reasons.COMPOUND_NULL.text)
 
 
 def _certain(condition: Predicate) -> Predicate:
@@ -337,7 +338,7 @@ def _case(tree: Tree, name: str, depth: int, conditionals: int) -> Predicate:
     if name == "If":
         children_of(tree, 3)
     if conditionals >= _MAX_CONDITIONALS or len(children) > 2 * _MAX_BRANCHES or len(children) < 2:
-        return Opaque("a conditional with too many branches")
+        return Opaque(reasons.MANY_BRANCHES.text)
     read = [_guarded(_predicate, child, depth + 1, conditionals + 1) for child in children]
     otherwise = read.pop() if len(read) % 2 else _NULL
     cases: list[Predicate] = []
@@ -353,7 +354,7 @@ def _coalesce(tree: Tree, depth: int, conditionals: int) -> Predicate:
     """The value of the first child that is not null."""
     children = children_of(tree)
     if conditionals >= _MAX_CONDITIONALS or len(children) > _MAX_BRANCHES:
-        return Opaque("a conditional with too many branches")
+        return Opaque(reasons.MANY_BRANCHES.text)
     cases: list[Predicate] = []
     null: list[Predicate] = []
     for child in children:

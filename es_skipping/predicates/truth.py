@@ -12,6 +12,7 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Final
 
+from es_skipping.predicates import reasons
 from es_skipping.predicates.codec import value_to_data
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.show import quoted_name
@@ -80,7 +81,7 @@ def _predicate(operand: Operand) -> Predicate:
     if isinstance(operand, Opaque):
         return operand
     if operand.type != _BOOLEAN:
-        return Opaque(f"{operand.type} as a condition", operand.type)
+        return Opaque(reasons.NO_CONDITION.of(type=operand.type), operand.type)
     if isinstance(operand, Literal):
         return ALWAYS if operand.value else NEVER if operand.value is False else _NULL
     if not isinstance(operand, Call):

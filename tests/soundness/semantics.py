@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["CASES", "NEVER", "Case"]
+__all__ = ["BEYOND", "CASES", "Case"]
 
 
 @dataclass(frozen=True)
@@ -127,16 +127,11 @@ CASES: tuple[Case, ...] = (
     ),
 )  # fmt: skip
 
-NEVER: tuple[tuple[str, str, str], ...] = (
-    ("Strings with a collation", "`name STRING COLLATE UTF8_LCASE`", "their order and equality are those of the collation; they cannot be indexed"),
-    ("VARIANT, intervals, arrays, maps, whole structs", "`tags = array('a')`", "their order is not known here; fields of structs are"),
-    ("Two columns compared", "`a = b`", "only objects where one of them is always null are skipped"),
-    ("Functions of users", "`my_udf(x) = 1`", "a name proves nothing of what a function does"),
-    ("What is not deterministic", "`rand() < 0.5`", "each row is asked anew"),
-    ("Other functions of a column", "`upper(name) = 'X'`", "unless that very expression is indexed: `ValueList(\"upper(name)\")`"),
+BEYOND: tuple[tuple[str, str, str], ...] = (
+    ("What is not deterministic", "`rand() < 0.5`", "each row is asked anew, so Spark itself does not tell the scan"),
     ("A filter above a LIMIT, a window or an aggregate", "`... WHERE row_number = 1`", "it says nothing of a single row of the file"),
     ("Objects that are new, changed or could not be read", "", "only the very object that was indexed, by path, length and time, is skipped"),
     ("Objects with more than is remembered", "a `ValueList` over its limit", "unknown is never *no*"),
     ("Reads under other options or settings", "`nullValue`, the time zone, the rebase modes", "the values may be others; `esk.explain` names the setting"),
 )  # fmt: skip
-"""What, an example, and why it is read all the same."""
+"""What is read whatever the filter, an example, and why. Why a filter rules nothing out: ``predicates/reasons.py``."""

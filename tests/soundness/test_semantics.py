@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from es_skipping.predicates.reasons import REASONS
 from tests.soundness.harness import objects_planned
 from tests.soundness.semantics import CASES
 from tests.spark.real import age
@@ -70,3 +71,30 @@ def test_every_line(request: pytest.FixtureRequest, base: SparkSession, tmp_path
             holds = df.selectExpr(f"c{n} AS c").selectExpr(*counts).collect()[0]
             lost = [p for p, held in zip(case.reads, holds, strict=True) if held and name not in case.reads[p].split()]
             assert lost == [], (case.topic, name)
+
+
+def test_explain_says_why_a_filter_rules_nothing_out(base: SparkSession, tmp_path: Path) -> None:
+    """In the words of the table, over columns of which each is indexed that can be."""
+    session, folder = base.newSession(), tmp_path / "t"
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    session.conf.set("spark.es_skipping.store.url", (tmp_path / "store").as_uri())
+    session.conf.set("spark.es_skipping.strict", "true")
+    columns = {"x": "INT", "y": "INT", "d": "DOUBLE", "s": "STRING", "t": "STRING", "name": "STRING COLLATE UTF8_LCASE"}
+    made = [f"CAST(1 AS {type}) AS {name}" for name, type in columns.items()]
+    made += ["array('1') AS tags", "named_struct('a', 1) AS st"]
+    session.range(0, 4, 1, 4).selectExpr(*made).write.parquet(str(folder))
+    age(folder)
+    esk.Dataset(session, str(folder)).create_indexes(*map(esk.MinMax, ("x", "y", "d", "s", "t", "st.a")))
+    session.udf.register("plus_one", lambda x: x + 1, "int")
+    esk.enable(session)
+    df = session.read.parquet(str(folder))
+    examples = [example for reason in REASONS for example in reason.examples]
+    found = []
+    for filter, _ in examples:
+        (scan,) = (one for one in esk.explain(df.where(filter)).scans if one.objects_total == 4)
+        assert scan.objects_skipped == 0, filter
+        said = [node.reason for part in scan.datasets for node in part.nodes if node.reason]
+        found.append((filter, said))
+    wrong = [(filter, say, said) for (filter, say), (_, said) in zip(examples, found, strict=True) if say not in said]
+    assert not wrong, "\n".join(map(str, wrong))
+    esk.disable(session)
