@@ -208,25 +208,27 @@ def semantics_page() -> str:
         "# What is skipped, and what never is",
         "",
         "Each table has three objects, A, B and C, and says which of them a query reads. A test plans every line on",
-        "both stores, with an index `MinMax` and with an index `ValueList` of the column; where `MinMax` reads more,",
-        "that is said. Values mean what they mean in Spark.",
+        "both stores, with an index `MinMax` and with an index `ValueList` of the column (where `MinMax` reads others,",
+        "that is said), and with all the other types of index together, by which no object may be lost. Values mean",
+        "what they mean in Spark. Indexes are built in UTC and ANSI mode; where a query runs otherwise, that is said.",
     ]
     for case in CASES:
         held = "; ".join(
             f"{name}: {_cell(' and '.join(dict.fromkeys(pair)))}"
             for name, pair in zip("ABC", case.objects, strict=True)
         )
+        settings = ", ".join(f"`{key}={value}`" for key, value in case.settings.items())
         lines += [
             "",
             f"## {case.topic}",
             "",
-            f"`c` is `{case.sql_type}`. {held}.",
+            f"`c` is `{case.sql_type}`. {held}.{settings and f' The query runs with {settings}.'}",
             "",
             "| Filter | reads |",
             "|---|---|",
         ]
         for predicate, read in case.reads.items():
-            more = f" (`MinMax`: {case.minmax[predicate].upper()})" if predicate in case.minmax else ""
+            more = f" (`MinMax`: {case.minmax[predicate].upper() or 'none'})" if predicate in case.minmax else ""
             lines.append(f"| {_cell(predicate)} | {read.upper() or 'none'}{more} |")
     lines += [
         "",

@@ -27,7 +27,9 @@ class Case:
     minmax
         The same where `MinMax` cannot tell as much as a list of values.
     indexed
-        What is indexed.
+        What is indexed, if it can be.
+    settings
+        Of the session that reads; the index was built in UTC and ANSI mode.
     """
 
     topic: str
@@ -36,6 +38,7 @@ class Case:
     reads: Mapping[str, str]
     minmax: Mapping[str, str] = field(default_factory=dict)
     indexed: str = "c"
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def expected(self, predicate: str, index: str) -> str:
         """The objects read with one type of index."""
@@ -89,6 +92,20 @@ CASES: tuple[Case, ...] = (
         {"c = timestamp'2024-01-01 00:00:00.000002'": "b", "c < timestamp'1582-10-15 00:00:00'": "c", "c > timestamp'2024-01-01 00:00:00.000001'": "b", "c >= date'2024-01-01'": "a b"},
     ),
     Case(
+        "Decimals of few digits beside literals of more", "DECIMAL(5,2)", _same("1.23BD", "999.99BD", "-0.01BD"),
+        {"c > 1.229": "a b", "c > 1.234": "b", "c = 1.2300": "a", "c = 1.234": "", "c < 100000": "a b c", "c >= 999.991BD": "", "c < 0": "c"},
+    ),
+    Case(
+        "A session of another time zone", "TIMESTAMP", _same("timestamp'2024-01-01 00:00:00Z'", "timestamp'2024-01-01 15:00:00Z'", "timestamp'2023-12-31 15:00:00Z'"),
+        {"c = '2024-01-02'": "b", "c < '2024-01-01 09:00:00'": "c", "c >= timestamp'2024-01-01 09:00:00'": "a b", "c > date'2024-01-01'": "a b"},
+        settings={"spark.sql.session.timeZone": "Asia/Tokyo"},
+    ),
+    Case(
+        "Without ANSI mode: what is no number is NULL, and casts wrap around", "INT", _same("1", "257", "3"),
+        {"c = 'x'": "", "c < '2'": "a", "CAST(c AS TINYINT) = 1": "a b c", "c + 2147483647 < 0": "a b c"},
+        settings={"spark.sql.ansi.enabled": "false"},
+    ),
+    Case(
         "Before 1970 and at the end of time", "TIMESTAMP_NTZ",
         _same("timestamp_ntz'1969-12-31 23:59:59.999999'", "timestamp_ntz'1970-01-01 00:00:00'", "timestamp_ntz'9999-12-31 23:59:59.999999'"),
         {"c < timestamp_ntz'1970-01-01 00:00:00'": "a", "c = timestamp_ntz'1970-01-01 00:00:00'": "b", "c > timestamp_ntz'9999-12-31 23:59:59.999998'": "c"},
@@ -114,6 +131,17 @@ CASES: tuple[Case, ...] = (
         "Tests of strings", "STRING", _same("'Purley'", "'Purton'", "'50%'"),
         {"c LIKE 'Pur%'": "a b", "c LIKE '%ton'": "b", "c LIKE '%ur%'": "a b", "c LIKE '50\\\\%'": "c", "c RLIKE '^Purl'": "a", "startswith(c, 'Purt')": "b", "NOT startswith(c, 'Pur')": "c"},
         {"c LIKE '%ton'": "a b c", "c LIKE '%ur%'": "a b c"},
+    ),
+    Case(
+        "CHAR cannot be indexed: a setting says whether it is padded as it is read", "CHAR(4)", _same("'a'", "'ab'", "'b'"),
+        {"c = 'a'": "a b c", "c = 'a '": "a b c", "c > 'ab'": "a b c", "c LIKE 'a%'": "a b c"},
+        indexed="",
+    ),
+    Case("VARCHAR is not padded", "VARCHAR(4)", _same("'a'", "'a '", "'b'"), {"c = 'a'": "a", "c = 'a '": "b", "c > 'a'": "b c"}),
+    Case(
+        "Objects with bytes that are no UTF-8 are always read", "STRING", _same("CAST(X'FF' AS STRING)", "CAST(X'61FF' AS STRING)", "'z'"),
+        {"c > 'z'": "a b", "c = 'z'": "a b c", "c LIKE 'a%'": "a b", "c < 'b'": "a b", "c IS NULL": "a b"},
+        {"c IS NULL": ""},
     ),
     Case("Binary by unsigned bytes", "BINARY", _same("X'80'", "X'7F'", "X''"), {"c > X'7F'": "a", "c = X''": "c", "c < X'80'": "b c"}),
     Case(
