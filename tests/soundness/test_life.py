@@ -2,6 +2,7 @@
 
 ``ES_SKIPPING_LIFE`` sets how many steps are made (a record took two thousand), ``ES_SKIPPING_SEED`` which. After each
 step the same queries run in two sessions that skip and in one that does not, now and then while a refresh is running.
+With a hundred steps or more, a refresh is now and then that of another process, with a Spark of its own.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import subprocess
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 import es_skipping as esk
 from es_skipping.errors import EsSkippingError
 
-STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "6"))
+STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "4"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "5"))
 START_MS = 1_700_000_000_000
 
@@ -207,13 +210,15 @@ def _rows(spark: SparkSession, data: _Dataset, predicate: str) -> list[str]:
     return sorted(map(repr, _read(spark, data).where(predicate).collect()))
 
 
-def test_the_life_of_a_dataset(base: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("store", ["parquet", "elasticsearch"])
+def test_the_life_of_a_dataset(request: pytest.FixtureRequest, base: SparkSession, tmp_path: Path, store: str) -> None:
     rng = random.Random(SEED)
+    url = (tmp_path / "store").as_uri() if store == "parquet" else request.getfixturevalue("elasticsearch_url")
     off, *ons = (base.newSession() for _ in range(3))
     for session in (off, *ons):
         session.conf.set("spark.sql.ansi.enabled", "false")
     for session in ons:
-        session.conf.set("spark.es_skipping.store.url", (tmp_path / "store").as_uri())
+        session.conf.set("spark.es_skipping.store.url", url)
         session.conf.set("spark.es_skipping.store.timeout", "60s")
         session.conf.set("spark.es_skipping.query.budget", "60s")
         session.conf.set("spark.es_skipping.strict", "true")
@@ -243,6 +248,15 @@ def test_the_life_of_a_dataset(base: SparkSession, tmp_path: Path, monkeypatch: 
         (9, refresh), (3, add_index), (1, drop_index), (1, rebuild),
     ]  # fmt: skip
     dataset().create_indexes(*_INDEXES[:5])
+    another = contextlib.ExitStack()
+    request.addfinalizer(another.close)
+    if STEPS >= 100:
+        refresh_of_another = another.enter_context(_elsewhere(url, data.folder))
+
+        def refresh_elsewhere() -> str:
+            return refresh_of_another(data.schema)
+
+        actions += [(3, refresh_elsewhere)]
     log: list[str] = []
     skipped = refused = queries = 0
     for step in range(STEPS):
@@ -252,9 +266,10 @@ def test_the_life_of_a_dataset(base: SparkSession, tmp_path: Path, monkeypatch: 
         except EsSkippingError as error:  # a column that is gone, an index that is not there
             refused += 1
             log.append(f"{step} {action.__name__} refused: {error}")
-        meanwhile = threading.Thread(target=_quietly, args=(refresh,)) if rng.random() < 0.15 else None
+        by = rng.choice([one for _, one in actions if one.__name__.startswith("refresh")])
+        meanwhile = threading.Thread(target=_quietly, args=(by,)) if rng.random() < 0.15 else None
         if meanwhile is not None:
-            log.append(f"{step} refresh meanwhile")
+            log.append(f"{step} {by.__name__} meanwhile")
             meanwhile.start()
         for predicate in _predicates(rng, data):
             expected = _rows(off, data, predicate)
@@ -266,9 +281,48 @@ def test_the_life_of_a_dataset(base: SparkSession, tmp_path: Path, monkeypatch: 
                 queries += 1
         if meanwhile is not None:
             meanwhile.join()
-    summary = f"{STEPS} steps ({refused} refused), {queries} queries, {skipped} objects skipped, seed {SEED}"
+    summary = f"{STEPS} steps ({refused} refused), {queries} queries, {skipped} objects skipped, {store}, seed {SEED}"
     print(f"\n{summary}")  # noqa: T201 - for a record run, with -s
     assert skipped, "nothing was ever skipped"
+
+
+_ELSEWHERE = """
+import sys
+from pyspark.sql import SparkSession
+import es_skipping as esk
+spark = SparkSession.builder.master("local[1]").config("spark.driver.memory", "1g").config("spark.ui.enabled", "false")
+spark = spark.config("spark.es_skipping.store.url", sys.argv[1]).getOrCreate()
+for schema in sys.stdin:
+    try:
+        print(esk.Dataset(spark, sys.argv[2], format="parquet", schema=schema.strip()).refresh(), flush=True)
+    except esk.EsSkippingError as error:
+        print("refused", " ".join(str(error).split()), flush=True)
+"""
+
+
+@contextlib.contextmanager
+def _elsewhere(store: str, data: Path) -> Iterator[Callable[[str], str]]:
+    """Refreshes in another process: given the schema of the read, it gives back what came of it."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    other = subprocess.Popen(
+        [sys.executable, "-c", _ELSEWHERE, store, str(data)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
+    )  # fmt: skip
+    assert other.stdin is not None and other.stdout is not None
+    to, back = other.stdin, other.stdout
+
+    def refresh(schema: str) -> str:
+        to.write(f"{schema}\n")
+        to.flush()
+        said = back.readline().strip()
+        assert said, "the other process is gone"
+        return said
+
+    try:
+        yield refresh
+    finally:
+        to.close()
+        other.wait(60)
 
 
 def _quietly(action: Callable[[], str]) -> None:
