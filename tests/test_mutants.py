@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 
 import pytest
 
@@ -23,3 +24,10 @@ def test_a_mutation_names_its_test(path) -> None:  # type: ignore[no-untyped-def
         assert name.partition("::")[0] in {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
     else:
         assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("path", PATCHES, ids=lambda path: path.stem)
+def test_a_mutation_still_applies(path) -> None:  # type: ignore[no-untyped-def]
+    command = ["git", "apply", "--check", "-C1", "--recount", str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
