@@ -168,6 +168,22 @@ def test_a_query_opens_the_groups_and_blocks_that_it_needs(written: tuple[SparkS
     assert blocks_with(path, 0, kind) <= either < every[0]
 
 
+def test_reports_see_the_blocks(written: tuple[SparkSession, Path]) -> None:
+    """Of every group, of all of which the features are known; tasks open those of the groups that are needed."""
+    spark, path = written
+    esk.enable(spark)
+    df = spark.sql("SELECT id, amount FROM t WHERE kind = 'kind3'")
+    assert len(df.collect()) > 0
+    (scan,) = esk.last_query(spark).scans
+    total, left = (sum(blocks_with(path, group, *given) for group in range(4)) for given in ((), (0,)))
+    assert (scan.objects_total, scan.objects_read) == (total, left)
+    assert blocks_read(df) == [blocks_with(path, 0, 0) + blocks_with(path, 1, 0)]
+    (explained,) = esk.explain(df).scans
+    assert (explained.objects_total, explained.objects_skipped) == (total, total - left)
+    (advised,) = esk.why_not(df).scans
+    assert "by the features that they were made for" in str(advised.reason)
+
+
 def test_whole_queries(written: tuple[SparkSession, Path]) -> None:
     spark, _ = written
     for query in (

@@ -119,14 +119,15 @@ def design_layouts(
 
 
 def layouts_within(replicas: Replicas, grouping: Grouping, budget: float) -> FoundLayouts:
-    """The best of two searches: from one layout per column, and from what selective replication makes of the groups.
+    """The best of several searches: from one layout per column, and from what selective replication makes of the groups
+    with half of the storage and with all of it.
 
     The search that begins with columns sees no gain in replicas of a feature before all columns of its queries have
     one, and none of a feature that was too many for a layout. Selective replication takes such steps; the search goes
     on from there.
     """
-    starts = None, selective_replication(replicas, grouping, budget)
-    return min((best_layouts(replicas, budget, start) for start in starts), key=lambda one: one.cost)
+    some = (selective_replication(replicas, grouping, 1 + (budget - 1) * part) for part in (0.5, 1.0))
+    return min((best_layouts(replicas, budget, start) for start in (None, *some)), key=lambda one: one.cost)
 
 
 def _share(cells: float, demands: Sequence[Demand], rows: int) -> float:

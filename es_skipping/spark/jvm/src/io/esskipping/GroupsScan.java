@@ -34,6 +34,8 @@ import scala.Option;
  * whole filter. The blocks to leave out are looked up as the objects of any other scan are.
  */
 final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
+  final SkippingFileIndex index;
+  final List<Expression> filters;
   private final SparkSession session;
   private final StructType columns;
   private final String description;
@@ -41,7 +43,10 @@ final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
   private final List<GroupsPartition> partitions = new ArrayList<>();
   private long bytes;
 
-  private GroupsScan(SparkSession session, GroupsTable table, StructType columns, List<Expression> filters, Set<Path> kept) {
+  private GroupsScan(
+      SparkSession session, GroupsTable table, SkippingFileIndex index, StructType columns, List<Expression> filters, Set<Path> kept) {
+    this.index = index;
+    this.filters = filters;
     this.session = session;
     this.columns = columns;
     GroupsManifest manifest = table.manifest;
@@ -91,7 +96,7 @@ final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
     for (PartitionDirectory directory : Scala.list(index.listFiles(Scala.seq(List.of()), Scala.seq(filters)))) {
       for (FileStatusWithMetadata file : Scala.list(directory.files())) kept.add(file.getPath());
     }
-    return new GroupsScan(session, table, columns, filters, kept);
+    return new GroupsScan(session, table, index, columns, filters, kept);
   }
 
   /** Where no column is needed, rows are counted in the group with the fewest bytes. */

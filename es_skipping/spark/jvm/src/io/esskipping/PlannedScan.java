@@ -2,6 +2,7 @@ package io.esskipping;
 
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -24,16 +25,24 @@ public final class PlannedScan {
   private final String columns;
 
   PlannedScan(SparkSession session, FileSourceScanExec scan) {
-    SkippingFileIndex index = (SkippingFileIndex) scan.relation().location();
-    Seq<Expression> dataFilters = known(scan.dataFilters());
-    Seq<PartitionDirectory> all = index.inner.listFiles(known(scan.partitionFilters()), dataFilters);
+    this(session, (SkippingFileIndex) scan.relation().location(), known(scan.partitionFilters()), known(scan.dataFilters()),
+        columns(scan, (SkippingFileIndex) scan.relation().location()));
+  }
+
+  PlannedScan(SparkSession session, GroupsScan scan) {
+    this(session, scan.index, Scala.seq(List.of()), known(Scala.seq(scan.filters)), names(List.of(scan.readSchema().fieldNames())));
+  }
+
+  private PlannedScan(
+      SparkSession session, SkippingFileIndex index, Seq<Expression> partitionFilters, Seq<Expression> dataFilters, String columns) {
+    Seq<PartitionDirectory> all = index.inner.listFiles(partitionFilters, dataFilters);
     record = new ScanRecord(session, index.relation, index.table, all);
     directories = Scala.list(all);
     rests = PartitionRests.of(
         index.conjuncts(Scala.list(dataFilters)), directories, index.relation.partitionSchema(), Relations.columns(index.relation));
     request = index.request(rests.rests, record);
     inner = index.inner;
-    columns = columns(scan, index);
+    this.columns = columns;
   }
 
   /** Those that Spark hands to {@code listFiles}: without subqueries, whose values are not known yet. */
@@ -64,6 +73,10 @@ public final class PlannedScan {
         if (at >= 0) names.add(partitions[at]);
       }
     }
+    return names(names);
+  }
+
+  private static String names(Collection<String> names) {
     StringBuilder out = new StringBuilder("[");
     for (String name : names) Json.text(out.length() > 1 ? out.append(',') : out, name);
     return out.append(']').toString();

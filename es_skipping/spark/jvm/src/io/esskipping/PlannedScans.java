@@ -13,6 +13,7 @@ import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 
 /**
  * The scans of a DataFrame's plan, without executing it. The plan is made afresh, so that nothing is settled for the
@@ -53,6 +54,8 @@ final class PlannedScans {
     } else if (node instanceof FileSourceScanExec) {
       FileSourceScanExec scan = (FileSourceScanExec) node;
       if (scan.relation().location() instanceof SkippingFileIndex) found.add(new PlannedScan(session, scan));
+    } else if (node instanceof BatchScanExec && ((BatchScanExec) node).scan() instanceof GroupsScan) {
+      found.add(new PlannedScan(session, (GroupsScan) ((BatchScanExec) node).scan()));
     }
     for (SparkPlan child : Scala.list(node.children())) walk(child);
     for (SparkPlan subquery : Scala.list(node.subqueries())) walkSubquery(subquery);
