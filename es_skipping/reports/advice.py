@@ -185,7 +185,7 @@ def why_not(df: DataFrame, *, objects: int = _OBJECTS) -> Advice:
 
 
 def _advice(spark: SparkSession, request: Mapping[str, Any], objects: int) -> ScanAdvice:
-    from es_skipping.layout.groups.table import FORMAT
+    from es_skipping.spark.source import FORMATS
     from es_skipping.spark.verdict import read_filters
 
     name = request.get("table") or ", ".join(request["roots"])
@@ -194,8 +194,8 @@ def _advice(spark: SparkSession, request: Mapping[str, Any], objects: int) -> Sc
     facts = {"name": name, "filter": filter, "objects": request["objects"]}
     if not filter:
         return ScanAdvice(**facts, reason="the scan has no filter")
-    if request["format"] == FORMAT:
-        return ScanAdvice(**facts, reason="column groups skip by the features that they were made for, and by no index")
+    if not request.get("table") and request["format"] not in FORMATS:  # such as column groups
+        return ScanAdvice(**facts, reason=f"a table of format {request['format']} has no indexes but its own")
     try:
         source = _open(spark, request)
         wanted, failed = _wanted(source, list(_candidates(predicate)))

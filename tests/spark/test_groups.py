@@ -181,7 +181,7 @@ def test_reports_see_the_blocks(written: tuple[SparkSession, Path]) -> None:
     (explained,) = esk.explain(df).scans
     assert (explained.objects_total, explained.objects_skipped) == (total, total - left)
     (advised,) = esk.why_not(df).scans
-    assert "by the features that they were made for" in str(advised.reason)
+    assert "format es_skipping_groups has no indexes but its own" in str(advised.reason)
 
 
 def test_whole_queries(written: tuple[SparkSession, Path]) -> None:
