@@ -43,7 +43,9 @@ ON_THE_OLDEST = [
 
 AT_A_TIME = 2
 
-FEWER_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "200"}
+FEWER_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "600"}
+FEWEST_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "200"}
+"""For each store; the thousand that are the default, and the record runs, are for people."""
 
 LEGS_OF_THEIR_OWN = {
     "spark": ["tests/spark"],
@@ -157,8 +159,8 @@ def main() -> int:
     REPORTS.mkdir(parents=True, exist_ok=True)
     legs = [
         Leg("spark", given.newest, LEGS_OF_THEIR_OWN["spark"]),
-        Leg("newest", given.newest, EVERYTHING_ELSE),
-        Leg("oldest", given.oldest, ON_THE_OLDEST, FEWER_PREDICATES),
+        Leg("newest", given.newest, EVERYTHING_ELSE, FEWER_PREDICATES),
+        Leg("oldest", given.oldest, ON_THE_OLDEST, FEWEST_PREDICATES),
         *(Leg(name, given.newest, LEGS_OF_THEIR_OWN[name]) for name in ("commands", "stores", "traps")),
         Leg("delta", given.delta, ["tests/connectors/test_delta.py"]),
         Leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
