@@ -92,6 +92,7 @@ def test_no_planned_query_would_lose_a_row(sessions: tuple[SparkSession, SparkSe
     dataset = esk.Dataset(on, str(folder))
     names = [path.name for path in folder.glob("*.parquet")]
     outcome = soundness_of(on, off, "t", f"parquet.`{folder}`", names, SEED, COUNT, dataset=dataset)
+    print(f"\n{outcome}, seed {SEED}")  # noqa: T201 - for a record run, with -s
     assert not outcome.lost, f"{outcome}; seed {SEED}; first: {outcome.lost[:3]}"
     assert outcome.errors < outcome.predicates / 4, str(outcome)
     assert outcome.skipped > outcome.could_skip / 3, f"skipping is sound but useless: {outcome}"
@@ -102,6 +103,7 @@ def test_no_planned_query_would_lose_a_row(sessions: tuple[SparkSession, SparkSe
 def test_executed_queries_return_the_same_rows(sessions: tuple[SparkSession, SparkSession, Path]) -> None:
     on, off, _ = sessions
     rng = random.Random(SEED + 1)
+    ran = rows = 0
     for _ in range(max(COUNT // 10, 1)):
         sql = f"SELECT id FROM t WHERE {random_predicate(rng)}"
         try:
@@ -109,6 +111,9 @@ def test_executed_queries_return_the_same_rows(sessions: tuple[SparkSession, Spa
         except Exception:
             continue
         assert sorted(row.id for row in on.sql(sql).collect()) == expected, sql
+        ran, rows = ran + 1, rows + len(expected)
+    print(f"\n{ran} queries run with skipping on and off, {rows} rows, seed {SEED}")  # noqa: T201 - for a record run
+    assert ran
 
 
 @pytest.mark.parametrize("store", ["parquet", "elasticsearch"])
