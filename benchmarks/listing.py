@@ -11,9 +11,7 @@ of every listed object, later ones of the same DataFrame find the hashes kept.
 
 from __future__ import annotations
 
-import argparse
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +19,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.pages import fill, recorded
-from benchmarks.refresh import ORIGINALS, ROWS, originals, prepared, session
+from benchmarks.refresh import ORIGINALS, ROWS, measured_at_sizes, originals, prepared
 from es_skipping.spark import bridge
 
 HEAD: Final = "| objects | query | skipped | planned ms | asked ms | applied ms |\n|--:|---|--:|--:|--:|--:|"
@@ -77,25 +74,7 @@ def line(row: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--store", help="URL of the store; default: a folder")
-    parser.add_argument("--objects", default="100000", help="numbers of objects, separated by commas")
-    parser.add_argument("--folder", help="where the links go; a file system in memory is fastest")
-    parser.add_argument("--page", action="store_true", help="put the figures into docs/benchmarks/million.md")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="es-skipping-listing-", dir=given.folder) as folder:
-        scratch = Path(folder)
-        spark = session(scratch, given.store or (scratch / "store").as_uri())
-        print(HEAD, flush=True)
-        rows = []
-        for count in map(int, given.objects.split(",")):
-            for row in measured(spark, scratch, count):
-                rows.append(row)
-                print(line(row), flush=True)
-        spark.stop()
-    if given.page:
-        figures = recorded("listing", "Elasticsearch" if given.store else "Parquet", rows)
-        fill("listing", "\n\n".join("\n".join([f"**{name}**\n", HEAD, *map(line, figures[name])]) for name in figures))
+    measured_at_sizes("listing", __doc__, "100000", measured, HEAD, line)
 
 
 if __name__ == "__main__":

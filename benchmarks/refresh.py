@@ -217,26 +217,41 @@ def chart(figures: dict[str, list[dict[str, Any]]]) -> str:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def measured_at_sizes(
+    name: str,
+    about: str | None,
+    sizes: str,
+    measured: Callable[[SparkSession, Path, int], Iterator[dict[str, Any]]],
+    head: str,
+    line: Callable[[dict[str, Any]], str],
+) -> dict[str, list[dict[str, Any]]]:
+    """What is measured at each number of objects that the command line asks for, told as it comes; with ``--page`` put
+    into the page. Returns the page's figures, none without it."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", help="URL of the store; default: a folder")
-    parser.add_argument("--objects", default="10000,100000", help="numbers of objects, separated by commas")
+    parser.add_argument("--objects", default=sizes, help="numbers of objects, separated by commas")
     parser.add_argument("--folder", help="where the links go; a file system in memory is fastest")
     parser.add_argument("--page", action="store_true", help="put the figures into docs/benchmarks/million.md")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="es-skipping-refresh-", dir=given.folder) as folder:
+    with tempfile.TemporaryDirectory(prefix=f"es-skipping-{name}-", dir=given.folder) as folder:
         scratch = Path(folder)
         spark = session(scratch, given.store or (scratch / "store").as_uri())
-        print(HEAD, flush=True)
+        print(head, flush=True)
         rows = []
         for count in map(int, given.objects.split(",")):
             for row in measured(spark, scratch, count):
                 rows.append(row)
                 print(line(row), flush=True)
         spark.stop()
-    if given.page:
-        figures = recorded("refresh", "Elasticsearch" if given.store else "Parquet", rows)
-        fill("refresh", "\n\n".join("\n".join([f"**{name}**\n", HEAD, *map(line, figures[name])]) for name in figures))
+    if not given.page:
+        return {}
+    figures = recorded(name, "Elasticsearch" if given.store else "Parquet", rows)
+    fill(name, "\n\n".join("\n".join([f"**{one}**\n", head, *map(line, figures[one])]) for one in figures))
+    return figures
+
+
+def main() -> None:
+    if figures := measured_at_sizes("refresh", __doc__, "10000,100000", measured, HEAD, line):
         write_chart("million_refresh", chart(figures))
 
 

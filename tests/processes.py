@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["run_python"]
+__all__ = ["kill_python", "run_python"]
 
 
 def run_python(
@@ -41,3 +43,20 @@ def run_python(
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-8000:]
     return done
+
+
+def kill_python(code: str, *arguments: str) -> None:
+    """Run a script until it says ``here`` on standard output, and kill it there."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    assert process.stdout.readline().strip() == b"here"
+    process.send_signal(signal.SIGKILL)
+    process.wait(30)
+    process.stdin.close()
+    process.stdout.close()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from es_skipping.errors import DatasetError
 from es_skipping.layout.features.mining import Feature, subsuming
-from es_skipping.layout.groups.status import GroupStatus, group_status, is_grouped
+from es_skipping.layout.groups.status import GroupStatus, group_status
+from es_skipping.layout.groups.stored import is_grouped
 from es_skipping.layout.records import LayoutRecord, read_record
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.truth import predicate_of

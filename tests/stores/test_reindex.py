@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -29,6 +24,7 @@ from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.parquet.manifest import manifest_path
 from es_skipping.stores.parquet.store import ParquetStore
 from es_skipping.stores.reindex import reindex
+from tests.processes import kill_python
 from tests.stores.contract import (
     BOX,
     LIST,
@@ -204,19 +200,7 @@ def test_a_copy_whose_process_was_killed_is_continued(
     parquet: ParquetStore, elasticsearch_store: ElasticsearchStore, prefix: str
 ) -> None:
     write(parquet, DEFINITION, objects(5000))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(KILLED), parquet.url, elasticsearch_store.url, prefix],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=environment,
-    )
-    assert process.stdin is not None and process.stdout is not None
-    assert process.stdout.readline().strip() == b"here"
-    process.send_signal(signal.SIGKILL)
-    process.wait(30)
-    process.stdin.close()
-    process.stdout.close()
+    kill_python(KILLED, parquet.url, elasticsearch_store.url, prefix)
     assert elasticsearch_store.dataset("events") is None
     done = reindex(parquet, elasticsearch_store, "events")
     assert 1000 <= done.resumed <= 4000, "what had arrived was not written again"

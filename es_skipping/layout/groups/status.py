@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from es_skipping.errors import DatasetError
 from es_skipping.layout.features.mining import Feature, subsuming
-from es_skipping.layout.groups.manifest import MANIFEST, Block, GroupManifest
+from es_skipping.layout.groups.manifest import Block, GroupManifest
 from es_skipping.layout.groups.retrieval import Offer, path_cost, retrieval_path
+from es_skipping.layout.groups.stored import blocks_of, manifest_at
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.truth import predicate_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from es_skipping.spark.source import Source
 
-__all__ = ["GroupStatus", "frame_of", "group_status", "is_grouped", "read_share", "storage"]
+__all__ = ["GroupStatus", "frame_of", "group_status", "read_share", "storage"]
 
 _DRIFT: Final = 0.7
 
@@ -96,14 +95,6 @@ class GroupStatus:
         return "\n".join(lines)
 
 
-def is_grouped(spark: SparkSession, path: str) -> bool:
-    """Whether column groups were written to a path."""
-    from es_skipping.layout.target import names
-    from es_skipping.spark.listing import qualified
-
-    return MANIFEST in names(spark, qualified(spark, path))
-
-
 def group_status(spark: SparkSession, path: str, log: QueryLog | None = None) -> GroupStatus:
     """How well the column groups at a path fit; `es_skipping.layout.status` calls it where there are some.
 
@@ -122,8 +113,8 @@ def group_status(spark: SparkSession, path: str, log: QueryLog | None = None) ->
     from es_skipping.spark.columns import resolve
     from es_skipping.spark.dataset import Dataset
 
-    root, manifest = _manifest(spark, path)
-    source = _source(spark, root, manifest)
+    root, manifest = manifest_at(spark, path)
+    source = blocks_of(spark, root, manifest)
     unindexed = 0
     if manifest.conditions:
         dataset = Dataset(spark, path)
@@ -199,25 +190,4 @@ def read_share(manifest: GroupManifest, queries: Sequence[tuple[Sequence[str] | 
 
 def frame_of(spark: SparkSession, path: str) -> DataFrame:
     """Files with the columns of a table in column groups, to read a workload with: its rows mean nothing."""
-    return _source(spark, *_manifest(spark, path)).df
-
-
-def _manifest(spark: SparkSession, path: str) -> tuple[str, GroupManifest]:
-    from es_skipping.spark.hadoop_files import files_of
-    from es_skipping.spark.listing import qualified
-
-    root = qualified(spark, path)
-    try:
-        return root, GroupManifest.from_json(files_of(root).read(MANIFEST), root)
-    except FileNotFoundError:
-        raise DatasetError(f"no column groups were written to {path}") from None
-
-
-def _source(spark: SparkSession, root: str, manifest: GroupManifest) -> Source:
-    from pyspark.sql.types import StructType
-
-    from es_skipping.spark.source import Reading, Source
-
-    directories = tuple(f"{root}/{group.directory}" for group in manifest.groups)
-    schema = StructType.fromJson(dict(manifest.schema))
-    return Source.open(spark, Reading(directories, options={"recursiveFileLookup": "true"}, schema=schema))
+    return blocks_of(spark, *manifest_at(spark, path)).df

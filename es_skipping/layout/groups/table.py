@@ -20,6 +20,7 @@ from es_skipping.layout.cuts import PART_BITS
 from es_skipping.layout.features.conditions import condition_of
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.manifest import MANIFEST, Block, GroupManifest, Partition, StoredGroup
+from es_skipping.layout.groups.stored import blocks_of, manifest_at
 from es_skipping.layout.passes import PLACE, coarse, histogram, placed, places
 from es_skipping.layout.target import delete_tree, free_place, names, require_empty
 from es_skipping.predicates.show import quoted_name, show
@@ -181,30 +182,19 @@ def index_groups(spark: SparkSession, path: str) -> int:
     StoreError
         The store cannot be reached, or refused. The table can be read, without skipping.
     """
-    from pyspark.sql.types import StructType
-
     from es_skipping.clauses.metadata import Values
     from es_skipping.spark.build import defined
     from es_skipping.spark.built_with import dataset_facts
     from es_skipping.spark.dataset import Dataset
-    from es_skipping.spark.hadoop_files import files_of
-    from es_skipping.spark.listing import qualified
     from es_skipping.spark.registry import registry
-    from es_skipping.spark.source import Reading, Source
     from es_skipping.stores.base import DatasetDefinition, ObjectMetadata
 
-    root = qualified(spark, path)
-    try:
-        manifest = GroupManifest.from_json(files_of(root).read(MANIFEST), root)
-    except FileNotFoundError:
-        raise DatasetError(f"no column groups were written to {path}") from None
+    root, manifest = manifest_at(spark, path)
     dataset = Dataset(spark, path)
     store = dataset._store()
     if not manifest.conditions:
         return 0
-    schema = StructType.fromJson(dict(manifest.schema))
-    directories = tuple(f"{root}/{group.directory}" for group in manifest.groups)
-    source = Source.open(spark, Reading(directories, options={"recursiveFileLookup": "true"}, schema=schema))
+    source = blocks_of(spark, root, manifest)
     index, _ = defined(source, Features(*manifest.conditions))
     definition = DatasetDefinition(
         id=dataset.id,

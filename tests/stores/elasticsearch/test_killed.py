@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-
 import pytest
 from elasticsearch import Elasticsearch
 
 from es_skipping.stores.base import ObjectId
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
+from tests.processes import kill_python
 from tests.stores.contract import (
     MINMAX,
     between,
@@ -59,22 +54,6 @@ REFRESHED = [object_metadata(n, mtime=9, minmax=minmax(50, 50)) for n in range(3
 GONE = [OBJECTS[0].id]
 
 
-def killed_at(name: str, url: str, prefix: str, fresh: str) -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(WRITER), url, prefix, name, fresh],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=environment,
-    )
-    assert process.stdin is not None and process.stdout is not None
-    assert process.stdout.readline().strip() == b"here"
-    process.send_signal(signal.SIGKILL)
-    process.wait(30)
-    process.stdin.close()
-    process.stdout.close()
-
-
 @pytest.mark.parametrize(
     ("name", "fresh", "published"),
     [("put", "added", False), ("write_segments", "fresh", False), ("sweep", "added", True), ("swap", "fresh", True)],
@@ -88,7 +67,7 @@ def test_a_writer_is_killed(
     published: bool,
 ) -> None:
     before = write(elasticsearch_store, DEFINITION, OBJECTS)
-    killed_at(name, elasticsearch_store.url, prefix, fresh)
+    kill_python(WRITER, elasticsearch_store.url, prefix, name, fresh)
     left = {one.id for one in OBJECTS[1:3]} if fresh == "added" else set[ObjectId]()
     new = left | {one.id for one in REFRESHED}
     entry = entry_of(elasticsearch_store)

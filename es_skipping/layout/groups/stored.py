@@ -1,0 +1,54 @@
+"""A table in column groups where it lies: its manifest, and its blocks as files that Spark reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from es_skipping.errors import DatasetError
+from es_skipping.layout.groups.manifest import MANIFEST, GroupManifest
+from es_skipping.layout.target import names
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from es_skipping.spark.source import Source
+
+__all__ = ["blocks_of", "is_grouped", "manifest_at"]
+
+
+def is_grouped(spark: SparkSession, path: str) -> bool:
+    """Whether column groups were written to a path."""
+    from es_skipping.spark.listing import qualified
+
+    return MANIFEST in names(spark, qualified(spark, path))
+
+
+def manifest_at(spark: SparkSession, path: str) -> tuple[str, GroupManifest]:
+    """The root of a table as Hadoop prints it, and what was written there.
+
+    Raises
+    ------
+    DatasetError
+        No column groups were written to the path.
+    StoreFormatError
+        What says so cannot be read.
+    """
+    from es_skipping.spark.hadoop_files import files_of
+    from es_skipping.spark.listing import qualified
+
+    root = qualified(spark, path)
+    try:
+        return root, GroupManifest.from_json(files_of(root).read(MANIFEST), root)
+    except FileNotFoundError:
+        raise DatasetError(f"no column groups were written to {path}") from None
+
+
+def blocks_of(spark: SparkSession, root: str, manifest: GroupManifest) -> Source:
+    """The blocks of all groups as one relation with the table's columns: for its files, its rows mean nothing."""
+    from pyspark.sql.types import StructType
+
+    from es_skipping.spark.source import Reading, Source
+
+    directories = tuple(f"{root}/{group.directory}" for group in manifest.groups)
+    schema = StructType.fromJson(dict(manifest.schema))
+    return Source.open(spark, Reading(directories, options={"recursiveFileLookup": "true"}, schema=schema))
