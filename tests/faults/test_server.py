@@ -15,6 +15,7 @@ import pytest
 from elasticsearch import Elasticsearch
 from pyspark.sql import SparkSession
 
+import es_skipping as esk
 from es_skipping.spark import lookup
 from es_skipping.spark.registry import registry
 from es_skipping.spark.session_store import session_store, store_conf
@@ -149,6 +150,34 @@ def test_a_full_disk(lake: Lake, client: Elasticsearch, monkeypatch: pytest.Monk
     lake.fails(lake.dataset.refresh, r"(?i)read-only|flood")
     lake.skips(2)
     client.indices.put_settings(index=index_of(lake), settings={"index.blocks.read_only_allow_delete": None})
+    lake.refreshed()
+
+
+def test_a_cluster_that_takes_no_more_shards(lake: Lake, client: Elasticsearch) -> None:
+    """A dataset too many is not indexed; those that are there stay as they are, and can be refreshed."""
+    full = "maximum normal shards open.* drop what is not needed, add a data node, or raise .*max_shards_per_node"
+
+    def room(shards: int | None) -> None:
+        client.cluster.put_settings(persistent={"cluster.max_shards_per_node": shards})
+
+    lake.create()
+    room(client.cluster.health()["active_shards"])
+    try:
+        other = esk.Dataset(lake.spark, str(lake.folder / "part-03.parquet"))
+        lake.fails(lambda: other.create_indexes(esk.MinMax("id")), full)
+        assert not other.is_indexed()
+        lake.skips()
+        lake.add()
+        lake.refreshed()  # writes into the index that is there
+        lake.dataset.drop_indexes(all=True)
+        room(client.cluster.health()["active_shards"])
+        lake.fails(lake.create, full)
+        lake.reads_all(None)
+    finally:
+        room(None)
+    lake.create()
+    lake.skips()
+    lake.add()
     lake.refreshed()
 
 

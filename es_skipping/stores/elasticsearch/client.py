@@ -28,6 +28,11 @@ BUSY: Final = frozenset({429, 502, 503, 504})
 """Replies that say "later", not "no"."""
 
 _KEYS: Final = "spark.es_skipping.store."
+_SHARDS: Final = "maximum normal shards open"
+_NO_ROOM: Final = (
+    " A dataset is an index of one shard: drop what is not needed, add a data node, or raise the cluster setting "
+    "cluster.max_shards_per_node"
+)
 _API_KEY: Final = re.compile(r"[^\s:]+:[^\s:]+|[A-Za-z0-9+/_-]+=*")
 _FINGERPRINT: Final = re.compile(r"[0-9a-fA-F]{64}")
 
@@ -167,5 +172,6 @@ def _reason(error: ApiError) -> str:
     body = error.body
     if isinstance(body, dict) and isinstance(body.get("error"), dict):
         causes = body["error"].get("root_cause") or [body["error"]]
-        return "; ".join(str(cause.get("reason") or cause.get("type")) for cause in causes)[:500]
+        reason = "; ".join(str(cause.get("reason") or cause.get("type")) for cause in causes)[:500]
+        return reason + _NO_ROOM if _SHARDS in reason else reason
     return str(error.message)[:500]

@@ -96,7 +96,7 @@ class ElasticsearchStore(MetadataStore):
         builder = reader.options(request_timeout=build_seconds)
         self._cluster = Cluster(reader, builder, Names(prefix), self._url, build_seconds)
         self._queries = QueryIndices(self._cluster)
-        self._views = Views(reader, self._cluster.answers)
+        self._views = Views(reader, self._cluster.answers, build_seconds)
         self._lock = threading.Lock()
         self._states: dict[str, State] = {}
         self._no_expensive_before = 0.0

@@ -13,22 +13,22 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from elasticsearch import ApiError, Elasticsearch
 
-from es_skipping.errors import StoreError
+from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.stores.base import KEY_BYTES
-from es_skipping.stores.elasticsearch.answers import PAGE, whole
+from es_skipping.stores.elasticsearch.answers import PAGE, Deadline, whole
 from es_skipping.stores.elasticsearch.bools import EVERY, Query, all_of, any_of
 from es_skipping.stores.elasticsearch.complement import NOTHING, complement
 from es_skipping.stores.selection import KeyTable, Selection
 
 if TYPE_CHECKING:
-    from es_skipping.stores.elasticsearch.answers import Answers, Deadline
+    from es_skipping.stores.elasticsearch.answers import Answers
     from es_skipping.stores.elasticsearch.state import State
 
 __all__ = ["View", "Views"]
@@ -250,41 +250,81 @@ _WANTED: Final = [
 
 
 class Views:
-    """The views of one cluster, by generation. Safe to use from several threads."""
+    """The views of one cluster, by generation. Safe to use from several threads.
 
-    def __init__(self, client: Elasticsearch, answers: Answers) -> None:
+    Parameters
+    ----------
+    client
+        With the deadline of a look-up.
+    seconds
+        How long the opening of a view may take. A look-up waits for it no longer than its own deadline; the opening
+        goes on without it, so that a dataset whose view takes longer to open than a look-up may take is asked soon all
+        the same.
+    """
+
+    def __init__(self, client: Elasticsearch, answers: Answers, seconds: float) -> None:
         self._client = client
         self._answers = answers
+        self._seconds = seconds
         self._lock = threading.Lock()
         self._views: OrderedDict[str, tuple[int, View]] = OrderedDict()
-        self._opening: dict[str, threading.Lock] = {}
+        self._opening: dict[tuple[str, int], Future[View]] = {}
 
     def view(self, state: State, deadline: Deadline) -> View:
-        """The view of what is published; opened where there is none, or one of another publication."""
+        """The view of what is published; opened where there is none, or one of another publication.
+
+        Raises
+        ------
+        StoreUnavailable
+            It is still being opened at the deadline. A later look-up finds it, or goes on waiting.
+        """
+        name = (state.generation, state.version)
         with self._lock:
-            opening = self._opening.setdefault(state.generation, threading.Lock())
-        with opening:
-            with self._lock:
-                version, view = self._views.get(state.generation, (None, None))
-                if view is not None and version == state.version:
-                    self._views.move_to_end(state.generation)
-                    return view
-            keys = self._answers.keys(state, deadline)
-            opened = self._client.options(request_timeout=deadline.left()).open_point_in_time(
-                index=state.generation, keep_alive=KEEP_ALIVE, allow_partial_search_results=False
-            )
-            try:
-                fresh = View(self._client, opened["id"], state, keys, deadline)
-            except BaseException:
-                self._close(opened["id"])
-                raise
-            with self._lock:
-                old = self._views.pop(state.generation, None)
-                self._views[state.generation] = (state.version, fresh)
-                surplus = [self._views.popitem(last=False)[1] for _ in range(len(self._views) - _MOST_VIEWS)]
-            for _, gone in [*([old] if old else []), *surplus]:
-                self._close(gone.pit)
-            return fresh
+            version, view = self._views.get(state.generation, (None, None))
+            if view is not None and version == state.version:
+                self._views.move_to_end(state.generation)
+                return view
+            opening = self._opening.get(name)
+            if opening is None:
+                opening = Future()
+                work = threading.Thread(target=self._open, args=(state, opening), name="es-skipping-view", daemon=True)
+                work.start()
+                self._opening[name] = opening
+        if not wait([opening], deadline.left()).done:
+            raise StoreUnavailable(f"the view of {state.entry.objects:,} objects is still being opened")
+        return opening.result()
+
+    def _open(self, state: State, opening: Future[View]) -> None:
+        try:
+            fresh = self._opened(state, Deadline(self._seconds))
+        except BaseException as error:
+            self._ended(state)
+            opening.set_exception(error)
+            return
+        with self._lock:
+            gone = [self._views.pop(state.generation, None)]
+            self._views[state.generation] = (state.version, fresh)
+            gone += [self._views.popitem(last=False)[1] for _ in range(len(self._views) - _MOST_VIEWS)]
+        self._ended(state)
+        opening.set_result(fresh)
+        for one in gone:
+            if one is not None:
+                self._close(one[1].pit)
+
+    def _ended(self, state: State) -> None:
+        with self._lock:
+            del self._opening[(state.generation, state.version)]
+
+    def _opened(self, state: State, deadline: Deadline) -> View:
+        keys = self._answers.keys(state, deadline)
+        opened = self._client.options(request_timeout=deadline.left()).open_point_in_time(
+            index=state.generation, keep_alive=KEEP_ALIVE, allow_partial_search_results=False
+        )
+        try:
+            return View(self._client, opened["id"], state, keys, deadline)
+        except BaseException:
+            self._close(opened["id"])
+            raise
 
     def forget(self, generation: str) -> None:
         """Close the view of a generation: it is gone, or its point in time is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +14,7 @@ from es_skipping.clauses.clause import Ask, Clause, Conjunction, Disjunction
 from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.metadata import Intervals, Values
 from es_skipping.clauses.questions import AnyOf, HasNull, Overlaps, Range
-from es_skipping.errors import StoreError
+from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.stores.base import DatasetEntry, MetadataStore, ObjectMetadata
 from es_skipping.stores.elasticsearch import store as store_module
 from es_skipping.stores.elasticsearch import views
@@ -189,6 +190,42 @@ def test_a_view_that_expired_is_opened_again(store: ElasticsearchStore, client: 
     check(store, entry, listed, between(5, 6))
     client.close_point_in_time(id=store._views._views[entry.snapshot.rpartition("@")[0]][1].pit)
     check(store, entry, listed, between(5, 7))
+
+
+def test_a_view_that_takes_longer_to_open_than_a_look_up_may_take(
+    elasticsearch_url: str, store: ElasticsearchStore, prefix: str
+) -> None:
+    """Some look-ups are given up, and the opening goes on: once, however many wait for it."""
+    with proxy(elasticsearch_url) as faulty:
+        listed = [object_metadata(n, minmax=minmax(n, n)) for n in range(10)]
+        entry = write(store, DEFINITION, listed)
+        reader = make_store(faulty.url, prefix)
+        opens = threading.Event()
+
+        def before(exchange: Exchange) -> None:
+            if "/_pit" in exchange.path:
+                opens.wait(30)
+
+        faulty.before = before
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable, match="the view of 10 objects is still being opened"):
+                reader.lookup(entry, between(5, 6), timeout=0.3)
+        opens.set()
+        check(reader, entry, listed, between(5, 6))
+        assert sum("/_pit" in exchange.path for exchange in faulty.seen) == 1
+        check(reader, entry, listed, between(5, 7))
+
+        def cut(exchange: Exchange) -> None:
+            exchange.cut = "/_pit" in exchange.path
+
+        faulty.before = cut
+        write(store, DEFINITION, [object_metadata(11, minmax=minmax(5, 5))])
+        entry = entry_of(reader)
+        with pytest.raises(StoreError):
+            reader.lookup(entry, between(5, 6))
+        faulty.before = lambda exchange: None
+        check(reader, entry, [*listed, object_metadata(11, minmax=minmax(5, 5))], between(5, 6))
+        reader.close()
 
 
 def test_a_selective_look_up_is_one_request_and_a_repeated_one_none(elasticsearch_url: str, prefix: str) -> None:
