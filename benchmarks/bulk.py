@@ -82,7 +82,7 @@ def measured(store: ElasticsearchStore, count: int) -> dict[str, float]:
         writer = BulkWriter(client, index, store.url)
         waiting = iter(documents)
         while part := list(islice(waiting, 500)):
-            writer.write(Write(id, dict(source)) for id, source in part)
+            writer.write(Write.of(id, source) for id, source in part)
         writer.flush()
         client.indices.refresh(index=index)
 

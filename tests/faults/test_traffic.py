@@ -77,7 +77,7 @@ def searches(exchange: Exchange) -> bool:
 
 
 def writes(exchange: Exchange) -> bool:
-    return exchange.path.endswith("/_bulk")
+    return exchange.is_bulk
 
 
 @pytest.mark.parametrize("status", [429, 503])

@@ -354,7 +354,7 @@ def test_trap_31_bulk_with_mixed_failures(store: ElasticsearchStore) -> None:
     with proxy(store.url) as faulty:
 
         def before(exchange: Exchange) -> None:
-            if exchange.path.endswith("/_bulk") and "objects" in exchange.path and next(turns) == 0:
+            if exchange.is_bulk and "objects" in exchange.path and next(turns) == 0:
                 exchange.status, exchange.reply = 200, {"took": 1, "errors": True, "items": refused}
 
         faulty.before = before

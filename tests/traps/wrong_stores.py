@@ -342,7 +342,7 @@ def documents_without_bounds() -> Iterator[None]:
     """Values of any length are terms, and nothing can be left out of a document that is refused."""
     with (
         mock.patch.object(codecs, "_MAX_TERM", 1 << 40),
-        mock.patch.object(change, "shrinker", return_value=lambda: False),
+        mock.patch.object(change, "shrunk", return_value=None),
     ):
         yield
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,7 +22,8 @@ _MAX_BYTES: Final = 4_000_000
 _MAX_WRITES: Final = 1_000
 _MAX_DOCUMENT: Final = 20_000_000
 """Bytes of one document. The server takes requests of 100 MB unless told otherwise; a proxy may take less (413)."""
-_UNDER_WAY: Final = 2
+_UNDER_WAY: Final = 3
+_OUTCOMES: Final = ("items.*.status", "items.*.error")
 _TRIES: Final = 8
 _FIRST_PAUSE: Final = 0.2
 _TOO_LARGE: Final = 413
@@ -31,23 +32,46 @@ _GONE: Final = 404
 
 @dataclass(slots=True)
 class Write:
-    """One document to write, or with ``document`` None to delete.
+    """One document to write or to delete, as it is sent: nothing else of it is held until the server has it.
 
     Parameters
     ----------
-    shrink
-        Makes the document smaller in place and says whether it could: what to do when it is too large or is refused.
+    action, source
+        The lines that the bulk API takes; no source deletes.
+    smaller
+        Makes a source smaller, or None of what cannot be: what to do when it is too large or is refused.
     """
 
     id: str
-    document: dict[str, Any] | None = None
-    shrink: Callable[[], bool] | None = None
+    action: bytes
+    source: bytes = b""
+    smaller: Callable[[bytes], bytes | None] | None = None
 
-    def lines(self) -> bytes:
-        """As the bulk API takes it."""
-        if self.document is None:
-            return as_json({"delete": {"_id": self.id}}) + b"\n"
-        return as_json({"index": {"_id": self.id}}) + b"\n" + as_json(self.document) + b"\n"
+    @classmethod
+    def of(cls, id: str, document: Mapping[str, Any], smaller: Callable[[bytes], bytes | None] | None = None) -> Write:
+        """Writes a document under this id."""
+        return cls(id, as_json({"index": {"_id": id}}), as_json(document), smaller)
+
+    @classmethod
+    def deletion(cls, id: str) -> Write:
+        """Deletes the document of this id."""
+        return cls(id, as_json({"delete": {"_id": id}}))
+
+    @property
+    def lines(self) -> tuple[bytes, ...]:
+        return (self.action, self.source) if self.source else (self.action,)
+
+    @property
+    def bytes(self) -> int:
+        return len(self.action) + len(self.source) + 2
+
+    def shrink(self) -> bool:
+        """Make it smaller, if it can be."""
+        source = None if self.smaller is None or not self.source else self.smaller(self.source)
+        if source is None:
+            return False
+        self.source = source
+        return True
 
 
 class BulkWriter:
@@ -59,7 +83,7 @@ class BulkWriter:
         self._url = url
         self._pool: ThreadPoolExecutor | None = None
         self._under_way: list[Future[None]] = []
-        self._batch: list[tuple[Write, bytes]] = []
+        self._batch: list[Write] = []
         self._size = 0
         self._busy = ""
         """Why something had to be sent again, the last time."""
@@ -67,13 +91,12 @@ class BulkWriter:
     def write(self, writes: Iterable[Write]) -> None:
         """Write these; requests go out while more are made, at most a few at a time."""
         for one in writes:
-            lines = one.lines()
-            while len(lines) > _MAX_DOCUMENT and one.shrink is not None and one.shrink():
-                lines = one.lines()
-            if self._batch and (self._size + len(lines) > _MAX_BYTES or len(self._batch) >= _MAX_WRITES):
+            while one.bytes > _MAX_DOCUMENT and one.shrink():
+                pass
+            if self._batch and (self._size + one.bytes > _MAX_BYTES or len(self._batch) >= _MAX_WRITES):
                 self._send()
-            self._batch.append((one, lines))
-            self._size += len(lines)
+            self._batch.append(one)
+            self._size += one.bytes
 
     def flush(self) -> None:
         """Wait until everything is written.
@@ -109,7 +132,7 @@ class BulkWriter:
 
     # --- one batch, until each of its items has an outcome
 
-    def _deliver(self, batch: list[tuple[Write, bytes]]) -> None:
+    def _deliver(self, batch: list[Write]) -> None:
         for attempt in range(_TRIES):
             batch = list(self._once(batch))
             if not batch:
@@ -119,14 +142,14 @@ class BulkWriter:
             f"Elasticsearch at {self._url} did not take {len(batch)} documents in {_TRIES} attempts: {self._busy}"
         )
 
-    def _once(self, batch: list[tuple[Write, bytes]]) -> Iterator[tuple[Write, bytes]]:
+    def _once(self, batch: list[Write]) -> Iterator[Write]:
         """Send a batch; yields what is to be sent again."""
         try:
             with translated("writing metadata", self._url):
                 try:
                     # Lines go as they are; the client's types know only mappings.
-                    operations: list[Any] = [lines for _, lines in batch]
-                    reply = self._client.bulk(index=self._index, operations=operations).body
+                    operations: list[Any] = [line for write in batch for line in write.lines]
+                    reply = self._client.bulk(index=self._index, operations=operations, filter_path=_OUTCOMES).body
                 except (Unreachable, ConnectionTimeout) as lost:  # ids are fixed, so sending twice does no harm
                     self._busy = lost.message
                     yield from batch
@@ -149,31 +172,31 @@ class BulkWriter:
             raise StoreError(
                 f"Elasticsearch at {self._url} answered {len(outcomes)} outcomes for {len(batch)} documents"
             )
-        for (write, lines), outcome in zip(batch, outcomes, strict=True):
+        for write, outcome in zip(batch, outcomes, strict=True):
             status = outcome["status"]
-            if status < 300 or (status == _GONE and write.document is None and "error" not in outcome):
+            if status < 300 or (status == _GONE and not write.source and "error" not in outcome):
                 continue
             if status in BUSY:
                 self._busy = f"{status}: {outcome.get('error', {}).get('reason')}"
-                yield write, lines
+                yield write
             elif outcome.get("error", {}).get("type") == "index_not_found_exception":
                 raise StoreConflict(f"the index {self._index} is gone: another writer dropped the dataset")
-            elif write.shrink is not None and write.shrink():
-                yield write, write.lines()
+            elif write.shrink():
+                yield write
             else:
                 reason = outcome.get("error", {}).get("reason")
                 raise StoreError(f"Elasticsearch at {self._url} refused document {write.id} ({status}): {reason}")
 
-    def _split(self, batch: list[tuple[Write, bytes]]) -> Iterator[tuple[Write, bytes]]:
+    def _split(self, batch: list[Write]) -> Iterator[Write]:
         """What a server (or a proxy before it) calls too large, in halves; one document alone gets smaller."""
         if len(batch) > 1:
             middle = len(batch) // 2
             yield from self._once(batch[:middle])
             yield from self._once(batch[middle:])
             return
-        (write, lines) = batch[0]
-        if write.shrink is None or not write.shrink():
+        (write,) = batch
+        if not write.shrink():
             raise StoreError(
-                f"Elasticsearch at {self._url} refused document {write.id}: {len(lines)} bytes are too many"
+                f"Elasticsearch at {self._url} refused document {write.id}: {write.bytes} bytes are too many"
             )
-        yield write, write.lines()
+        yield write

@@ -21,7 +21,7 @@ from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import StoreError
 from es_skipping.stores.base import KEY_BYTES, Change, DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
-from es_skipping.stores.elasticsearch.documents import object_id, object_metadata, shrinker, weight
+from es_skipping.stores.elasticsearch.documents import object_id, object_metadata, shrunk, weight
 from es_skipping.stores.elasticsearch.fields import (
     Group,
     encode,
@@ -145,7 +145,18 @@ class ElasticsearchChange(Change):
             self._writer.flush()
             stored |= self._own(again)
         first = self._claim(len(batch))
-        writes = []
+        self._writer.write(self._writes(batch, first, stored, again))
+        self._mine.add([(ordinal, one.id) for ordinal, one in enumerate(batch, first)])
+        self._weighed += len(batch)
+
+    def _writes(
+        self,
+        batch: list[ObjectMetadata],
+        first: int,
+        stored: Mapping[str, list[Mapping[str, Any]]],
+        again: list[int | None],
+    ) -> Iterator[Write]:
+        """One document at a time: none of them is held longer than it takes to write it down."""
         for ordinal, (one, mine) in enumerate(zip(batch, again, strict=True), first):
             before = stored.get(one.id.path, [])
             same = max(
@@ -160,18 +171,16 @@ class ElasticsearchChange(Change):
                     self._dead[f"{self._mine.key(mine).hex()}.{self._token}"] = 0
                 self._mine.forget(mine)
             self._dead.pop(id, None)
-            weights = {name: weight(document[name]) for name in document["indexed"]}
-            for name, size in weights.items():
-                self._weights[name] = self._weights.get(name, 0) + size
-            writes.append(Write(id, document, shrinker(document, weights)))
-        self._mine.add([(ordinal, one.id) for ordinal, one in enumerate(batch, first)])
-        self._weighed += len(batch)
-        self._writer.write(writes)
+            for name in document["indexed"]:
+                self._weights[name] = self._weights.get(name, 0) + weight(document[name])
+            yield Write.of(id, document, shrunk)
 
     def _learn(self, batch: list[ObjectMetadata]) -> None:
         """Prefixes from the first values, and room for boxes; then the mapping, before documents that need it."""
         grown: dict[str, Any] = {}
         for id, group in self._groups.items():
+            if group.index.kind == "intervals" and not needs_prefix(group):
+                continue
             metadata = [one.metadata[id] for one in batch if id in one.metadata]
             learned = with_prefix(group, metadata) if needs_prefix(group) else group
             for one in metadata:

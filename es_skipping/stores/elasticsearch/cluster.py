@@ -327,7 +327,7 @@ class Cluster:
 
     def _delete(self, index: str, ids: list[str]) -> None:
         writer = BulkWriter(self.builder, index, self.url)
-        writer.write(Write(id) for id in ids)
+        writer.write(Write.deletion(id) for id in ids)
         writer.flush()
 
     def _tidy(self, doing: str, work: Callable[[], object]) -> None:
@@ -352,7 +352,7 @@ class Cluster:
         """Keys by ordinal. Until a dataset's document names them they mean nothing."""
         writer = BulkWriter(self.builder, self.names.keys, self.url)
         writer.write(
-            Write(
+            Write.of(
                 segment.id(generation),
                 {
                     "generation": generation,

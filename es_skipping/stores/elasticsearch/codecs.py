@@ -25,6 +25,7 @@ from abc import ABC, abstractmethod
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 from es_skipping.clauses.questions import Range
@@ -43,6 +44,8 @@ _DOUBLE_MAX: Final = 1.7976931348623157e308
 _MAX_LONG_DIGITS: Final = 18
 WINDOW: Final = 16
 """Bytes of a string that its order key holds."""
+_LOWEST: Final = bytes(WINDOW)
+_HIGHEST: Final = b"\xff" * WINDOW
 _MAX_PREFIX: Final = 512
 _SEPARATORS: Final = frozenset(b"/\\:;,|#=_-. ")
 _MAX_TERM: Final = 32_766
@@ -107,11 +110,20 @@ class Codec(ABC):
         """One key as the order field holds it."""
         return key
 
+    def order_of(self, value: Value) -> Any:
+        """The order key of a stored value as the order field holds it."""
+        return self.encode_key(self.key(value))
+
+    def interval(self, low: Value, high: Value) -> dict[str, Any]:
+        """What lies between two stored values, as a range field holds it."""
+        return self.encode(self.key(low), self.key(high))
+
     def decode(self, stored: dict[str, Any]) -> tuple[Value, Value]:
         """The two ends that `encode` was given, as values; only where keys are exact."""
         raise NotImplementedError
 
 
+@lru_cache(maxsize=1024)  # one for each index of the datasets in use, asked for with each object
 def codec_of(type: DataType, prefix: bytes = b"") -> Codec:
     """The codec of a type.
 
@@ -174,6 +186,8 @@ class _Numbers(Codec):
         return math.floor(exact), exact.denominator == 1
 
     def key(self, value: Value) -> int:
+        if builtins.type(value) is int and self._held is int and self._min <= value <= self._max:
+            return value
         key, whole = self._scaled(value)
         if not whole or not self._min <= key <= self._max:
             raise Unanswerable(f"{value!r} is no value of type {self._type}")
@@ -312,10 +326,18 @@ class Bytes(Codec):
 
     def window(self, raw: bytes) -> int:
         """The order key of these bytes."""
+        return int.from_bytes(self._window(raw), "big")
+
+    def _window(self, raw: bytes) -> bytes:
         if raw.startswith(self.prefix):
-            window = raw[len(self.prefix) : len(self.prefix) + WINDOW]
-            return int.from_bytes(window.ljust(WINDOW, b"\0"), "big")
-        return 0 if raw < self.prefix else _ADDRESS_MAX
+            return raw[len(self.prefix) : len(self.prefix) + WINDOW].ljust(WINDOW, b"\0")
+        return _LOWEST if raw < self.prefix else _HIGHEST
+
+    def order_of(self, value: Value) -> str:
+        return _written(self._window(self.raw(value)))
+
+    def interval(self, low: Value, high: Value) -> dict[str, Any]:
+        return {"gte": self.order_of(low), "lte": self.order_of(high)}
 
     def bounds(self, asked: Range) -> Keys | None:
         low = None if asked.low is None else self.window(self.raw(asked.low))
@@ -346,7 +368,11 @@ class Bytes(Codec):
 
 
 def _address(number: int) -> str:
-    return number.to_bytes(16, "big").hex(":", 2)
+    return _written(number.to_bytes(16, "big"))
+
+
+def _written(address: bytes) -> str:
+    return address.hex(":", 2)
 
 
 def _address_number(address: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
@@ -12,7 +12,7 @@ from es_skipping.clauses.metadata import Metadata
 from es_skipping.stores.base import ObjectId, ObjectMetadata
 from es_skipping.stores.elasticsearch.fields import Group, decode
 
-__all__ = ["as_json", "object_id", "object_metadata", "shrinker", "weight"]
+__all__ = ["as_json", "object_id", "object_metadata", "shrunk", "weight"]
 
 _PRINT_BITS: Final = 11
 """About so much of the inverted index does one fingerprint take (benchmarks/fingerprints.py)."""
@@ -48,16 +48,13 @@ def weight(fields: Mapping[str, Any]) -> int:
     return len(as_json(kept)) + len(fields["prints"]) * _PRINT_BITS // 8
 
 
-def shrinker(document: dict[str, Any], weights: dict[str, int]) -> Callable[[], bool]:
-    """What to do when a document is too large: forget the largest metadata, which makes it unknown."""
-
-    def shrink() -> bool:
-        if not weights:
-            return False
-        largest = max(weights, key=lambda name: weights[name])
-        del weights[largest], document[largest]
-        for name in ("indexed", "known"):
-            document[name] = [group for group in document[name] if group.partition(".")[0] != largest]
-        return True
-
-    return shrink
+def shrunk(source: bytes) -> bytes | None:
+    """A document that is too large without its largest metadata, which makes that unknown; None where it has none."""
+    document = json.loads(source.decode("utf-8", "surrogatepass"))
+    if not document["indexed"]:
+        return None
+    largest = max(document["indexed"], key=lambda name: weight(document[name]))
+    del document[largest]
+    for name in ("indexed", "known"):
+        document[name] = [group for group in document[name] if group.partition(".")[0] != largest]
+    return as_json(document)

@@ -242,7 +242,7 @@ def _intervals(group: Group, metadata: Intervals) -> tuple[dict[str, Any], bool]
                     raise Unanswerable("a bound is too long to be kept")
         else:
             fields["min"], fields["max"] = codec.show(low), codec.show(high)
-        keyed = [codec.encode(codec.key(one), codec.key(other)) for one, other in ranges]
+        keyed = [codec.interval(one, other) for one, other in ranges]
         fields["range"] = keyed[0] if len(keyed) == 1 else keyed
         only = _only(codec, ranges)
         if only is not None:
@@ -253,7 +253,7 @@ def _intervals(group: Group, metadata: Intervals) -> tuple[dict[str, Any], bool]
 
 def _only(codec: Codec, ranges: tuple[tuple[Value, Value], ...]) -> list[str] | None:
     """The values as terms, where each interval is a single value and they are few and short."""
-    if len(ranges) > _MOST_ONLY or any(low != high for low, high in ranges):
+    if ranges[0][0] != ranges[0][1] or len(ranges) > _MOST_ONLY or any(low != high for low, high in ranges):
         return None
     terms = [str(codec.term(low)) for low, _ in ranges]
     return terms if all(len(term.encode("utf-8")) <= _LONGEST_ONLY for term in terms) else None
@@ -298,7 +298,7 @@ def _values(group: Group, metadata: Values) -> dict[str, Any]:
         if len(listed) <= _MOST_SHOWN:
             fields["values"] = [shown for shown in map(codec.show, listed) if shown is not None]
     if type.name in _BYTES_TYPES:
-        fields["order"] = [codec.encode_key(key) for key in sorted({codec.key(value) for value in listed})]
+        fields["order"] = sorted({codec.order_of(value) for value in listed})  # written alike, they sort as keys do
     return fields | _counts(metadata)
 
 
@@ -309,7 +309,7 @@ def _boxes(group: Group, metadata: Boxes) -> dict[str, Any]:
         raise Unanswerable("boxes of different dimensions")
     fields: dict[str, Any] = {"count": len(boxes)}
     for at, box in enumerate(boxes):
-        sides = {f"axis_{axis}": codec.encode(codec.key(low), codec.key(high)) for axis, (low, high) in enumerate(box)}
+        sides = {f"axis_{axis}": codec.interval(low, high) for axis, (low, high) in enumerate(box)}
         fields[f"box_{at}"] = sides
     if boxes and group.axes == 2 and group.index.type == "GeoBox":
         centre = [(min(box[axis][0] for box in boxes) + max(box[axis][1] for box in boxes)) / 2 for axis in (0, 1)]

@@ -41,7 +41,7 @@ class QueryIndices:
         for index, entries in days.items():
             self._make(index)
             writer = BulkWriter(self._cluster.reader, index, self._cluster.url)
-            writer.write(Write(_id(entry), entry.to_document()) for entry in entries)
+            writer.write(Write.of(_id(entry), entry.to_document()) for entry in entries)
             writer.flush()
         self._clean(retention)
 

@@ -29,6 +29,10 @@ class Exchange:
     reply: Any = None
     cut: bool = False
 
+    @property
+    def is_bulk(self) -> bool:
+        return self.path.partition("?")[0].endswith("/_bulk")
+
 
 @dataclass
 class Proxy:

@@ -238,7 +238,7 @@ def test_items_that_are_busy_are_sent_again_and_no_outcome_is_lost(
     turns = iter(range(100))
 
     def after(exchange: Exchange) -> None:
-        if exchange.path.endswith("/_bulk") and "objects" in exchange.path and next(turns) == 0:
+        if exchange.is_bulk and "objects" in exchange.path and next(turns) == 0:
             for at, status in ((0, 429), (1, 400)):
                 item = exchange.reply["items"][at]["index"]
                 item |= {"status": status, "error": {"type": "x", "reason": "refused"}}
@@ -258,7 +258,7 @@ def test_a_request_that_is_too_large_is_split(
     monkeypatch.setattr(bulk, "_FIRST_PAUSE", 0.01)
 
     def before(exchange: Exchange) -> None:
-        if exchange.path.endswith("/_bulk") and len(exchange.request) > 4000:
+        if exchange.is_bulk and len(exchange.request) > 4000:
             exchange.status, exchange.reply = 413, {"error": {"reason": "too large"}, "status": 413}
 
     faulty.before = before
@@ -292,7 +292,7 @@ def test_a_server_that_stays_busy_fails_the_build_and_publishes_nothing(
     monkeypatch.setattr(bulk, "_FIRST_PAUSE", 0.001)
 
     def before(exchange: Exchange) -> None:
-        if exchange.path.endswith("/_bulk"):
+        if exchange.is_bulk:
             exchange.status, exchange.reply = 429, {"error": {"reason": "busy"}, "status": 429}
 
     faulty.before = before
