@@ -15,7 +15,7 @@ from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.gsop import GSOP, GroupPlan
 from es_skipping.layout.groups.gsopr import GSOPR
 from es_skipping.layout.groups.status import GroupStatus
-from es_skipping.layout.groups.table import WrittenGroups, index_groups, write_groups
+from es_skipping.layout.groups.table import WrittenGroups, append_groups, index_groups, write_groups
 from es_skipping.layout.plan import Plan, Prediction
 from es_skipping.layout.sop import SOP, Written
 from es_skipping.layout.workload.diagnosis import Diagnosis, diagnose
@@ -40,6 +40,7 @@ __all__ = [
     "Template",
     "Written",
     "WrittenGroups",
+    "append_groups",
     "diagnose",
     "index_groups",
     "mine_features",

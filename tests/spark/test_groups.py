@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from pyspark.sql.types import BooleanType
 
 import es_skipping as esk
 from es_skipping import layout
-from es_skipping.errors import DatasetError
+from es_skipping.errors import DatasetError, StoreError
 from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.manifest import MANIFEST, GroupManifest
 from es_skipping.layout.workload.filters import predicates_of_filters
@@ -437,3 +438,78 @@ def _plans(spark: SparkSession, predicate: str) -> bool:
     except Exception:
         return False
     return True
+
+
+def test_rows_that_are_appended(tmp_path: Path) -> None:
+    """They lie in partitions of their own, by the layouts and features that are there; queries skip in them too."""
+    session = new_session(tmp_path)
+    session.range(0, 400, 1, 2).selectExpr(*EVERY_TYPE).write.parquet(str(tmp_path / "lake"))
+    session.range(400, 700, 1, 2).selectExpr(*EVERY_TYPE).write.parquet(str(tmp_path / "more"))
+    df, more = (session.read.parquet(str(tmp_path / name)) for name in ("lake", "more"))
+    first, others, path = GROUPS[0], GROUPS[1:], tmp_path / "groups"
+    both = column_groups(df, (first, (tuple(name for names, _ in others for name in names), others[0][1])))
+    copy = layout.ColumnGroup(("id", "amount", "price"), both[1].features, ())
+    groups = (*(layout.ColumnGroup(one.columns, one.features, one.columns) for one in both), copy)
+    layout.write_groups(df, groups, str(path), min_rows=20)
+    before = manifest_of(path)
+    done = layout.append_groups(more.select(*reversed(more.columns)), str(path))
+    assert (done.rows, done.partitions) == (300, 1)
+    assert manifest_of(path) == before, "what was there stays as it is"
+    df.union(more).createOrReplaceTempView("plain")
+    session.read.format(FORMAT).load(str(path)).createOrReplaceTempView("t")
+    (opened,) = read(session, "SELECT id, kind, raw FROM {t}")
+    (few,) = read(session, "SELECT id, kind, raw FROM {t} WHERE kind = 'kind3'")
+    assert few < opened / 2
+    (of_new,) = read(session, "SELECT id, amount FROM {t} WHERE amount < 10 AND id >= 400")
+    assert of_new
+    status = layout.status(session, str(path))
+    assert isinstance(status, layout.GroupStatus)
+    assert (status.rows, status.partitions, status.unindexed) == (700, 2, 0)
+    with pytest.raises(DatasetError, match="amount is int there and bigint here"):
+        layout.append_groups(more.withColumn("amount", more.amount.cast("bigint")), str(path))
+    with pytest.raises(DatasetError, match="no column groups"):
+        layout.append_groups(more, str(tmp_path / "lake"))
+    # one that dies before it is told to readers leaves files that nobody reads
+    added = path / "_es_skipping_groups.000001.json"
+    added.rename(tmp_path / "kept.json")
+    before_it = session.read.format(FORMAT).load(str(path))
+    assert before_it.count() == 400
+    layout.index_groups(session, str(path))
+    status = layout.status(session, str(path))
+    assert isinstance(status, layout.GroupStatus)
+    assert (status.rows, status.unindexed) == (400, 0)
+    (tmp_path / "kept.json").rename(added)
+    added.write_text(added.read_text().replace("es_skipping_group_0", "es_skipping_group_9"))
+    with pytest.raises(Exception, match="another table"):
+        session.read.format(FORMAT).load(str(path)).count()
+
+
+def test_appends_at_once_and_one_that_the_store_refuses(spark: SparkSession, tmp_path: Path) -> None:
+    """Both are there whole, with their metadata; the refused one is not there at all, so that it may be done again."""
+    df, path = spark.range(0, 100, 1, 1).selectExpr("id", "id % 5 AS n", "array(id) AS many"), tmp_path / "groups"
+    df.write.parquet(str(tmp_path / "lake"))
+    df = spark.read.parquet(str(tmp_path / "lake"))
+    layout.write_groups(df, column_groups(df, ((("id", "n", "many"), ("n = 3",)),)), str(path), min_rows=10)
+    more = [
+        spark.range(first, first + 50, 1, 1).selectExpr("id", "id % 5 AS n", "array(id) AS many")
+        for first in (100, 150)
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        assert [done.rows for done in pool.map(lambda one: layout.append_groups(one, str(path)), more)] == [50, 50]
+    store = spark.conf.get(ROOT_SETTING)
+    spark.conf.set(ROOT_SETTING, "http://127.0.0.1:9")
+    try:
+        with pytest.raises(StoreError):
+            layout.append_groups(more[0], str(path))
+    finally:
+        spark.conf.set(ROOT_SETTING, store)
+    esk.enable(spark)
+    there = spark.read.format(FORMAT).load(str(path))
+    assert sorted(row.id for row in there.collect()) == list(range(200))
+    some = there.where("n = 3")
+    assert sorted(row.id for row in some.collect()) == list(range(3, 200, 5))
+    assert blocks_read(some) == [2 + 1 + 1]
+    (path / "_es_skipping_groups.000003.json").write_text('{"version": 1, "gro')
+    for read in (lambda: spark.read.format(FORMAT).load(str(path)), lambda: layout.status(spark, str(path))):
+        with pytest.raises(Exception, match=r"_es_skipping_groups\.000003\.json cannot be read.*remove"):
+            read()

@@ -7,17 +7,27 @@ of them can be made again without the data.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import StoreFormatError
 
-__all__ = ["MANIFEST", "Block", "GroupManifest", "Partition", "StoredGroup"]
+if TYPE_CHECKING:
+    from es_skipping.stores.parquet.files import Files
+
+__all__ = ["MANIFEST", "Block", "GroupManifest", "Partition", "StoredGroup", "add_partitions", "read_manifest"]
 
 MANIFEST: Final = "_es_skipping_groups.json"
 """Spark reads no file whose name begins so."""
+_ADDED: Final = "_es_skipping_groups.{:06}.json"
+_ADDED_NAME: Final = re.compile(r"_es_skipping_groups\.\d{6}\.json")
+"""What was appended later: the same manifest, with the new coarse partitions alone."""
+_MOST_ADDED: Final = 999_999
 _VERSION: Final = 1
+_MIN_ROWS: Final = 50_000
+_PARTITION_ROWS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,8 @@ class StoredGroup:
     columns: tuple[str, ...]
     masters: tuple[str, ...]
     conditions: tuple[str, ...]
+    weights: tuple[int, ...] = ()
+    """Of the conditions, for rows that are appended; where there are none, all weigh the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +94,8 @@ class GroupManifest:
     helped
         Of the queries that the groups were designed for, the share that a feature helps; None where they were made by
         hand.
+    min_rows, within, partition_rows
+        What it was written with, for rows that are appended.
     """
 
     schema: Mapping[str, Any]
@@ -90,6 +104,9 @@ class GroupManifest:
     groups: tuple[StoredGroup, ...]
     partitions: tuple[Partition, ...]
     helped: float | None = None
+    min_rows: int = _MIN_ROWS
+    within: tuple[str, ...] = ()
+    partition_rows: int = _PARTITION_ROWS
 
     @property
     def rows(self) -> int:
@@ -117,8 +134,8 @@ class GroupManifest:
         return json.dumps({"version": _VERSION, **asdict(self)}, ensure_ascii=False).encode("utf-8")
 
     @classmethod
-    def from_json(cls, data: bytes, place: str) -> GroupManifest:
-        """As it was stored.
+    def from_json(cls, data: bytes, place: str, name: str = MANIFEST) -> GroupManifest:
+        """As it was stored, by this name.
 
         Raises
         ------
@@ -135,16 +152,53 @@ class GroupManifest:
                     tuple(found["conditions"]),
                     tuple(
                         StoredGroup(
-                            one["directory"], tuple(one["columns"]), tuple(one["masters"]), tuple(one["conditions"])
+                            one["directory"],
+                            tuple(one["columns"]),
+                            tuple(one["masters"]),
+                            tuple(one["conditions"]),
+                            tuple(one.get("weights", ())),
                         )
                         for one in found["groups"]
                     ),
                     tuple(_partition(one) for one in found["partitions"]),
                     found.get("helped"),
+                    found.get("min_rows", _MIN_ROWS),
+                    tuple(found.get("within", ())),
+                    found.get("partition_rows", _PARTITION_ROWS),
                 )
         except (ValueError, KeyError, TypeError) as error:
-            raise StoreFormatError(f"{place}/{MANIFEST} cannot be read ({error!r}); write the groups again") from error
-        raise StoreFormatError(f"{place}/{MANIFEST} is of version {version}; this package reads version {_VERSION}")
+            cure = "write the groups again" if name == MANIFEST else "if an append died while it wrote it, remove it"
+            raise StoreFormatError(f"{place}/{name} cannot be read ({error!r}); {cure}") from error
+        raise StoreFormatError(f"{place}/{name} is of version {version}; this package reads version {_VERSION}")
+
+
+def read_manifest(files: Files, place: str) -> GroupManifest:
+    """A table's manifest, with what was appended.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is none.
+    StoreFormatError
+        It cannot be read, or something was appended to another table.
+    """
+    manifest = GroupManifest.from_json(files.read(MANIFEST), place)
+    for name in sorted(filter(_ADDED_NAME.fullmatch, files.list(""))):
+        added = GroupManifest.from_json(files.read(name), place, name)
+        if added.groups != manifest.groups or added.conditions != manifest.conditions:
+            raise StoreFormatError(f"{place}/{name} is of another table: its groups are not those of {MANIFEST}")
+        manifest = replace(manifest, partitions=(*manifest.partitions, *added.partitions))
+    return manifest
+
+
+def add_partitions(files: Files, manifest: GroupManifest, added: tuple[Partition, ...]) -> None:
+    """Append coarse partitions: readers see all of them from now on, or none. Two writers at once both succeed."""
+    data = replace(manifest, partitions=added).to_json()
+    taken = sum(1 for name in files.list("") if _ADDED_NAME.fullmatch(name))
+    for number in range(taken + 1, _MOST_ADDED + 1):
+        if files.create_if_absent(_ADDED.format(number), data):
+            return
+    raise StoreFormatError(f"something was appended {_MOST_ADDED:,} times; write the column groups again")
 
 
 def _partition(found: Mapping[str, Any]) -> Partition:

@@ -120,7 +120,9 @@ def group_status(spark: SparkSession, path: str, log: QueryLog | None = None) ->
         dataset = Dataset(spark, path)
         store = dataset._store()
         known = {object for object, _ in store.objects(dataset.id)} if store.dataset(dataset.id) else set()
-        unindexed = sum(object not in known for object in source.objects())
+        blocks = manifest.blocks  # an append that died leaves files that are none
+        there = (object for object in source.objects() if object.path[len(root) + 1 :] in blocks)
+        unindexed = sum(object not in known for object in there)
     helped = read = None
     if log is not None:
         found = [Feature((predicate_of(resolve(source, text).operand),)) for text in manifest.conditions]

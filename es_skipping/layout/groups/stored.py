@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from es_skipping.errors import DatasetError
-from es_skipping.layout.groups.manifest import MANIFEST, GroupManifest
+from es_skipping.layout.groups.manifest import MANIFEST, GroupManifest, read_manifest
 from es_skipping.layout.target import names
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def manifest_at(spark: SparkSession, path: str) -> tuple[str, GroupManifest]:
 
     root = qualified(spark, path)
     try:
-        return root, GroupManifest.from_json(files_of(root).read(MANIFEST), root)
+        return root, read_manifest(files_of(root), root)
     except FileNotFoundError:
         raise DatasetError(f"no column groups were written to {path}") from None
 

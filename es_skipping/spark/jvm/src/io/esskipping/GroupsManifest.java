@@ -1,14 +1,18 @@
 package io.esskipping;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.regex.Pattern;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.types.DataType;
@@ -17,6 +21,8 @@ import org.apache.spark.sql.types.StructType;
 /** What lies beside column groups and says what they are: it is all that is needed to read every row without Python. */
 final class GroupsManifest {
   static final String FILE = "_es_skipping_groups.json";
+  /** What was appended: the same manifest, with the new coarse partitions alone. */
+  private static final Pattern ADDED = Pattern.compile("_es_skipping_groups\\.\\d{6}\\.json");
   private static final int VERSION = 1;
 
   /** A column group, or one of several layouts of its columns; each has every row. */
@@ -72,6 +78,11 @@ final class GroupsManifest {
     for (String column : schema.fieldNames()) {
       if (groups.stream().noneMatch(group -> group.masters.contains(column))) throw new IOException("column " + column + " has no master");
     }
+    add(json);
+  }
+
+  /** Takes in the coarse partitions of a manifest, its own or one that was appended. */
+  private void add(JsonNode json) throws IOException {
     for (JsonNode one : json.get("partitions")) {
       Partition partition = new Partition(one.get("tuples").asInt());
       for (JsonNode blocks : one.get("blocks")) {
@@ -94,17 +105,35 @@ final class GroupsManifest {
   }
 
   static GroupsManifest read(FileSystem system, Path root) throws IOException {
-    Path file = new Path(root, FILE);
+    JsonNode first;
+    try {
+      first = json(system, new Path(root, FILE));
+    } catch (FileNotFoundException error) {
+      throw new FileNotFoundException("no column groups were written there");
+    }
+    GroupsManifest manifest = new GroupsManifest(first, root);
+    FileStatus[] added = system.listStatus(root, path -> ADDED.matcher(path.getName()).matches());
+    Arrays.sort(added);
+    for (FileStatus status : added) {
+      JsonNode json = json(system, status.getPath());
+      if (!json.get("groups").equals(first.get("groups"))) throw new IOException(status.getPath() + " is of another table");
+      manifest.add(json);
+    }
+    return manifest;
+  }
+
+  private static JsonNode json(FileSystem system, Path file) throws IOException {
     JsonNode json;
     try (InputStream in = system.open(file)) {
       json = new ObjectMapper().readTree(in);
-    } catch (FileNotFoundException error) {
-      throw new FileNotFoundException("no column groups were written there");
+    } catch (JsonProcessingException error) {
+      String cure = ADDED.matcher(file.getName()).matches() ? "if an append died while it wrote it, remove it" : "write the groups again";
+      throw new IOException(file + " cannot be read; " + cure, error);
     }
     if (json == null || !json.has("version")) throw new IOException(file + " is no manifest of column groups");
     int version = json.get("version").asInt();
     if (version != VERSION) throw new IOException(file + " is of version " + version + ", not " + VERSION);
-    return new GroupsManifest(json, root);
+    return json;
   }
 
   private static Set<String> names(JsonNode texts) {
