@@ -32,7 +32,7 @@ from es_skipping.layout import Query, QueryLog
 from es_skipping.layout.chart import bar_chart
 from es_skipping.layout.features.conditions import FeatureFinder
 from es_skipping.layout.groups.demands import demands_of
-from es_skipping.layout.groups.design import layouts_within
+from es_skipping.layout.groups.design import layouts_by_budget
 from es_skipping.layout.groups.grouping import Designer, Grouping
 from es_skipping.layout.groups.grouping_search import best_grouping
 from es_skipping.layout.groups.layouts import Layout
@@ -136,9 +136,10 @@ class Study:
             "SOP": whole_layouts(designer.grouping(one_for_all(self.names))),
             "GSOP": groups,
         }
+        search = layouts_by_budget(replicas, grouping, BUDGETS)
         for budget in BUDGETS:
             with self._timed(f"GSOP-R {budget}"):
-                made[f"GSOP-R {budget}"] = layouts_within(replicas, grouping, budget).layouts
+                made[f"GSOP-R {budget}"] = next(search)[1].layouts
         for budget in SELECTIVE if baselines else ():
             with self._timed(f"GSOP-SE {budget}"):
                 made[f"GSOP-SE {budget}"] = selective_replication(replicas, grouping, budget)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,10 +20,12 @@ from es_skipping.layout.groups.vertical import one_for_all, one_per_column
 from es_skipping.layout.histogram import Histogram
 from es_skipping.layout.workload.queries import Query
 
-__all__ = ["GroupDesign", "design_groups", "design_layouts", "layouts_within"]
+__all__ = ["GroupDesign", "design_groups", "design_layouts", "layouts_by_budget", "layouts_within"]
 
 _VECTORS: Final = 8_000
 """The search looks at so many distinct vectors at most: at some of the coarse partitions, where they have more."""
+_RUNGS: Final = (1.1, 1.2, 1.5, 2.0)
+"""Storage budgets below the given one whose layouts its search goes on from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +121,31 @@ def design_layouts(
 
 
 def layouts_within(replicas: Replicas, grouping: Grouping, budget: float) -> FoundLayouts:
-    """The best of several searches: from one layout per column, and from what selective replication makes of the groups
-    with half of the storage and with all of it.
+    """The best of several searches within a storage budget, as `layouts_by_budget` has them."""
+    return dict(layouts_by_budget(replicas, grouping, [budget]))[budget]
+
+
+def layouts_by_budget(
+    replicas: Replicas, grouping: Grouping, budgets: Iterable[float]
+) -> Iterator[tuple[float, FoundLayouts]]:
+    """The best layouts for each of some storage budgets, the smallest first: a larger one never costs more.
+
+    Of each budget, the best of several searches: from one layout per column, from what selective replication makes of
+    the groups with half of the storage and with all of it, and from what was found for less storage.
 
     The search that begins with columns sees no gain in replicas of a feature before all columns of its queries have
     one, and none of a feature that was too many for a layout. Selective replication takes such steps; the search goes
-    on from there.
+    on from there. Both are greedy, so that more storage may lead them astray; that is why some smaller budgets are
+    gone through first, wanted or not.
     """
-    some = (selective_replication(replicas, grouping, 1 + (budget - 1) * part) for part in (0.5, 1.0))
-    return min((best_layouts(replicas, budget, start) for start in (None, *some)), key=lambda one: one.cost)
+    wanted = set(budgets)
+    smaller: FoundLayouts | None = None
+    for budget in sorted(wanted.union(rung for rung in _RUNGS if rung < max(wanted))):
+        some = (selective_replication(replicas, grouping, 1 + (budget - 1) * part) for part in (0.5, 1.0))
+        starts = (None, *some) if smaller is None else (None, *some, smaller.layouts)
+        smaller = min((best_layouts(replicas, budget, start) for start in starts), key=lambda one: one.cost)
+        if budget in wanted:
+            yield budget, smaller
 
 
 def _share(cells: float, demands: Sequence[Demand], rows: int) -> float:
