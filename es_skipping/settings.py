@@ -153,6 +153,14 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "limit.",
             _bytes,
         ),
+        Setting(
+            "build.executorWriters",
+            None,
+            "count",
+            "How many tasks on the executors write metadata to Elasticsearch themselves, at a time. Unset: the driver "
+            "writes. It also writes what they cannot, and all of it where a first task finds no way to the server.",
+            _count,
+        ),
         Setting("query.budget", "6s", "duration", "How long all look-ups of one query may take together.", _seconds),
         Setting(
             "breaker.failures",

@@ -248,7 +248,8 @@ def _wanted(source: Source, candidates: Sequence[Index]) -> tuple[list[Wanted], 
 
 
 def _sampled(source: Source, wanted: Sequence[Wanted], most: int) -> tuple[int, list[Mapping[str, Any]]]:
-    from es_skipping.spark.collect import Collection, ship_package
+    from es_skipping.spark.collect import Collection
+    from es_skipping.spark.shipping import ship_package
 
     listed = sorted(source.objects(), key=lambda one: one.path)
     chosen = random.Random(len(listed)).sample(listed, min(most, len(listed)))  # noqa: S311 - no secret

@@ -13,10 +13,12 @@ from es_skipping.indexes.registry import from_definition, index_id
 from es_skipping.predicates.codec import operand_to_data
 from es_skipping.spark.budget import Budget
 from es_skipping.spark.built_with import dataset_facts, index_facts, is_secret
-from es_skipping.spark.collect import Collection, Progress, Wanted, ship_package
+from es_skipping.spark.collect import Collection, Progress, Wanted
 from es_skipping.spark.columns import ResolvedColumn, resolve
+from es_skipping.spark.executor_writing import LEARNED, ExecutorWriting
 from es_skipping.spark.listing import Listing, Restriction, changed_since, settled
 from es_skipping.spark.narrowing import narrowed
+from es_skipping.spark.shipping import ship_package
 from es_skipping.stores.base import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class RefreshResult:
     degraded
         ``(index id, form, objects)``: of so many objects the index remembers less than it would, because the budget
         ``metadata.budget`` was used up. The form is fingerprints, interval, box or unknown.
+    by_executors
+        Of how many objects the executors wrote the metadata themselves (``build.executorWriters``).
     """
 
     added: int = 0
@@ -53,6 +57,7 @@ class RefreshResult:
     failed: tuple[tuple[str, str], ...] = ()
     unknown: tuple[tuple[str, str], ...] = ()
     degraded: tuple[tuple[str, str, int], ...] = ()
+    by_executors: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,8 @@ class Update:
         Whether there must be an index already: refresh.
     budget
         Bytes that may be remembered of one object; None for no limit.
+    writers
+        How many tasks on the executors write metadata at a time; None where the driver writes.
     """
 
     spark: SparkSession
@@ -103,6 +110,7 @@ class Update:
     partitions: Any = None
     progress: Progress | None = None
     budget: int | None = None
+    writers: int | None = None
 
     def run(self) -> RefreshResult:
         """List, compare, collect what is new, publish whole.
@@ -138,7 +146,10 @@ class Update:
         collection = Collection(listing.source, self.progress)
         with self.store.change(plan.definition, fresh=plan.fresh) as change:
             budget = self._budget(entry, plan)
-            put = self._put(change, collection, plan, listing, budget)
+            writing = None
+            if self.writers is not None and budget is None:  # a budget is kept, and counted, in one place
+                writing = ExecutorWriting(self.spark, change, self.writers)
+            put = self._put(change, collection, plan, listing, budget, writing)
             self._tell(0, 0, "check")
             changed = set(changed_since(self.spark, reading, listing.source, (*plan.all_indexes, *plan.new_indexes)))
             change.remove([*plan.gone, *changed])
@@ -158,6 +169,7 @@ class Update:
             failed=_failures(failed),
             unknown=tuple(sorted(collection.unknown.items())),
             degraded=budget.told() if budget is not None else (),
+            by_executors=len(writing.written) if writing is not None else 0,
         )
 
     def _budget(self, entry: DatasetEntry | None, plan: _Plan) -> Budget | None:
@@ -171,7 +183,13 @@ class Update:
         return Budget(self.budget, max(0.0, self.budget - used))
 
     def _put(
-        self, change: Change, collection: Collection, plan: _Plan, listing: Listing, budget: Budget | None
+        self,
+        change: Change,
+        collection: Collection,
+        plan: _Plan,
+        listing: Listing,
+        budget: Budget | None,
+        writing: ExecutorWriting | None,
     ) -> set[ObjectId]:
         put: set[ObjectId] = set()
 
@@ -182,11 +200,18 @@ class Update:
 
         everything = len(listing.objects) + len(listing.unsettled)
         new = tuple(wanted for wanted in plan.wanted if wanted.id in plan.new)
-        for wanted, objects, added in ((plan.wanted, plan.all_indexes, False), (new, plan.new_indexes, True)):
+        # From the first objects the store learns which fields they take, which executors have to know.
+        first = LEARNED if writing is not None else len(plan.all_indexes)
+        parts = (
+            (plan.wanted, plan.all_indexes[:first], None, False),
+            (plan.wanted, plan.all_indexes[first:], writing, False),
+            (new, plan.new_indexes, None, True),
+        )
+        for wanted, objects, by, added in parts:
             if wanted and objects:
-                found = collection.metadata(wanted, objects, all_objects=len(objects) == everything)
+                found = collection.metadata(wanted, objects, all_objects=len(objects) == everything, writing=by)
                 change.put(noted(found if budget is None else budget.kept(found, len(wanted), added=added)))
-        return put
+        return put if writing is None else put | writing.written
 
     def _plan(
         self, entry: DatasetEntry | None, listing: Listing, restriction: Restriction, under: tuple[str, ...] | None

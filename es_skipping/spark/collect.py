@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import logging
 import math
-import os
 import pickle
 import re
-import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -23,18 +20,23 @@ from es_skipping.clauses.metadata import Boxes, Intervals, Kind, Metadata, Value
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.base import Index
 from es_skipping.predicates.types import DataType
-from es_skipping.spark.bridge import distinct_rows, ship_jar
+from es_skipping.spark.bridge import distinct_rows
 from es_skipping.spark.built_with import TEXT_FORMATS
-from es_skipping.spark.collect_worker import FINISHED, PARTIAL, CollectPartials, Finish, Part
+from es_skipping.spark.collect_worker import FINISHED, PARTIAL, CollectPartials, Finish, FinishAndWrite, Part
 from es_skipping.spark.columns import ResolvedColumn, spark_column
 from es_skipping.spark.footers import can_answer, from_footers
 from es_skipping.spark.object_ids import encoded_path, xxhash64
+from es_skipping.spark.shipping import own_python
 from es_skipping.stores.base import ObjectId, ObjectMetadata
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from es_skipping.spark.executor_writing import ExecutorWriting
     from es_skipping.spark.source import Source
+    from es_skipping.stores.share import Outcome, Share
+
+    _Writing: TypeAlias = tuple[Share, int]
 
 __all__ = ["Collection", "Progress", "Wanted"]
 
@@ -100,7 +102,12 @@ class Collection:
     _bounded: bool = False
 
     def metadata(
-        self, wanted: Sequence[Wanted], objects: Sequence[ObjectId], *, all_objects: bool
+        self,
+        wanted: Sequence[Wanted],
+        objects: Sequence[ObjectId],
+        *,
+        all_objects: bool,
+        writing: ExecutorWriting | None = None,
     ) -> Iterator[ObjectMetadata]:
         """The metadata of these indexes of these objects, as it is ready.
 
@@ -112,6 +119,8 @@ class Collection:
             Among those that the source lists.
         all_objects
             Whether these are all that the source lists.
+        writing
+            Where the executors are to write: then only what they could not write comes from here.
 
         Raises
         ------
@@ -136,8 +145,15 @@ class Collection:
                 chunk = [object for object in pending.pop() if object not in self.failed]
                 if not chunk:
                     continue
+                whole = whole and len(chunk) == len(objects)
+                share = None if writing is None or len(groups) > 1 else writing.share(chunk)
+                if writing is not None and share is not None:
+                    left_over = self._written(group, share, writing, whole=whole)
+                    done += len(chunk) - len(left_over)
+                    pending.append(left_over)
+                    continue
                 try:
-                    for one in self._read(group, chunk, whole=whole and len(chunk) == len(objects)):
+                    for one in self._read(group, chunk, whole=whole):
                         done += 1
                         if self.progress is not None:
                             self.progress(min(done, len(objects) * len(groups)), len(objects) * len(groups), "collect")
@@ -157,27 +173,61 @@ class Collection:
         )
         return [[one] for one in wanted] if alone else [list(wanted)]
 
-    def _read(self, group: Sequence[Wanted], chunk: Sequence[ObjectId], *, whole: bool) -> Iterator[ObjectMetadata]:
-        """One Spark job. Everything is read before the first result comes, so a failure comes before it too."""
-        encoded = {object: encoded_path(object.path) for object in chunk}
+    def _prepared(
+        self, group: Sequence[Wanted], encoded: Mapping[ObjectId, str], *, whole: bool, writing: _Writing | None = None
+    ) -> tuple[DataFrame, dict[int, ObjectId]]:
+        """One Spark job, and the objects by the numbers in its rows."""
         by_number = {xxhash64(text.encode("utf-8", "surrogatepass")): object for object, text in encoded.items()}
-        if len(by_number) < len(chunk):
+        if len(by_number) < len(encoded):
             raise DatasetError(
                 "two objects of the dataset have the same hash of their path; index them as two datasets"
             )
-        frame = self.source.df
+        frame, format = self.source.df, self.source.format
         path = _file_path(frame)
         if not whole:
             frame = frame.where(path.isin(list(encoded.values())))
-        with _own_python(frame.sparkSession):
-            finished = _job(
-                frame, path, group, self.source.format, partitions=math.ceil(len(chunk) / _OBJECTS_PER_PARTITION)
-            )
+        partitions = max(1, math.ceil(len(encoded) / _OBJECTS_PER_PARTITION))
+        with own_python(frame.sparkSession):
+            parts, partials = _partials(frame, path, group, format)
+            finish: Finish | FinishAndWrite = Finish(parts)
+            if writing is not None:
+                share, partitions = writing[0], min(partitions, writing[1])
+                finish = FinishAndWrite(parts, share, list(by_number), counted=format not in TEXT_FORMATS)
+            together = partials.repartition(partitions, "object").sortWithinPartitions("object")
+            finished = together.mapInArrow(finish, FINISHED)
             finished._jdf.queryExecution().executedPlan()  # here the Python to run is written down
-        counted = self.source.format not in TEXT_FORMATS
+        return finished, by_number
+
+    def _written(
+        self, group: Sequence[Wanted], share: Share, writing: ExecutorWriting, *, whole: bool
+    ) -> list[ObjectId]:
+        """One Spark job that writes what it finds; returns the objects that are still to be read."""
+        encoded = {object: encoded_path(object.path) for object in share.objects}
+        finished, by_number = self._prepared(group, encoded, whole=whole, writing=(share, writing.tasks))
+        outcomes: list[Outcome] = []
+        try:
+            with _described(finished.sparkSession, f"es_skipping: writing metadata of {len(encoded)} objects"):
+                for number, _, blob in finished.collect():
+                    outcome, unknown = pickle.loads(blob)  # noqa: S301 - written by our own workers
+                    if number in by_number:
+                        self._note(unknown)
+                        outcomes.append(outcome)
+        except Exception as error:
+            text = _error_text(error)
+            return writing.failed(share, _reason(text), all=_is_systemic(error, text))
+        left = writing.received(share, outcomes)
+        came = {outcome.place for outcome in outcomes}
+        # Those without a row are read again, to be told apart from those that were not read.
+        return left + writing.leave([object for place, object in enumerate(share.objects) if place not in came])
+
+    def _read(self, group: Sequence[Wanted], chunk: Sequence[ObjectId], *, whole: bool) -> Iterator[ObjectMetadata]:
+        """One Spark job. Everything is read before the first result comes, so a failure comes before it too."""
+        encoded = {object: encoded_path(object.path) for object in chunk}
+        finished, by_number = self._prepared(group, encoded, whole=whole)
+        spark, counted = finished.sparkSession, self.source.format not in TEXT_FORMATS
         seen: set[ObjectId] = set()
         strays = 0
-        with _described(frame.sparkSession, f"es_skipping: metadata of {len(chunk)} objects"):
+        with _described(spark, f"es_skipping: metadata of {len(chunk)} objects"):
             rows = _guarded(finished)
             for number, count, blob in rows:
                 known, unknown = pickle.loads(blob)  # noqa: S301 - written by our own workers
@@ -193,7 +243,7 @@ class Collection:
                 continue
             # No row came from it. That it was read is only sure where nothing came from an object that was not asked
             # for, and its path is the text that Spark compares.
-            if strays or not _reads(frame.sparkSession, object.path, encoded[object]):
+            if strays or not _reads(spark, object.path, encoded[object]):
                 self.failed[object] = "its rows could not be told apart from those of others"
                 continue
             yield ObjectMetadata(
@@ -258,7 +308,8 @@ def _file_path(frame: DataFrame) -> Column:
         ) from None
 
 
-def _job(frame: DataFrame, path: Column, group: Sequence[Wanted], format: str, *, partitions: int) -> DataFrame:
+def _partials(frame: DataFrame, path: Column, group: Sequence[Wanted], format: str) -> tuple[list[Part], DataFrame]:
+    """What is collected, and each split's share of it."""
     from pyspark.sql import functions as F
 
     selected: list[Column] = [F.xxhash64(path).alias("object")]
@@ -285,8 +336,7 @@ def _job(frame: DataFrame, path: Column, group: Sequence[Wanted], format: str, *
     partials = (rows if fewer is None else fewer).mapInArrow(
         CollectPartials(parts, distinct=fewer is not None), PARTIAL
     )
-    together = partials.repartition(max(1, partitions), "object").sortWithinPartitions("object")
-    return together.mapInArrow(Finish(parts), FINISHED)
+    return parts, partials
 
 
 def _limits(parts: Sequence[Part]) -> list[int | None]:
@@ -345,24 +395,6 @@ def _described(spark: SparkSession, text: str) -> Iterator[None]:
         context.setLocalProperty(key, before)  # type: ignore[arg-type]
 
 
-@contextmanager
-def _own_python(spark: SparkSession) -> Iterator[None]:
-    """In local mode let workers be this very Python, unless one was chosen: what ``python3`` is may lack pyarrow."""
-    context = spark.sparkContext
-    before = context.pythonExec
-    chosen = "PYSPARK_PYTHON" in os.environ or context._jsc.sc().conf().contains("spark.pyspark.python")
-    if not chosen and _is_local(context.master) and sys.executable:
-        context.pythonExec = sys.executable
-    try:
-        yield
-    finally:
-        context.pythonExec = before
-
-
-def _is_local(master: str | None) -> bool:
-    return master is None or master == "local" or master.startswith("local[")
-
-
 # --- failures -----------------------------------------------------------------------------------------------------
 
 
@@ -415,31 +447,3 @@ def _reason(text: str) -> str:
     causes = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)
     line = str(causes[-1]) if causes else text.strip().splitlines()[0]
     return line.strip()[:300]
-
-
-# --- code for the executors ---------------------------------------------------------------------------------------
-
-_shipped: set[str] = set()
-_ship_lock = threading.Lock()
-
-
-def ship_package(spark: SparkSession) -> None:
-    """Give executors this package's jar, and on other machines its Python code; they need only pyarrow and pandas."""
-    ship_jar(spark)
-    context = spark.sparkContext
-    if _is_local(context.master):
-        return
-    with _ship_lock:
-        if context.applicationId in _shipped:
-            return
-        import tempfile
-        import zipfile
-        from pathlib import Path
-
-        package = Path(__file__).resolve().parent.parent
-        archive = Path(tempfile.mkdtemp(prefix="es-skipping-")) / "es_skipping.zip"
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
-            for file in sorted(package.rglob("*.py")):
-                out.write(file, Path(package.name) / file.relative_to(package))
-        context.addPyFile(str(archive))
-        _shipped.add(context.applicationId)

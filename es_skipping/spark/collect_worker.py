@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from es_skipping.clauses.metadata import Kind
     from es_skipping.indexes.base import Collector
     from es_skipping.predicates.types import DataType
+    from es_skipping.stores.share import Share
 
-__all__ = ["FINISHED", "PARTIAL", "CollectPartials", "Finish", "Part"]
+__all__ = ["FINISHED", "PARTIAL", "CollectPartials", "Finish", "FinishAndWrite", "Part"]
+
+_Found: TypeAlias = "tuple[dict[str, Any], dict[str, str]]"
 
 PARTIAL: Final = "object bigint, rows bigint, parts binary"
 FINISHED: Final = PARTIAL
@@ -107,6 +110,12 @@ class Finish:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         out = _Output()
+        for number, rows, found in self.objects(batches):
+            yield from out.add(number, rows, found)
+        yield from out.flush()
+
+    def objects(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, _Found]]:
+        """Each object's number and rows, and what was `finished` of it."""
         current: int | None = None
         rows = 0
         state: list[Any] = []
@@ -116,21 +125,63 @@ class Finish:
                 partials = pickle.loads(blob)  # noqa: S301 - written by our own workers
                 if number != current:
                     if current is not None:
-                        yield from out.add(current, rows, self._finished(state))
+                        yield current, rows, finished(self._parts, state)
                     current, rows, state = number, count, partials
                     continue
                 rows += count
                 for at, part in enumerate(self._parts):
                     state[at] = _merged(part, state[at], partials[at])
         if current is not None:
-            yield from out.add(current, rows, self._finished(state))
+            yield current, rows, finished(self._parts, state)
+
+
+class FinishAndWrite:
+    """As `Finish`, but the metadata goes to the store from here, and only what became of it goes on.
+
+    Parameters
+    ----------
+    parts
+        As of `Finish`.
+    share
+        The share of a change that its objects are written by.
+    numbers
+        The objects' numbers, in the order of the share.
+    counted
+        Whether the number of rows is worth remembering.
+    """
+
+    def __init__(self, parts: Sequence[Part], share: Share, numbers: Sequence[int], *, counted: bool) -> None:
+        self._finish = Finish(parts)
+        self._share = share
+        self._numbers = tuple(numbers)
+        self._counted = counted
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from es_skipping.stores.base import ObjectMetadata
+
+        out = _Output()
+        places = {number: place for place, number in enumerate(self._numbers)}
+        waiting: dict[int, tuple[int, dict[str, str]]] = {}
+        strays: list[tuple[int, int]] = []
+
+        def found() -> Iterator[tuple[int, ObjectMetadata]]:
+            for number, rows, (known, unknown) in self._finish.objects(batches):
+                place = places.get(number)
+                if place is None:
+                    strays.append((number, rows))
+                    continue
+                waiting[place] = rows, unknown
+                yield place, ObjectMetadata(self._share.objects[place], rows if self._counted else None, known)
+
+        for outcome in self._share.put(found()):
+            rows, unknown = waiting.pop(outcome.place)
+            yield from out.add(self._numbers[outcome.place], rows, (outcome, unknown))
+        for number, rows in strays:
+            yield from out.add(number, rows, (None, {}))
         yield from out.flush()
 
-    def _finished(self, state: Sequence[Any]) -> tuple[dict[str, Any], dict[str, str]]:
-        return finished(self._parts, state)
 
-
-def finished(parts: Sequence[Part], state: Sequence[Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def finished(parts: Sequence[Part], state: Sequence[Any]) -> _Found:
     """Metadata by index id, and by index id why there is none though it was tried."""
     from dataclasses import replace
 

@@ -288,12 +288,13 @@ class Dataset:
 
     def _update(self, add: Sequence[Index], **options: Any) -> RefreshResult:
         conf = store_conf(self._spark)
-        store, budget = session_store(conf), Settings(conf)["metadata.budget"]
+        store, settings = session_store(conf), Settings(conf)
+        limits = {"budget": settings["metadata.budget"], "writers": settings["build.executorWriters"]}
         attempts = _WRITERS
         while True:
             attempts -= 1
             entry = store.dataset(self.id)
-            update = Update(self._spark, store, self.id, self._reading(entry), add, budget=budget, **options)
+            update = Update(self._spark, store, self.id, self._reading(entry), add, **limits, **options)
             try:
                 with self._classic():
                     return update.run()

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Kind, Metadata
@@ -24,6 +24,9 @@ from es_skipping.errors import StoreError
 from es_skipping.predicates.types import DataType
 from es_skipping.stores.query_log import LoggedQuery
 from es_skipping.stores.selection import KEY_BYTES, NO_KEY, Selection
+
+if TYPE_CHECKING:
+    from es_skipping.stores.share import Outcome, Share
 
 __all__ = [
     "FORMAT_VERSION",
@@ -235,6 +238,18 @@ class Change(ABC):
         StoreConflict
             Another writer published in between; nothing of this change is used.
         """
+
+    def share(self, objects: Sequence[ObjectId]) -> Share | None:
+        """What other processes need to write these objects themselves: all that is known of them, then.
+
+        None where the store takes metadata only from this process, or has taken one of the objects in this change. An
+        object of which no written `Outcome` is received may be `put` here instead, and is not published otherwise.
+        """
+        return None
+
+    def receive(self, share: Share, outcomes: Iterable[Outcome]) -> None:
+        """Take what became of objects of a share; of each object once."""
+        raise NotImplementedError(f"{type(self).__name__} gives out no shares")
 
     @abstractmethod
     def written(self) -> Iterator[ObjectId]:

@@ -28,6 +28,7 @@ _TRIES: Final = 8
 _FIRST_PAUSE: Final = 0.2
 _TOO_LARGE: Final = 413
 _GONE: Final = 404
+_IS_THERE: Final = 409
 
 
 @dataclass(slots=True)
@@ -40,17 +41,27 @@ class Write:
         The lines that the bulk API takes; no source deletes.
     smaller
         Makes a source smaller, or None of what cannot be: what to do when it is too large or is refused.
+    new
+        Whether one that is there under this id is to stay as it is: then an earlier attempt wrote it.
     """
 
     id: str
     action: bytes
     source: bytes = b""
     smaller: Callable[[bytes], bytes | None] | None = None
+    new: bool = False
 
     @classmethod
-    def of(cls, id: str, document: Mapping[str, Any], smaller: Callable[[bytes], bytes | None] | None = None) -> Write:
+    def of(
+        cls,
+        id: str,
+        document: Mapping[str, Any],
+        smaller: Callable[[bytes], bytes | None] | None = None,
+        *,
+        new: bool = False,
+    ) -> Write:
         """Writes a document under this id."""
-        return cls(id, as_json({"index": {"_id": id}}), as_json(document), smaller)
+        return cls(id, as_json({"create" if new else "index": {"_id": id}}), as_json(document), smaller, new)
 
     @classmethod
     def deletion(cls, id: str) -> Write:
@@ -175,6 +186,8 @@ class BulkWriter:
         for write, outcome in zip(batch, outcomes, strict=True):
             status = outcome["status"]
             if status < 300 or (status == _GONE and not write.source and "error" not in outcome):
+                continue
+            if status == _IS_THERE and write.new:
                 continue
             if status in BUSY:
                 self._busy = f"{status}: {outcome.get('error', {}).get('reason')}"

@@ -17,23 +17,23 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import StoreError
 from es_skipping.stores.base import KEY_BYTES, Change, DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
-from es_skipping.stores.elasticsearch.documents import object_id, object_metadata, shrunk, weight
-from es_skipping.stores.elasticsearch.fields import (
-    Group,
-    encode,
-    mapping,
-    needs_prefix,
-    whole,
-    with_prefix,
-    with_room_for,
+from es_skipping.stores.elasticsearch.documents import (
+    document_id,
+    new_document,
+    object_id,
+    object_metadata,
+    shrunk,
+    weight,
 )
+from es_skipping.stores.elasticsearch.fields import Group, mapping, needs_prefix
 from es_skipping.stores.elasticsearch.names import group_name
+from es_skipping.stores.elasticsearch.share import ElasticsearchShare, learned
 from es_skipping.stores.elasticsearch.state import Segment, State, facts, unfinished_groups, unfinished_meta
 from es_skipping.stores.elasticsearch.written import RUN, Written, noted, runs
+from es_skipping.stores.share import Outcome, Share
 
 if TYPE_CHECKING:
     from es_skipping.stores.elasticsearch.cluster import Cluster
@@ -164,15 +164,14 @@ class ElasticsearchChange(Change):
                 key=lambda document: int(document["ordinal"]),
                 default=None,
             )
-            document = self._document(one, ordinal, same)
-            id = f"{one.id.key.hex()}.{self._token}"
+            document = new_document(one, ordinal, self._groups, self._token, self._version, same)
+            id = self._id(one.id.key)
             if mine is not None:
                 if self._mine.key(mine) != one.id.key:
-                    self._dead[f"{self._mine.key(mine).hex()}.{self._token}"] = 0
+                    self._dead[self._id(self._mine.key(mine))] = 0
                 self._mine.forget(mine)
             self._dead.pop(id, None)
-            for name in document["indexed"]:
-                self._weights[name] = self._weights.get(name, 0) + weight(document[name])
+            self._weigh({name: weight(document[name]) for name in document["indexed"]})
             yield Write.of(id, document, shrunk)
 
     def _learn(self, batch: list[ObjectMetadata]) -> None:
@@ -181,53 +180,25 @@ class ElasticsearchChange(Change):
         for id, group in self._groups.items():
             if group.index.kind == "intervals" and not needs_prefix(group):
                 continue
-            metadata = [one.metadata[id] for one in batch if id in one.metadata]
-            learned = with_prefix(group, metadata) if needs_prefix(group) else group
-            for one in metadata:
-                learned = with_room_for(learned, one)
-            if learned != group:
-                self._groups[id] = learned
-                if learned.room != group.room:
-                    grown[learned.name] = mapping(learned)
+            now = learned(group, [one.metadata[id] for one in batch if id in one.metadata])
+            if now != group:
+                self._groups[id] = now
+                if now.room != group.room:
+                    grown[now.name] = mapping(now)
                 elif self._named:
-                    grown.setdefault(learned.name, mapping(learned))
+                    grown.setdefault(now.name, mapping(now))
         if grown:
             indices = self._cluster.builder.indices
             indices.put_settings(index=self._generation, settings={"index.mapping.total_fields.limit": self._limit()})
             meta = unfinished_meta(self._definition, self._groups) if self._named else None
             indices.put_mapping(index=self._generation, properties=grown, meta=meta)
 
-    def _document(self, one: ObjectMetadata, ordinal: int, same: Mapping[str, Any] | None) -> dict[str, Any]:
-        version = 1 if self._base is None else self._base.version + 1
-        document: dict[str, Any] = {
-            "path": one.id.path,
-            "size": one.id.length,
-            "modified": one.id.mtime,
-            "ordinal": ordinal,
-            "indexed": [],
-            "known": [],
-            "change": self._token,
-            "version": version,
-        }
-        rows = one.rows if one.rows is not None or same is None else same.get("rows")
-        if rows is not None:
-            document["rows"] = rows
-        for id, group in self._groups.items():
-            made = _group_fields(group, one.metadata.get(id))
-            if made is None and id not in one.metadata and same is not None and group.name in same["indexed"]:
-                made = whole(group, same)
-            if made is not None:
-                document[group.name] = made[0]
-                document["indexed"].append(group.name)
-                document["known"] += made[1]
-        return document
-
-    def _stored(self, paths: list[str]) -> dict[str, list[Mapping[str, Any]]]:
+    def _stored(self, paths: list[str], fields: list[str] | None = None) -> dict[str, list[Mapping[str, Any]]]:
         """Published documents of these paths; from now on they count as replaced."""
         found: dict[str, list[Mapping[str, Any]]] = {}
         if self._base is None:
             return found
-        for hit in self._published(paths, None):
+        for hit in self._published(paths, fields):
             found.setdefault(hit["_source"]["path"], []).append(hit["_source"])
             self._kill(hit)
         return found
@@ -249,7 +220,7 @@ class ElasticsearchChange(Change):
                 self._bytes_gone += source["size"]
 
     def _own(self, again: Sequence[int | None]) -> dict[str, list[Mapping[str, Any]]]:
-        ids = [f"{self._mine.key(place).hex()}.{self._token}" for place in again if place is not None]
+        ids = [self._id(self._mine.key(place)) for place in again if place is not None]
         reply = self._cluster.builder.mget(index=self._generation, ids=ids)
         return {one["_source"]["path"]: [one["_source"]] for one in reply["docs"] if one.get("found")}
 
@@ -264,6 +235,44 @@ class ElasticsearchChange(Change):
             return self._next - count
         return self._cluster.claim(self._base, count)
 
+    def _id(self, key: bytes) -> str:
+        return document_id(key, self._token)
+
+    @property
+    def _version(self) -> int:
+        """Under which this change's documents are written."""
+        return 1 if self._base is None else self._base.version + 1
+
+    def _weigh(self, sizes: Mapping[str, int]) -> None:
+        for name, size in sizes.items():
+            self._weights[name] = self._weights.get(name, 0) + size
+
+    # --- what others put
+
+    def share(self, objects: Sequence[ObjectId]) -> ElasticsearchShare | None:
+        if self._named or any(place is not None for place in self._mine.find([id.path for id in objects])):
+            return None
+        with self._cluster.translated(f"writing dataset {self._definition.id!r}"):
+            first = self._claim(len(objects)) if objects else 0
+        # Until a receipt comes, what may be there of them is in no use.
+        self._dead.update((self._id(id.key), 0) for id in objects)
+        groups, version = dict(self._groups), self._version
+        url, settings = self._cluster.url, self._cluster.settings
+        return ElasticsearchShare(tuple(objects), first, self._generation, self._token, version, groups, url, settings)
+
+    def receive(self, share: Share, outcomes: Iterable[Outcome]) -> None:
+        assert isinstance(share, ElasticsearchShare)
+        written = (one for one in outcomes if not one.refused)
+        with self._cluster.translated(f"writing dataset {self._definition.id!r}"):
+            while batch := list(islice(written, _BATCH)):
+                ids = [share.objects[one.place] for one in batch]
+                self._stored([id.path for id in ids], ["path", "size"])
+                for one, id in zip(batch, ids, strict=True):
+                    self._dead.pop(self._id(id.key), None)
+                    self._weigh(one.sizes or {})
+                self._mine.add([(share.first + one.place, id) for one, id in zip(batch, ids, strict=True)])
+                self._weighed += len(batch)
+
     # --- removing
 
     def remove(self, objects: Iterable[ObjectId]) -> None:
@@ -276,7 +285,7 @@ class ElasticsearchChange(Change):
                     self._writer.flush()  # nothing under way may overtake what is written under this id later
                 for id, place in zip(batch, written, strict=True):
                     if place is not None and self._mine.key(place) == id.key and self._mine.ordinal(place) >= 0:
-                        self._dead[f"{id.key.hex()}.{self._token}"] = 0
+                        self._dead[self._id(id.key)] = 0
                         self._mine.forget(place)
                 for hit in self._published([id.path for id in batch], ["path", "size", "modified"]):
                     if object_id(hit["_source"]) in wanted:
@@ -404,10 +413,6 @@ def _groups(definition: DatasetDefinition, base: State | None) -> tuple[dict[str
             used.add(kept.name)
         groups[index.id] = replace(kept, index=index)
     return groups, frozenset(used)
-
-
-def _group_fields(group: Group, metadata: Metadata | None) -> tuple[dict[str, Any], list[str]] | None:
-    return None if metadata is None else encode(group, metadata)
 
 
 def _without_repeats(batch: list[ObjectMetadata]) -> Iterator[list[ObjectMetadata]]:

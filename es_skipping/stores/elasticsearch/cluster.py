@@ -35,19 +35,20 @@ class Cluster:
     ----------
     reader, builder
         Clients with the deadline of a look-up, and with that of a build.
-    build_seconds
-        How long one request may take while building.
+    settings
+        What both were made from.
     """
 
     def __init__(
-        self, reader: Elasticsearch, builder: Elasticsearch, names: Names, url: str, build_seconds: float
+        self, reader: Elasticsearch, builder: Elasticsearch, names: Names, url: str, settings: Mapping[str, Any]
     ) -> None:
         self.reader = reader
         self.builder = builder
         self.names = names
         self.url = url
         self.answers = Answers(reader, names)
-        self._build_seconds = build_seconds
+        self.settings = settings
+        self._build_seconds: float = settings["store.buildTimeout"]
         self._prepared = False
 
     def translated(self, doing: str) -> AbstractContextManager[None]:

@@ -10,12 +10,63 @@ import orjson
 
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.stores.base import ObjectId, ObjectMetadata
-from es_skipping.stores.elasticsearch.fields import Group, decode
+from es_skipping.stores.elasticsearch.fields import Group, decode, encode, whole
 
-__all__ = ["as_json", "object_id", "object_metadata", "shrunk", "weight"]
+__all__ = ["as_json", "document_id", "new_document", "object_id", "object_metadata", "shrunk", "weight"]
 
 _PRINT_BITS: Final = 11
 """About so much of the inverted index does one fingerprint take (benchmarks/fingerprints.py)."""
+
+
+def document_id(key: bytes, token: str) -> str:
+    """Of an object's document that one change writes; the same however often it is written."""
+    return f"{key.hex()}.{token}"
+
+
+def new_document(
+    one: ObjectMetadata,
+    ordinal: int,
+    groups: Mapping[str, Group],
+    token: str,
+    version: int,
+    same: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The document of an object.
+
+    Parameters
+    ----------
+    one, ordinal
+        The object, and its ordinal.
+    groups
+        Fields by index id.
+    token, version
+        Of the change that writes it.
+    same
+        What is stored of the very object already; what ``one`` does not know of is taken from it.
+    """
+    document: dict[str, Any] = {
+        "path": one.id.path,
+        "size": one.id.length,
+        "modified": one.id.mtime,
+        "ordinal": ordinal,
+        "indexed": [],
+        "known": [],
+        "change": token,
+        "version": version,
+    }
+    rows = one.rows if one.rows is not None or same is None else same.get("rows")
+    if rows is not None:
+        document["rows"] = rows
+    for id, group in groups.items():
+        metadata = one.metadata.get(id)
+        made = None if metadata is None else encode(group, metadata)
+        if made is None and id not in one.metadata and same is not None and group.name in same["indexed"]:
+            made = whole(group, same)
+        if made is not None:
+            document[group.name] = made[0]
+            document["indexed"].append(group.name)
+            document["known"] += made[1]
+    return document
 
 
 def object_id(source: Mapping[str, Any]) -> ObjectId:

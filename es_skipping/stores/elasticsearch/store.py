@@ -94,7 +94,7 @@ class ElasticsearchStore(MetadataStore):
         reader = connect(url, settings)
         build_seconds: float = settings["store.buildTimeout"]
         builder = reader.options(request_timeout=build_seconds)
-        self._cluster = Cluster(reader, builder, Names(prefix), self._url, build_seconds)
+        self._cluster = Cluster(reader, builder, Names(prefix), self._url, settings)
         self._queries = QueryIndices(self._cluster)
         self._views = Views(reader, self._cluster.answers, build_seconds)
         self._lock = threading.Lock()

@@ -1,0 +1,60 @@
+"""What tasks on executors need beside the data: this package, its jar, and a Python that has pyarrow."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from es_skipping.spark.bridge import ship_jar
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["own_python", "ship_package"]
+
+_shipped: set[str] = set()
+_ship_lock = threading.Lock()
+
+
+def ship_package(spark: SparkSession) -> None:
+    """Give executors this package's jar, and on other machines its Python code; they need only pyarrow and pandas."""
+    ship_jar(spark)
+    context = spark.sparkContext
+    if _is_local(context.master):
+        return
+    with _ship_lock:
+        if context.applicationId in _shipped:
+            return
+        import tempfile
+        import zipfile
+        from pathlib import Path
+
+        package = Path(__file__).resolve().parent.parent
+        archive = Path(tempfile.mkdtemp(prefix="es-skipping-")) / "es_skipping.zip"
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+            for file in sorted(package.rglob("*.py")):
+                out.write(file, Path(package.name) / file.relative_to(package))
+        context.addPyFile(str(archive))
+        _shipped.add(context.applicationId)
+
+
+@contextmanager
+def own_python(spark: SparkSession) -> Iterator[None]:
+    """In local mode let workers be this very Python, unless one was chosen: what ``python3`` is may lack pyarrow."""
+    context = spark.sparkContext
+    before = context.pythonExec
+    chosen = "PYSPARK_PYTHON" in os.environ or context._jsc.sc().conf().contains("spark.pyspark.python")
+    if not chosen and _is_local(context.master) and sys.executable:
+        context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
+
+
+def _is_local(master: str | None) -> bool:
+    return master is None or master == "local" or master.startswith("local[")
