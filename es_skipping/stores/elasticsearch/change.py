@@ -96,11 +96,24 @@ class ElasticsearchChange(Change):
                     return
                 meta = unfinished_meta(self._definition, self._groups) if self._named else None
                 self._cluster.create_generation(self._generation, properties, self._limit(), self._settings, meta)
-            elif properties:
+                return
+            if not self._base.swept:
+                self._base = self._recounted(self._base)
+            if properties:
                 self._cluster.builder.indices.put_settings(
                     index=self._generation, settings={"index.mapping.total_fields.limit": self._limit()}
                 )
                 self._cluster.builder.indices.put_mapping(index=self._generation, properties=properties)
+
+    def _recounted(self, base: State) -> State:
+        """With the objects and bytes that are there: its writer died before it removed what it does not count."""
+        objects = size = 0
+        before: str | None = None
+        for hit in self._cluster.published(base, None, ["path", "size"], sort="path"):
+            if hit["_source"]["path"] != before:
+                before = hit["_source"]["path"]
+                objects, size = objects + 1, size + hit["_source"]["size"]
+        return replace(base, entry=replace(base.entry, objects=objects, bytes=size))
 
     def _continued(self) -> bool:
         """Whether a change of this name was left unfinished; then this one has what that one wrote."""
@@ -371,7 +384,8 @@ class ElasticsearchChange(Change):
             failed=failed,
             metadata_bytes=self._metadata_bytes(),
         )
-        return State(entry, self._generation, version, next_ordinal, dict(self._groups), self._used, segments)
+        groups, swept = dict(self._groups), base is None or not self._dead
+        return State(entry, self._generation, version, next_ordinal, groups, self._used, segments, swept)
 
     def _metadata_bytes(self) -> dict[str, int]:
         """New documents by count, those that stay by their share of what was."""

@@ -6,6 +6,7 @@ import base64
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, Final
 
 from elastic_transport import TransportError
@@ -302,9 +303,18 @@ class Cluster:
             if ids:
                 self._delete(state.generation, ids)
                 self.builder.indices.refresh(index=state.generation)
+            if not state.swept:
+                self._mark_swept(state)
 
         self._tidy("removing replaced documents", remove)
         self._tidy("pointing the alias", lambda: self._ensure_alias(state))
+
+    def _mark_swept(self, state: State) -> None:
+        """Say that nothing is left of what a publication removed, unless there is a later one."""
+        found = self._current(state.definition.id, state)
+        document = replace(state, swept=True).to_document()
+        document["next_ordinal"] = found["_source"]["next_ordinal"]
+        self._replace(state.definition.id, document, found, refresh=False)
 
     def drop_documents(self, generation: str, ids: Iterable[str]) -> None:
         """Remove documents that are in no use."""

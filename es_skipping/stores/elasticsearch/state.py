@@ -50,6 +50,9 @@ class State:
     segments
         Which ordinals are published, and where their keys are. A document whose ordinal is in none belongs to a change
         that was not published.
+    swept
+        Whether what this publication replaced and removed is gone. Where its writer died before, those documents are
+        there still, and the entry does not count them.
     """
 
     entry: DatasetEntry
@@ -59,6 +62,7 @@ class State:
     groups: Mapping[str, Group] = field(default_factory=dict)
     used: frozenset[str] = frozenset()
     segments: tuple[Segment, ...] = ()
+    swept: bool = True
 
     @property
     def definition(self) -> DatasetDefinition:
@@ -75,6 +79,7 @@ class State:
             "segments": [[segment.first, segment.count] for segment in self.segments],
             "failed": [list(pair) for pair in entry.failed],
             "metadata_bytes": dict(entry.metadata_bytes),
+            "swept": self.swept,
         }
         return {
             "format": definition_data["format"],
@@ -120,8 +125,8 @@ class State:
                 metadata_bytes=state["metadata_bytes"],
             )
             segments = tuple(Segment(first, count) for first, count in state["segments"])
-            used = frozenset(state["used"])
-            return State(entry, generation, version, document["next_ordinal"], groups, used, segments)
+            used, swept = frozenset(state["used"]), state.get("swept", True)  # younger than format 1
+            return State(entry, generation, version, document["next_ordinal"], groups, used, segments, swept)
         except (KeyError, TypeError, ValueError) as error:
             name = document.get("dataset")
             raise StoreError(f"the document of dataset {name!r} in Elasticsearch is damaged: {error!r}") from error
