@@ -50,7 +50,8 @@ def on(base: SparkSession, elasticsearch_url: str, monkeypatch: pytest.MonkeyPat
     caplog.set_level(logging.WARNING, "es_skipping")
     session = base.newSession()
     session.conf.set("spark.es_skipping.store.url", elasticsearch_url)
-    session.conf.set("spark.es_skipping.store.timeout", "30s")
+    session.conf.set("spark.es_skipping.store.timeout", "60s")
+    session.conf.set("spark.es_skipping.query.budget", "120s")
     session.conf.set("spark.es_skipping.build.executorWriters", "2")
     return session
 
