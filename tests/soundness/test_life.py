@@ -148,8 +148,11 @@ class _Dataset:
         return str(self.columns.pop("z", "nothing"))
 
     def widen(self) -> str:
-        self.columns["y"] = "BIGINT"
-        return "y"
+        """``y`` becomes BIGINT; files that hold it as INT stay as they are, no other type can be read as it."""
+        before, self.columns["y"] = self.columns["y"], "BIGINT"
+        if before != "INT":
+            self._rewrite_where({"y"})
+        return f"y was {before}"
 
     def retype(self) -> str:
         """``y`` becomes another type; files that hold it otherwise are written anew, under the same names."""
