@@ -19,8 +19,9 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -91,10 +92,14 @@ def reset(jvm: int) -> None:
         Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
-def session(scratch: Path, url: str, memory: str = "5g") -> SparkSession:
+def session(
+    scratch: Path, url: str, memory: str = "5g", more: Mapping[str, str] = MappingProxyType({})
+) -> SparkSession:
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in more.items():
+        builder = builder.config(name, value)
     spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
+        builder.config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", memory)
         .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))

@@ -34,7 +34,7 @@ _COORDINATES: Final = f"org.elasticsearch.distribution.integ-test-zip:elasticsea
 _ZIP: Final = Path(
     f".m2/repository/org/elasticsearch/distribution/integ-test-zip/elasticsearch/{VERSION}/elasticsearch-{VERSION}.zip"
 )
-_START_SECONDS: Final = 120
+_START_SECONDS: Final = 300
 
 
 @pytest.fixture(scope="session")

@@ -60,13 +60,18 @@ class Lake:
         """Index it."""
         self.dataset.create_indexes(esk.MinMax("id"))
 
-    def _asked(self) -> tuple[list[int], Any]:
+    def _asked(self, first: int = 13, last: int = 15) -> tuple[list[int], Any]:
         self._log.clear()
         lookup._warned.clear()
         with esk.observe(self.spark) as report:
-            df = self.spark.read.parquet(str(self.folder)).where("id BETWEEN 13 AND 15")
-            assert sorted(row.id for row in df.collect()) == [13, 14, 15]
+            df = self.spark.read.parquet(str(self.folder)).where(f"id BETWEEN {first} AND {last}")
+            assert sorted(row.id for row in df.collect()) == list(range(first, last + 1))
         return num_files(df), report
+
+    def skips_another(self) -> None:
+        """A query that was not asked yet, whose answer nobody remembers, opens one object; nothing is warned of."""
+        read, report = self._asked(44, 46)
+        assert (read, report.failed, warned(self._log)) == ([1], 0, [])
 
     def skips(self, opened: int = 1) -> None:
         """A query returns its rows and opens only so many objects; nothing is warned of."""

@@ -125,6 +125,31 @@ def test_killed_in_the_middle_of_a_query(node: Node, lake: Lake, monkeypatch: py
     lake.refreshed()
 
 
+def test_a_server_that_is_restarted(node: Node, lake: Lake) -> None:
+    """As for an upgrade: it ends by itself."""
+    lake.create()
+    lake.skips()
+    node.process.terminate()
+    node.process.wait(60)
+    lake.reads_all(AWAY)
+    node.start_again()
+    lake.skips()
+    lake.add()
+    lake.refreshed()
+
+
+def test_a_server_that_is_restarted_under_an_open_view(node: Node, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "LARGE", 0)
+    lake.create()
+    lake.skips()
+    node.kill()
+    node.start_again()
+    lake.skips_another()
+    lake.skips()
+    lake.add()
+    lake.refreshed()
+
+
 def test_a_server_that_stands_still_costs_its_timeout(node: Node, lake: Lake) -> None:
     lake.create()
     lake.spark.conf.set("spark.es_skipping.store.timeout", "700ms")
@@ -241,8 +266,7 @@ def test_a_point_in_time_that_expires(lake: Lake, client: Elasticsearch, monkeyp
     ]:
         assert time.monotonic() < deadline, "it never expired"
         time.sleep(0.2)
-    df = lake.spark.read.parquet(str(lake.folder)).where("id = 44")  # another clause: its answer is not remembered
-    assert [row.id for row in df.collect()] == [44]
+    lake.skips_another()
     lake.skips()
     lake.add()
     lake.refreshed()

@@ -18,7 +18,7 @@ from es_skipping.stores.elasticsearch.answers import Answers, Deadline, whole
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
 from es_skipping.stores.elasticsearch.client import translated
 from es_skipping.stores.elasticsearch.names import Names
-from es_skipping.stores.elasticsearch.state import Segment, State
+from es_skipping.stores.elasticsearch.state import STATE_FIELDS, Segment, State
 from es_skipping.stores.elasticsearch.templates import install_templates, load
 
 __all__ = ["Cluster"]
@@ -80,7 +80,7 @@ class Cluster:
     def states(self, seconds: float | None = None) -> list[State]:
         """Every dataset; within so many seconds where given, for queries wait for it."""
         try:
-            hits = self.scan(self.names.datasets, None, "dataset", seconds=seconds)
+            hits = self.scan(self.names.datasets, None, "dataset", fields=list(STATE_FIELDS), seconds=seconds)
             return [State.from_document(hit["_source"]) for hit in hits]
         except NotFoundError:
             return []

@@ -6,7 +6,7 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from es_skipping.clauses.clause import Ask, Clause, Decided
 from es_skipping.errors import StoreError
@@ -14,7 +14,20 @@ from es_skipping.stores.base import FORMAT_VERSION, DatasetDefinition, DatasetEn
 from es_skipping.stores.codec import check_format, definition_from_data, definition_to_data
 from es_skipping.stores.elasticsearch.fields import Group
 
-__all__ = ["Segment", "State", "asked_indexes", "facts", "unfinished_groups", "unfinished_meta"]
+__all__ = ["STATE_FIELDS", "Segment", "State", "asked_indexes", "facts", "unfinished_groups", "unfinished_meta"]
+
+STATE_FIELDS: Final = (
+    "format",
+    "dataset",
+    "objects",
+    "bytes",
+    "refreshed",
+    "generation",
+    "version",
+    "next_ordinal",
+    "state",
+)
+"""What `State.from_document` reads; the other fields of a dataset's document are for people."""
 
 
 @dataclass(frozen=True, slots=True)
