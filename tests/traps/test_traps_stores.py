@@ -23,7 +23,7 @@ from es_skipping.errors import ColumnError, StoreConflict, StoreError
 from es_skipping.indexes.base import Target
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.tree import And, Column, Comparison, Literal, Not
-from es_skipping.stores.elasticsearch import bulk, cluster
+from es_skipping.stores.elasticsearch import bulk, point_in_time
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from tests.stores.contract import (
     INT,
@@ -300,7 +300,7 @@ def test_trap_23_no_statistic_is_no_proof(store: ElasticsearchStore) -> None:
 
 @trap(wrong=wrong_stores.pages_without_a_point_in_time)
 def test_trap_27_paging_while_others_write(store: ElasticsearchStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "_PAGE", 40)
+    monkeypatch.setattr(point_in_time, "_PAGE", 40)
     objects = [object_metadata(n, minmax=minmax(n, n)) for n in range(200)]
     entry = write(store, dataset_definition(MINMAX), objects)
     read = store.objects("events")

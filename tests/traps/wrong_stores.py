@@ -23,7 +23,7 @@ from es_skipping.indexes.minmax import Extent
 from es_skipping.predicates.tree import And, Column, Predicate
 from es_skipping.spark import footers, lookup, verdict
 from es_skipping.stores.base import KEY_BYTES, Answer, DatasetEntry, ObjectId
-from es_skipping.stores.elasticsearch import bulk, change, cluster, codecs, query
+from es_skipping.stores.elasticsearch import bulk, change, codecs, point_in_time, query
 from es_skipping.stores.elasticsearch.answers import Answers
 from es_skipping.stores.elasticsearch.bools import EVERY
 from es_skipping.stores.elasticsearch.client import BUSY
@@ -280,7 +280,7 @@ def pages_without_a_point_in_time() -> Iterator[None]:
         while True:
             reply = self.builder.search(
                 index=index,
-                size=cluster._PAGE,
+                size=point_in_time._PAGE,
                 query=asked or {"match_all": {}},
                 sort=["_doc"],
                 search_after=after,

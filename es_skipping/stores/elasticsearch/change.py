@@ -106,7 +106,7 @@ class ElasticsearchChange(Change):
                 self._cluster.builder.indices.put_mapping(index=self._generation, properties=properties)
 
     def _recounted(self, base: State) -> State:
-        """With the objects and bytes that are there: its writer died before it removed what it does not count."""
+        """With the objects and bytes that are there: its writer has not removed yet what it does not count, or died."""
         objects = size = 0
         before: str | None = None
         for hit in self._cluster.published(base, None, ["path", "size"], sort="path"):
@@ -353,7 +353,8 @@ class ElasticsearchChange(Change):
                 cluster.swap(state, self._before, keep=self._named)
                 cluster.drop_documents(self._generation, [*self._dead, *self._strays()])
             else:
-                cluster.sweep(state, self._token, self._dead)
+                # Where an earlier writer has not told that it was done, only a count of what is left is right.
+                cluster.sweep(state, self._token, self._dead, None if base.swept else self._recounted)
         return state.entry
 
     def discard(self) -> None:
@@ -384,7 +385,7 @@ class ElasticsearchChange(Change):
             failed=failed,
             metadata_bytes=self._metadata_bytes(),
         )
-        groups, swept = dict(self._groups), base is None or not self._dead
+        groups, swept = dict(self._groups), base is None or (base.swept and not self._dead)
         return State(entry, self._generation, version, next_ordinal, groups, self._used, segments, swept)
 
     def _metadata_bytes(self) -> dict[str, int]:

@@ -7,26 +7,24 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from elastic_transport import TransportError
 from elasticsearch import ApiError, BadRequestError, ConflictError, Elasticsearch, NotFoundError
 
 from es_skipping.errors import EsSkippingError, StoreConflict, StoreError
 from es_skipping.stores.base import KEY_BYTES, NO_KEY
-from es_skipping.stores.elasticsearch.answers import Answers, Deadline, whole
+from es_skipping.stores.elasticsearch.answers import Answers, Deadline
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
 from es_skipping.stores.elasticsearch.client import translated
 from es_skipping.stores.elasticsearch.names import Names
+from es_skipping.stores.elasticsearch.point_in_time import PointInTime
 from es_skipping.stores.elasticsearch.state import STATE_FIELDS, Segment, State
 from es_skipping.stores.elasticsearch.templates import install_templates, load
 
 __all__ = ["Cluster"]
 
 _log = logging.getLogger("es_skipping.elasticsearch")
-_PAGE: Final = 1_000
-_KEEP_ALIVE: Final = "10m"
-"""Between two pages: a throttled copy takes its time over one."""
 
 
 class Cluster:
@@ -292,8 +290,13 @@ class Cluster:
 
         self._tidy("removing a change that was given up", remove)
 
-    def sweep(self, state: State, token: str, dead: Iterable[str]) -> None:
-        """Remove replaced and removed documents, and those of writers that began where this one did: they have lost."""
+    def sweep(
+        self, state: State, token: str, dead: Iterable[str], recounted: Callable[[State], State] | None = None
+    ) -> None:
+        """Remove replaced and removed documents, and those of writers that began where this one did: they have lost.
+
+        Then say so, with the objects counted anew if need be.
+        """
 
         def remove() -> None:
             lost = {
@@ -304,17 +307,26 @@ class Cluster:
                 self._delete(state.generation, ids)
                 self.builder.indices.refresh(index=state.generation)
             if not state.swept:
-                self._mark_swept(state)
+                self._mark_swept(state, recounted)
 
         self._tidy("removing replaced documents", remove)
         self._tidy("pointing the alias", lambda: self._ensure_alias(state))
 
-    def _mark_swept(self, state: State) -> None:
-        """Say that nothing is left of what a publication removed, unless there is a later one."""
-        found = self._current(state.definition.id, state)
-        document = replace(state, swept=True).to_document()
-        document["next_ordinal"] = found["_source"]["next_ordinal"]
-        self._replace(state.definition.id, document, found, refresh=False)
+    def _mark_swept(self, state: State, recounted: Callable[[State], State] | None) -> None:
+        """Say that nothing is left of what a publication removed.
+
+        A later writer may have counted it while it was there; of what that one published is said that the next change
+        has to count.
+        """
+        dataset = state.definition.id
+        while (found := self._get(dataset)) is not None:
+            now = State.from_document(found["_source"])
+            is_ours = now.version == state.version
+            if now.generation != state.generation or now.swept == is_ours:
+                return
+            right = recounted(now) if is_ours and recounted is not None else now
+            if self._replace(dataset, replace(right, swept=is_ours).to_document(), found, refresh=True):
+                return
 
     def drop_documents(self, generation: str, ids: Iterable[str]) -> None:
         """Remove documents that are in no use."""
@@ -412,37 +424,8 @@ class Cluster:
         def client() -> Elasticsearch:
             return self.builder if deadline is None else self.reader.options(request_timeout=deadline.left())
 
-        opened = client().open_point_in_time(index=index, keep_alive=_KEEP_ALIVE, allow_partial_search_results=False)
-        pit = opened["id"]
-        order: list[Any] = [{sort: "asc"}] if sort != "path" else [{"path": "asc"}, {"ordinal": "desc"}]
-        after: list[Any] | None = None
-        total = seen = 0
-        source: Any = True if fields is None else (fields or False)
+        pit = PointInTime(client, index)
         try:
-            while True:
-                reply = (
-                    client()
-                    .search(
-                        size=_PAGE if fields is not None else _PAGE // 4,
-                        query=query or {"match_all": {}},
-                        pit={"id": pit, "keep_alive": _KEEP_ALIVE},
-                        sort=order,
-                        search_after=after,
-                        track_total_hits=after is None,
-                        source=source,
-                    )
-                    .body
-                )
-                hits = whole(reply)["hits"]["hits"]
-                pit = reply["pit_id"]
-                if after is None:
-                    total = reply["hits"]["total"]["value"]
-                seen += len(hits)
-                yield from hits
-                if not hits:
-                    break
-                after = hits[-1]["sort"]
-            if seen != total:
-                raise StoreConflict(f"{index} gave {seen} of {total} documents: try again")
+            yield from pit.hits(query, sort, fields)
         finally:
-            self._tidy("closing a point in time", lambda: client().close_point_in_time(id=pit))
+            self._tidy("closing a point in time", pit.close)
