@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from es_skipping.predicates import reasons
 from es_skipping.predicates.text import ANY, MANY, like_tokens, text_test
 from es_skipping.predicates.tree import ALWAYS, NEVER, Comparison, Literal, Matches, NullTest, Opaque, Predicate
 
 __all__ = ["match_form"]
+
+_REPLACEMENT: Final = "\ufffd"
+"""What Java makes of bytes that are no UTF-8: a pattern that holds it matches strings that do not hold its bytes."""
 
 
 def match_form(leaf: Matches, negated: bool) -> Predicate:
@@ -29,6 +34,8 @@ def match_form(leaf: Matches, negated: bool) -> Predicate:
     if isinstance(operand, Literal):
         truth = text_test(leaf.test, str(operand.value), leaf.pattern, leaf.escape)
         return Opaque(reasons.OPAQUE_TEST.text) if truth is None else ALWAYS if truth != negated else NEVER
+    if leaf.test in {"like", "rlike"} and _REPLACEMENT in leaf.pattern:
+        return Opaque(reasons.OPAQUE_TEST.text)
     simple = _simple_like(leaf) if leaf.test == "like" else leaf
     if isinstance(simple, Comparison):
         return Comparison("<>", operand, simple.right) if negated else simple

@@ -296,6 +296,15 @@ def test_literals_of_another_type() -> None:
     assert isinstance(normalise(IsIn(X, (5, 6.0))), Opaque)
 
 
+@pytest.mark.parametrize("negated", [False, True])
+@pytest.mark.parametrize("pattern", ["a\ufffd%", "a\ufffd", "%\ufffd", "a\ufffd_"])
+def test_a_pattern_with_what_stands_for_bytes_that_are_no_text(pattern: str, negated: bool) -> None:
+    """LIKE reads strings as Java does: the byte FF, which is no UTF-8, is U+FFFD to it, and equality says otherwise."""
+    column = Column(("s",), parse_type("string"))
+    found = normalise(Matches("like", column, pattern, negated=negated))
+    assert isinstance(found, Opaque), show(found)
+
+
 def test_functions_keep_their_negation() -> None:
     call = Call("udf:f", (X,), TYPES["boolean"])
     assert normalise(Not(Holds(call))) == Holds(call, negated=True)
