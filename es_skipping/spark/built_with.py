@@ -99,10 +99,11 @@ def dataset_facts(format: str, options: Mapping[str, str], schema: Mapping[str, 
     format, options
         Of the reader.
     schema
-        Of the data, as ``StructType.jsonValue()``. CSV finds columns by their position, so there all of it is a fact.
+        Of the data, as ``StructType.jsonValue()``. CSV finds columns by their position, and so does ORC where a file
+        does not name them or is told to, so there all of it is a fact.
     """
     facts = {"format": format, "options": _text(reader_options(format, options))}
-    if format == "csv":
+    if format in {"csv", "orc"}:
         facts["schema"] = _text(_without_nullability(schema))
     return facts
 

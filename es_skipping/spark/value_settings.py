@@ -53,6 +53,7 @@ _TEXT: Final = {
     "mapreduce.input.linerecordreader.line.maxlength": "2147483647",
     "spark.sql.columnNameOfCorruptRecord": "_corrupt_record",
     "spark.sql.csv.parser.columnPruning.enabled": "true",
+    "spark.sql.files.archive.reader.enabled": "false",
     "spark.sql.json.enableExactStringParsing": "true",
     "spark.sql.json.enablePartialResults": "true",
     "spark.sql.legacy.codingErrorAction": "false",

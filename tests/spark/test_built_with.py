@@ -182,3 +182,15 @@ def test_secrets_are_not_remembered() -> None:
     found = reader_options("parquet", {"fs.s3a.secret.key": "hunter2", "parquet.encryption.footer.key": "k"})
     assert "hunter2" not in str(found)
     assert found["fs.s3a.secret.key"].startswith("sha256:")
+
+
+def test_orc_finds_columns_by_position_where_it_must() -> None:
+    """Files of Hive name no columns, and readers can be told to go by position: then another order is another value."""
+    turned = struct(*reversed(SCHEMA["fields"]))
+    assert compatible(*built("orc", X), request("orc", dataSchema=turned)) is not None
+    assert compatible(*built("parquet", X), request("parquet", dataSchema=turned)) is None
+
+
+def test_archives_are_read_as_one_file_or_as_many() -> None:
+    settings = {"spark.sql.files.archive.reader.enabled": "true"}
+    assert compatible(*built("csv", X), request("csv", settings=settings)) is not None
