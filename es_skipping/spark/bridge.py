@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import tempfile
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -33,6 +34,7 @@ __all__ = [
     "jvm_api",
     "list_objects",
     "list_objects_again",
+    "same_files",
     "records",
     "relation_facts",
     "session_settings",
@@ -206,7 +208,7 @@ def relation_facts(df: DataFrame) -> dict[str, Any]:
     return facts
 
 
-def list_objects(df: DataFrame) -> list[tuple[str, int, int]]:
+def list_objects(df: DataFrame) -> Iterator[tuple[str, int, int]]:
     """Every object that an unfiltered scan of a DataFrame's relation would read, as Spark's own file index lists it.
 
     Parameters
@@ -216,7 +218,7 @@ def list_objects(df: DataFrame) -> list[tuple[str, int, int]]:
 
     Returns
     -------
-    list of (path, length, mtime)
+    iterator of (path, length, mtime)
         The path is Hadoop's decoded text, the modification time in milliseconds.
 
     Raises
@@ -224,20 +226,34 @@ def list_objects(df: DataFrame) -> list[tuple[str, int, int]]:
     DatasetError
         It does not read exactly one relation of files.
     """
-    return _objects(_ask(df, "objects"))
+    file = _local_file()
+    _ask(df, "objects", file.name)
+    return _objects(file)
 
 
-def list_objects_again(df: DataFrame) -> list[tuple[str, int, int]] | None:
+def list_objects_again(df: DataFrame) -> Iterator[tuple[str, int, int]] | None:
     """What has become of the objects of `list_objects`; None where Spark's file index cannot look again.
 
     Objects that are new may be missing.
     """
-    found = _ask(df, "objectsNow")
-    return None if found is None else _objects(found)
+    file = _local_file()
+    return _objects(file) if _ask(df, "objectsNow", file.name) else None
 
 
-def _objects(text: str) -> list[tuple[str, int, int]]:
-    return [(path, length, mtime) for path, length, mtime in json.loads(text)]
+def _local_file() -> Any:
+    """For what the JVM, which runs on this machine, has to say at length; it is gone once nobody has it open."""
+    return tempfile.NamedTemporaryFile("r", prefix="es-skipping-", encoding="utf-8")
+
+
+def _objects(file: Any) -> Iterator[tuple[str, int, int]]:
+    with file:
+        for line in file:
+            yield from map(tuple, json.loads(line))
+
+
+def same_files(spark: SparkSession, files: Sequence[tuple[str, int, int]]) -> bool:
+    """Whether these files of `list_objects` are there now with the same length and modification time."""
+    return bool(jvm_api(spark).sameFiles(spark._jsparkSession, json.dumps(files)))
 
 
 def expression_tree(projection: DataFrame) -> dict[str, Any]:
@@ -303,10 +319,10 @@ def _added_jars(context: Any) -> list[str]:
     return [str(jars.apply(i)) for i in range(jars.size())]
 
 
-def _ask(df: DataFrame, question: str) -> Any:
+def _ask(df: DataFrame, question: str, *more: str) -> Any:
     api = jvm_api(df.sparkSession)
     try:
-        return getattr(api, question)(df._jdf)
+        return getattr(api, question)(df._jdf, *more)
     except Exception as error:
         cause = _java_message(error, "IllegalArgumentException")
         if cause is None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from es_skipping.errors import ColumnError, DatasetError, IndexDefinitionError
 from es_skipping.indexes.base import Index
@@ -20,8 +22,10 @@ from es_skipping.spark.listing import Listing, Restriction, changed_since, settl
 from es_skipping.spark.narrowing import narrowed
 from es_skipping.spark.shipping import ship_package
 from es_skipping.stores.base import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
+from es_skipping.stores.object_list import Keys, ObjectList, as_keys, is_among
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from pyspark.sql import SparkSession
 
     from es_skipping.spark.source import Reading, Source
@@ -67,13 +71,18 @@ class _Plan:
     definition: DatasetDefinition
     wanted: tuple[Wanted, ...]
     fresh: bool
-    all_indexes: tuple[ObjectId, ...]
+    all_indexes: ObjectList
     """Objects of which nothing is known."""
-    new_indexes: tuple[ObjectId, ...]
+    new_indexes: ObjectList
     """Objects that lack the indexes ``new``."""
     new: frozenset[str]
     gone: tuple[ObjectId, ...]
+    removed: int
+    """Paths at which nothing is any more."""
+    known: Keys
+    """Of the objects that are in the store, sorted."""
     known_paths: frozenset[str]
+    """Of objects in the store that are not there any more as they were."""
     unchanged: int
 
 
@@ -137,7 +146,7 @@ class Update:
             for failure in (entry.failed if entry and not plan.fresh else ())
             if not restriction.holds(failure[0])
         )
-        nothing_to_do = not (plan.fresh or plan.all_indexes or plan.new_indexes or plan.gone)
+        nothing_to_do = not (plan.fresh or len(plan.all_indexes) or len(plan.new_indexes) or plan.gone)
         if entry is not None and nothing_to_do and plan.definition == entry.definition:
             before = {path for path, _ in entry.failed}
             if before == {object.path for object in unsettled} | {path for path, _ in elsewhere}:
@@ -146,30 +155,29 @@ class Update:
         collection = Collection(listing.source, self.progress)
         with self.store.change(plan.definition, fresh=plan.fresh) as change:
             budget = self._budget(entry, plan)
+            put = _Put(plan.known_paths)
             writing = None
             if self.writers is not None and budget is None:  # a budget is kept, and counted, in one place
-                writing = ExecutorWriting(self.spark, change, self.writers)
-            put = self._put(change, collection, plan, listing, budget, writing)
+                writing = ExecutorWriting(self.spark, change, self.writers, put.note)
+            self._put(change, collection, plan, listing, budget, writing, put)
             self._tell(0, 0, "check")
-            changed = set(changed_since(self.spark, reading, listing.source, (*plan.all_indexes, *plan.new_indexes)))
+            changed = set(changed_since(self.spark, reading, listing, plan.all_indexes, plan.new_indexes))
             change.remove([*plan.gone, *changed])
             failed = {object: why for object, why in collection.failed.items() if object not in changed}
             failed.update(dict.fromkeys(changed, "changed while it was read; the next refresh takes it"))
             failed.update(unsettled)
             self._tell(0, 0, "publish")
             change.publish((*_failures(failed), *elsewhere))
-        done = [object for object in put if object not in failed]
+        added, updated = put.counts(failed, plan.known)
         return RefreshResult(
-            added=sum(object.path not in plan.known_paths for object in done),
-            updated=sum(object.path in plan.known_paths for object in done),
-            removed=len(
-                {object.path for object in plan.gone} - {object.path for object in (*listing.objects, *unsettled)}
-            ),
+            added=added,
+            updated=updated,
+            removed=plan.removed,
             unchanged=plan.unchanged,
             failed=_failures(failed),
             unknown=tuple(sorted(collection.unknown.items())),
             degraded=budget.told() if budget is not None else (),
-            by_executors=len(writing.written) if writing is not None else 0,
+            by_executors=writing.written if writing is not None else 0,
         )
 
     def _budget(self, entry: DatasetEntry | None, plan: _Plan) -> Budget | None:
@@ -190,28 +198,27 @@ class Update:
         listing: Listing,
         budget: Budget | None,
         writing: ExecutorWriting | None,
-    ) -> set[ObjectId]:
-        put: set[ObjectId] = set()
-
+        put: _Put,
+    ) -> None:
         def noted(found: Iterator[ObjectMetadata]) -> Iterator[ObjectMetadata]:
             for one in found:
-                put.add(one.id)
+                put.note(one.id)
                 yield one
 
         everything = len(listing.objects) + len(listing.unsettled)
         new = tuple(wanted for wanted in plan.wanted if wanted.id in plan.new)
         # From the first objects the store learns which fields they take, which executors have to know.
         first = LEARNED if writing is not None else len(plan.all_indexes)
+        places = np.arange(len(plan.all_indexes))
         parts = (
-            (plan.wanted, plan.all_indexes[:first], None, False),
-            (plan.wanted, plan.all_indexes[first:], writing, False),
+            (plan.wanted, plan.all_indexes.those(places < first), None, False),
+            (plan.wanted, plan.all_indexes.those(places >= first), writing, False),
             (new, plan.new_indexes, None, True),
         )
         for wanted, objects, by, added in parts:
-            if wanted and objects:
+            if wanted and len(objects):
                 found = collection.metadata(wanted, objects, all_objects=len(objects) == everything, writing=by)
                 change.put(noted(found if budget is None else budget.kept(found, len(wanted), added=added)))
-        return put if writing is None else put | writing.written
 
     def _plan(
         self, entry: DatasetEntry | None, listing: Listing, restriction: Restriction, under: tuple[str, ...] | None
@@ -247,33 +254,84 @@ class Update:
                 f"{self.reading.name} has another schema, other options or other settings than when it was indexed, so "
                 "all of it must be indexed again: refresh without paths and partitions"
             )
-        known = {} if fresh else dict(self.store.objects(self.id, under=under))
-        listed = [object for object in listing.objects if restriction.holds(object.path)]
-        current = set(listing.objects) | set(listing.unsettled)
+        found = None if fresh or under is None else ObjectList(id for id, _ in self.store.objects(self.id, under=under))
+        if fresh:
+            known = as_keys(b"")
+        else:  # of a part the objects are few; of all of them only the keys are held
+            known = np.sort(as_keys(self.store.keys(self.id)) if found is None else found.keys)
+        listed = listing.objects
+        current = np.sort(np.concatenate([listed.keys, ObjectList(listing.unsettled).keys]))
+        left = known[~is_among(known, current)]
+        old = self._stored(left) if found is None else list(found.those(is_among(found.keys, left)))
+        gone = tuple(object for object in old if restriction.holds(object.path))
+        within = np.ones(len(listed), np.bool_)
+        if not restriction.everything:
+            within = np.fromiter((restriction.holds(object.path) for object in listed), np.bool_, len(listed))
         new = frozenset(one.id for one, _ in added)
-        retried = {path for path, _ in entry.failed} if entry is not None else set()
-        complete = frozenset(one.id for one, _ in both)
-        all_indexes = tuple(
-            object
-            for object in listed
-            if object not in known or (object.path in retried and not complete - new <= known[object])
-        )
-        rest = [object for object in listed if object in known and object not in set(all_indexes)]
+        there = is_among(listed.keys, known)
+        again = self._incomplete(entry, listed, there, frozenset(one.id for one, _ in both) - new)
+        rest = within & there & ~again
         return _Plan(
             definition,
             tuple(wanted for _, wanted in both),
             fresh,
-            all_indexes,
-            new_indexes=tuple(rest) if new else (),
+            all_indexes=listed.those(within & ~(there & ~again)),
+            new_indexes=listed.those(rest) if new else ObjectList(),
             new=new,
-            gone=tuple(object for object in known if object not in current and restriction.holds(object.path)),
-            known_paths=frozenset(object.path for object in known),
-            unchanged=0 if new else len(rest),
+            gone=gone,
+            removed=_paths_without(gone, (listed.those(within & ~there), listing.unsettled, listed)),
+            known=known,
+            known_paths=frozenset(object.path for object in old),
+            unchanged=0 if new else int(rest.sum()),
         )
+
+    def _stored(self, keys: Keys) -> list[ObjectId]:
+        return list({id: None for id, _ in self.store.objects(self.id, keys=keys.tobytes())}) if len(keys) else []
+
+    def _incomplete(
+        self, entry: DatasetEntry | None, listed: ObjectList, there: npt.NDArray[np.bool_], complete: frozenset[str]
+    ) -> npt.NDArray[np.bool_]:
+        """Which listed objects failed last time and lack one of these indexes: they are tried again."""
+        again = np.zeros(len(listed), np.bool_)
+        failed = {path for path, _ in entry.failed} if entry is not None else set()
+        if failed and there.any():
+            once = np.fromiter((object.path in failed for object in listed), np.bool_, len(listed)) & there
+            stored = self.store.objects(self.id, keys=listed.keys[once].tobytes()) if once.any() else ()
+            lacking = ObjectList(id for id, indexes in stored if not complete <= indexes)
+            again = once & is_among(listed.keys, np.sort(lacking.keys))
+        return again
 
     def _tell(self, done: int, total: int, phase: str) -> None:
         if self.progress is not None:
             self.progress(done, total, phase)
+
+
+class _Put:
+    """Counts the objects that were put, by their keys.
+
+    Parameters
+    ----------
+    known_paths
+        Of objects that something was known of.
+    """
+
+    def __init__(self, known_paths: frozenset[str]) -> None:
+        self._known_paths = known_paths
+        self._keys = bytearray()
+        self._again = bytearray()
+
+    def note(self, object: ObjectId) -> None:
+        """An object was put; several times where it came in parts."""
+        self._keys += object.key
+        if object.path in self._known_paths:
+            self._again += object.key
+
+    def counts(self, failed: Iterable[ObjectId], known: Keys) -> tuple[int, int]:
+        """How many were added and updated, but for those that failed."""
+        done = np.unique(as_keys(self._keys))
+        done = done[~is_among(done, np.sort(ObjectList(failed).keys))]
+        updated = is_among(done, known) | is_among(done, np.sort(as_keys(self._again)))
+        return int((~updated).sum()), int(updated.sum())
 
 
 def defined(source: Source, index: Index, *, again: bool = False) -> tuple[IndexDefinition, Wanted]:
@@ -342,6 +400,15 @@ def _rebuilt(stored: DatasetDefinition, now: DatasetDefinition) -> bool:
 def _facts(index: IndexDefinition) -> tuple[Any, ...]:
     plain = replace(index, operands=(), built_with={}, parameters={})
     return plain, list(index.operands), dict(index.built_with), dict(index.parameters)
+
+
+def _paths_without(objects: Sequence[ObjectId], others: Sequence[Iterable[ObjectId]]) -> int:
+    """At how many paths of these objects there is none of the others."""
+    paths = {object.path for object in objects}
+    for listed in others:
+        if paths:
+            paths.difference_update(object.path for object in listed)
+    return len(paths)
 
 
 def _failures(failed: Mapping[ObjectId, str]) -> tuple[tuple[str, str], ...]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import math
 import pickle
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from es_skipping.clauses.metadata import Boxes, Intervals, Kind, Metadata, Values
@@ -24,6 +24,7 @@ from es_skipping.spark.bridge import distinct_rows
 from es_skipping.spark.built_with import TEXT_FORMATS
 from es_skipping.spark.collect_worker import FINISHED, PARTIAL, CollectPartials, Finish, FinishAndWrite, Part
 from es_skipping.spark.columns import ResolvedColumn, spark_column
+from es_skipping.spark.failures import error_text, is_systemic, named_in, reason
 from es_skipping.spark.footers import can_answer, from_footers
 from es_skipping.spark.object_ids import encoded_path, xxhash64
 from es_skipping.spark.shipping import own_python
@@ -139,9 +140,10 @@ class Collection:
             objects, done = left, 0
         groups = self._groups(wanted)
         for group in groups:
-            pending = [list(part) for part in _chunks(objects, _ROUND)][::-1]
-            whole = all_objects and len(pending) == 1
-            while pending:
+            rounds = iter(_chunks(objects, _ROUND))
+            pending: list[Sequence[ObjectId]] = []
+            whole = all_objects and len(objects) <= _ROUND
+            while pending or (pending := list(islice(rounds, 1))):
                 chunk = [object for object in pending.pop() if object not in self.failed]
                 if not chunk:
                     continue
@@ -213,8 +215,8 @@ class Collection:
                         self._note(unknown)
                         outcomes.append(outcome)
         except Exception as error:
-            text = _error_text(error)
-            return writing.failed(share, _reason(text), all=_is_systemic(error, text))
+            text = error_text(error)
+            return writing.failed(share, reason(text), all=is_systemic(error, text))
         left = writing.received(share, outcomes)
         came = {outcome.place for outcome in outcomes}
         # Those without a row are read again, to be told apart from those that were not read.
@@ -259,10 +261,10 @@ class Collection:
 
     def _without_culprit(self, chunk: Sequence[ObjectId], error: Exception) -> list[list[ObjectId]]:
         """What to read next after a failure, in smaller pieces; what cannot be read goes to ``failed``."""
-        text = _error_text(error)
-        if _is_systemic(error, text):
-            raise DatasetError(f"the dataset could not be read: {_reason(text)}") from error
-        culprits = _named_in(text, chunk)
+        text = error_text(error)
+        if is_systemic(error, text):
+            raise DatasetError(f"the dataset could not be read: {reason(text)}") from error
+        culprits = named_in(text, chunk)
         if not culprits and not self._bounded:  # rows may be so wide that a batch of them is too large
             self._bounded = True
             for key, value in _BOUNDED.items():
@@ -273,10 +275,10 @@ class Collection:
         self._attempts -= 1
         if self._attempts <= 0:
             for object in chunk:
-                self.failed[object] = f"given up after {_ATTEMPTS} failures, the last: {_reason(text)}"
+                self.failed[object] = f"given up after {_ATTEMPTS} failures, the last: {reason(text)}"
             return []
         for object in culprits:
-            self.failed[object] = _reason(text)
+            self.failed[object] = reason(text)
         rest = [object for object in chunk if object not in self.failed]
         # Where one object is bad another may be: smaller pieces make the next failure cheaper.
         pieces = 2 if not culprits else 4 if len(rest) > 4 * _OBJECTS_PER_PARTITION else 1
@@ -393,57 +395,3 @@ def _described(spark: SparkSession, text: str) -> Iterator[None]:
         yield
     finally:
         context.setLocalProperty(key, before)  # type: ignore[arg-type]
-
-
-# --- failures -----------------------------------------------------------------------------------------------------
-
-
-def _error_text(error: Exception) -> str:
-    text = str(error)
-    for attribute in ("java_exception", "_origin"):
-        java = getattr(error, attribute, None)
-        depth = 0
-        while java is not None and hasattr(java, "getCause") and depth < 20:
-            text += f"\nCaused by: {java.toString()}"
-            java = java.getCause()
-            depth += 1
-    return text
-
-
-def _is_systemic(error: Exception, text: str) -> bool:
-    """Whether it is not an object's fault: our own code or the session, not what was read."""
-    from pyspark.errors import PythonException
-
-    return isinstance(error, PythonException) or any(
-        sign in text
-        for sign in (
-            "PythonException",
-            "ModuleNotFoundError",
-            "SparkContext was shut down",
-            "stopped SparkContext",
-            "cancelled",
-        )
-    )
-
-
-def _named_in(text: str, chunk: Sequence[ObjectId]) -> list[ObjectId]:
-    """The objects whose path an error message tells; the longest where one path is the beginning of another."""
-    text = re.sub(r"\bfile:/{2,3}", "file:/", text)
-    found: dict[str, ObjectId] = {}
-    for object in chunk:
-        for path in (object.path, encoded_path(object.path)):
-            if path in text:
-                found[path] = object
-    return list(
-        {object: None for path, object in found.items() if not any(o != path and o.startswith(path) for o in found)}
-    )
-
-
-def _reason(text: str) -> str:
-    """One line for people: the deepest cause, else the first line."""
-    python = re.findall(r"^(\w+(?:Error|Exception): .+)$", text, re.MULTILINE)
-    if "PythonException" in text and python:
-        return f"a Python worker failed with {python[-1].strip()[:300]}"
-    causes = re.findall(r"^Caused by: (.+)$", text, re.MULTILINE)
-    line = str(causes[-1]) if causes else text.strip().splitlines()[0]
-    return line.strip()[:300]

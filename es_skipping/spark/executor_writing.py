@@ -8,7 +8,7 @@ not there yet, the driver does as ever: it reads those objects again and writes 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.spark.shipping import own_python
@@ -36,16 +36,19 @@ class ExecutorWriting:
         The session, and the change.
     tasks
         How many tasks may write at a time.
+    noted
+        Told of each object that the executors wrote.
 
     Attributes
     ----------
     written
-        Objects that the executors wrote.
+        How many objects the executors wrote.
     """
 
-    def __init__(self, spark: SparkSession, change: Change, tasks: int) -> None:
+    def __init__(self, spark: SparkSession, change: Change, tasks: int, noted: Callable[[ObjectId], None]) -> None:
         self.tasks = tasks
-        self.written: set[ObjectId] = set()
+        self.written = 0
+        self._noted = noted
         self._spark = spark
         self._change = change
         self._left: set[ObjectId] = set()
@@ -63,7 +66,10 @@ class ExecutorWriting:
     def received(self, share: Share, outcomes: Sequence[Outcome]) -> list[ObjectId]:
         """Take what became of a share; returns what is left to the driver."""
         self._change.receive(share, outcomes)
-        self.written.update(share.objects[one.place] for one in outcomes if not one.refused)
+        for one in outcomes:
+            if not one.refused:
+                self.written += 1
+                self._noted(share.objects[one.place])
         refused = [one for one in outcomes if one.refused]
         for why in {one.refused for one in refused}:
             self._tell(f"some objects, which the driver writes: {why}")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
+import numpy as np
+
 from es_skipping.errors import DatasetError
 from es_skipping.spark.source import Source
 from es_skipping.stores.base import ObjectId, is_under
+from es_skipping.stores.object_list import ObjectList, as_keys, is_among
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +25,8 @@ __all__ = ["Listing", "Restriction", "changed_since", "directory_names", "settle
 _FINE_MS: Final = 10
 """Local file systems give milliseconds or better, from a clock that ticks some hundred times a second."""
 _COARSE_MS: Final = 1000
+_FEW: Final = 20
+"""Of so many listed objects one is few."""
 _NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -40,7 +45,7 @@ class Listing:
     """
 
     source: Source
-    objects: tuple[ObjectId, ...]
+    objects: ObjectList
     unsettled: Mapping[ObjectId, str]
 
 
@@ -60,36 +65,46 @@ def settled(
     source = Source.open(spark, reading)
     objects = source.objects()
     resolution = _resolution(objects)
-    youngest = max((object.mtime for object in objects), default=0)
+    youngest = int(objects.mtimes.max(initial=0))
     wait = youngest + 2 * resolution - time.time() * 1000
     if 0 < wait <= 2 * resolution:
         time.sleep(wait / 1000 + 0.001)
         source = source.again(spark, reading)
         objects = source.objects()
     now = time.time() * 1000
+    young = objects.mtimes + 2 * resolution > now
     unsettled = {
         object: (
             "modified in the future, by this machine's clock"
             if object.mtime > now
             else "modified a moment ago, while it was listed; the next refresh takes it"
         )
-        for object in objects
-        if object.mtime + 2 * resolution > now
+        for object in objects.those(young)
     }
-    return Listing(restored(source), tuple(object for object in objects if object not in unsettled), unsettled)
+    return Listing(restored(source), objects.those(~young), unsettled)
 
 
-def _resolution(objects: Sequence[ObjectId]) -> int:
-    return _COARSE_MS if all(object.mtime % 1000 == 0 for object in objects) else _FINE_MS
+def _resolution(objects: ObjectList) -> int:
+    return _FINE_MS if (objects.mtimes % 1000).any() else _COARSE_MS
 
 
-def changed_since(spark: SparkSession, reading: Reading, source: Source, objects: Iterable[ObjectId]) -> list[ObjectId]:
-    """Those of these objects that are not listed any more as they were in ``source``."""
+def changed_since(spark: SparkSession, reading: Reading, listing: Listing, *parts: ObjectList) -> Iterator[ObjectId]:
+    """Those of these objects, of a listing, that are not there any more as they were listed.
+
+    A few are looked at one by one, so that what a refresh costs is one listing and what has changed. Where one of them
+    seems to be another, or they are many, all is listed again: some file systems tell other times of one object than of
+    a directory's.
+    """
+    count = sum(map(len, parts))
+    few = count * _FEW <= len(listing.objects)
+    if not count or (few and listing.source.are_unchanged(object for part in parts for object in part)):
+        return
     try:
-        now = set(source.objects_again(spark, reading))
+        now = np.sort(listing.source.objects_again(spark, reading).keys)
     except DatasetError:  # it is gone altogether
-        now = set()
-    return [object for object in objects if object not in now]
+        now = as_keys(b"")
+    for part in parts:
+        yield from part.those(~is_among(part.keys, now))
 
 
 class Restriction:

@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
-from es_skipping.spark.bridge import java_session, list_objects, list_objects_again, relation_facts, session_settings
+from es_skipping.spark.bridge import (
+    java_session,
+    list_objects,
+    list_objects_again,
+    relation_facts,
+    same_files,
+    session_settings,
+)
 from es_skipping.spark.built_with import RELEVANT_SETTINGS
 from es_skipping.spark.functions import hand_on
 from es_skipping.stores.base import ObjectId
+from es_skipping.stores.object_list import ObjectList
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +37,8 @@ __all__ = ["FORMATS", "Reading", "Source", "build_session", "classic_functions",
 
 FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
 
+_ASKED: Final = 1_000
+"""Files in one question to the JVM."""
 _PINNED: Final = {
     # The build reads everything, and must notice what it cannot read: nothing may pass for "no such value".
     "spark.es_skipping.enabled": "false",
@@ -133,11 +144,19 @@ class Source:
         named = self.options.get("columnnameofcorruptrecord")
         return named or self.settings.get("spark.sql.columnNameOfCorruptRecord") or "_corrupt_record"
 
-    def objects(self) -> list[ObjectId]:
+    def objects(self) -> ObjectList:
         """The objects as this frame's scan sees them."""
-        return [ObjectId(*one) for one in list_objects(self.df)]
+        return ObjectList(ObjectId(*one) for one in list_objects(self.df))
 
-    def objects_again(self, spark: SparkSession, reading: Reading) -> list[ObjectId]:
+    def are_unchanged(self, objects: Iterable[ObjectId]) -> bool:
+        """Whether the file system says of each object, asked for it alone, what was listed."""
+        listed = iter(objects)
+        while batch := list(islice(listed, _ASKED)):
+            if not same_files(self.df.sparkSession, [(one.path, one.length, one.mtime) for one in batch]):
+                return False
+        return True
+
+    def objects_again(self, spark: SparkSession, reading: Reading) -> ObjectList:
         """What has become of them by now; objects that are new may be missing.
 
         Raises
@@ -153,7 +172,7 @@ class Source:
             raise DatasetError(f"{reading.name} cannot be listed any more: {_first_line(error)}") from error
         if found is None:
             return self.again(spark, reading).objects()
-        return [ObjectId(*one) for one in found]
+        return ObjectList(ObjectId(*one) for one in found)
 
 
 def classic_session(spark: Any) -> SparkSession:

@@ -317,13 +317,21 @@ class MetadataStore(ABC):
         """Forget a dataset with all its metadata; one that is not there is no error."""
 
     @abstractmethod
-    def objects(self, id: str, *, under: Sequence[str] | None = None) -> Iterator[tuple[ObjectId, frozenset[str]]]:
+    def keys(self, id: str) -> bytes:
+        """The keys of the objects of the published snapshot, concatenated; what is stored under each is there."""
+
+    @abstractmethod
+    def objects(
+        self, id: str, *, under: Sequence[str] | None = None, keys: bytes | None = None
+    ) -> Iterator[tuple[ObjectId, frozenset[str]]]:
         """Every object of the published snapshot, with the ids of the indexes that know something of it.
 
         Parameters
         ----------
         under
             Only those at these paths, or below them.
+        keys
+            Only those with these keys, concatenated.
         """
 
     @abstractmethod

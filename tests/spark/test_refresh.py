@@ -16,6 +16,7 @@ from es_skipping.errors import ColumnError, DatasetError, StoreConflict
 from es_skipping.spark import build
 from es_skipping.spark.build import RefreshResult
 from es_skipping.spark.session_store import session_store, store_conf
+from es_skipping.spark.source import Source
 from tests.spark.building import metadata, names, spark, write, write_each
 
 __all__ = ["spark"]
@@ -171,6 +172,33 @@ def test_an_object_that_changes_during_the_build_is_left_out(spark: SparkSession
     assert set(metadata(dataset)) == {"a"}
     assert dataset.refresh() == RefreshResult(added=1, unchanged=1)
     assert metadata(dataset)["b"] == {"minmax(x)": Intervals(((7.5, 9.5),), 0)}
+
+
+def test_few_objects_are_looked_at_one_by_one(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_each(tmp_path / "data", {f"a {n}": {"x": [n]} for n in range(21)})
+    dataset = esk.Dataset(spark, str(data))
+    dataset.create_indexes(esk.MinMax("x"))
+    listed: list[str] = []
+    again = Source.objects_again
+    monkeypatch.setattr(Source, "objects_again", lambda *given: listed.append("again") or again(*given))
+    write(data / "a 3.parquet", {"x": [30]})
+    assert dataset.refresh() == RefreshResult(updated=1, unchanged=20)
+    assert not listed
+
+    def meddle(done: int, total: int, phase: str) -> None:
+        if phase == "check":
+            (data / "a 4.parquet").unlink()
+            write(data / "a 5.parquet", {"x": [51, 52]})
+
+    for n in (4, 5):
+        write(data / f"a {n}.parquet", {"x": [n, n * 10]})
+        result = dataset.refresh(progress=meddle if n == 5 else None)
+        assert (result.updated, names(result.failed)) == ((1, []) if n == 4 else (0, ["a 5"]))
+    assert listed == ["again"], "what seems to be another is looked for in a listing"
+    assert dataset.refresh() == RefreshResult(added=1, removed=1, unchanged=19)
+    assert metadata(dataset)["a 5"] == at(51, 52)
 
 
 def test_a_changed_type_is_a_new_generation(spark: SparkSession, tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_facts_objects_and_trees(session: SparkSession, path: str) -> None:
         {},
         None,
     )
-    objects = bridge.list_objects(df)
+    objects = list(bridge.list_objects(df))
     assert len(objects) == 4
     for name, length, mtime in objects:
         stat = os.stat(name.removeprefix("file:"))
@@ -154,7 +154,7 @@ from es_skipping.spark.session import classic
 import es_skipping as esk, es_skipping.spark.lookup
 
 def skip_all_but_one(spark, path):
-    objects = bridge.list_objects(classic(spark).read.parquet(path))
+    objects = list(bridge.list_objects(classic(spark).read.parquet(path)))
     def answer(request):
         keys = [ObjectId(*o).key for o in objects[1:]]
         return b"\\x02\\x01" + struct.pack(">IBI", 1, 0, len(keys)) + b"".join(keys)

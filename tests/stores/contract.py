@@ -443,6 +443,20 @@ class StoreContract:
             found = {id.path for id, known in store.objects("events", under=under) if known == {MINMAX.id}}
             assert found == {paths[n] for n in expected}, under
 
+    def test_keys(self, store: MetadataStore) -> None:
+        assert store.keys("events") == b""
+        assert list(store.objects("events", keys=object_id(1).key)) == []
+        definition = dataset_definition(MINMAX)
+        write(store, definition, [object_metadata(n, minmax=minmax(n, n)) for n in range(6)])
+        again = [object_metadata(n, minmax=minmax(7, 7)) for n in (2, 3)]
+        write(store, definition, [*again, object_metadata(4, mtime=9)], remove=[object_id(0)])
+        now = {object_id(n): frozenset({MINMAX.id}) for n in (1, 2, 3, 5)} | {object_id(4, mtime=9): frozenset()}
+        assert keys(store.keys("events")) == {id.key for id in now}
+        asked = [object_id(n) for n in (0, 1, 3, 4, 99)] + [object_id(4, mtime=9)]
+        found = dict(store.objects("events", keys=b"".join(id.key for id in asked)))
+        assert found == {id: now[id] for id in asked if id in now}
+        assert list(store.objects("events", keys=b"")) == []
+
     def test_an_index_that_is_left_out_is_dropped(self, store: MetadataStore) -> None:
         both = [object_metadata(n, minmax=minmax(n, n), list=Values(frozenset("x"), 0)) for n in range(3)]
         write(store, dataset_definition(MINMAX, LIST), both)

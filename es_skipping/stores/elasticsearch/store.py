@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+import numpy as np
 from elasticsearch import BadRequestError, NotFoundError
 
 from es_skipping.clauses.clause import Clause
@@ -41,6 +42,7 @@ from es_skipping.stores.elasticsearch.query_log import QueryIndices
 from es_skipping.stores.elasticsearch.shape import restricted
 from es_skipping.stores.elasticsearch.state import State, asked_indexes
 from es_skipping.stores.elasticsearch.views import Views
+from es_skipping.stores.object_list import as_keys, is_among
 from es_skipping.stores.open import check_url
 from es_skipping.stores.query_log import LoggedQuery
 from es_skipping.stores.selection import Selection
@@ -53,6 +55,8 @@ _TOO_MANY: Final = re.compile(r"maxClauseCount is set to (\d+)")
 LARGE: Final = 4_096
 """From so many ordinals on a dataset is asked in a view that is kept open; below it, naming what to skip is cheap."""
 _MOST_PATHS: Final = 500
+_MOST_ORDINALS: Final = 10_000
+"""In one query; a server takes some 65,000 terms."""
 _REFUSED_SECONDS: Final = 300.0
 """How long a server that refused an expensive query is not asked one again."""
 
@@ -203,8 +207,20 @@ class ElasticsearchStore(MetadataStore):
 
     # --- reading all of it
 
-    def objects(self, id: str, *, under: Sequence[str] | None = None) -> Iterator[tuple[ObjectId, frozenset[str]]]:
-        for state, source in self._sources(id, ["path", "size", "modified", "indexed"], under):
+    def keys(self, id: str) -> bytes:
+        with self._cluster.translated(f"reading the keys of dataset {id!r}"):
+            state = self._cluster.state(id)
+            if state is not None and state.next_ordinal >= LARGE:
+                table = self._views.table(state, self._cluster.build_deadline())
+                return table.keys(table.live)
+        return b"".join(one.key for one, _ in self.objects(id))
+
+    def objects(
+        self, id: str, *, under: Sequence[str] | None = None, keys: bytes | None = None
+    ) -> Iterator[tuple[ObjectId, frozenset[str]]]:
+        fields = ["path", "size", "modified", "indexed"]
+        sources = self._sources(id, fields, under) if keys is None else self._sources_of(id, fields, keys)
+        for state, source in sources:
             if not is_under(source["path"], under):
                 continue
             indexed = source["indexed"]
@@ -212,6 +228,24 @@ class ElasticsearchStore(MetadataStore):
                 object_id(source),
                 frozenset(index for index, group in state.groups.items() if group.name in indexed),
             )
+
+    def _sources_of(self, id: str, fields: list[str], keys: bytes) -> Iterator[tuple[State, dict[str, Any]]]:
+        wanted = np.sort(as_keys(keys))
+        with self._cluster.translated(f"reading objects of dataset {id!r}"):
+            state = self._cluster.state(id) if len(wanted) else None
+            if state is None:
+                return
+            if state.next_ordinal < LARGE:
+                for found in self._sources(id, fields):
+                    if is_among(as_keys(object_id(found[1]).key), wanted)[0]:
+                        yield found
+                return
+            published = as_keys(self._cluster.answers.keys(state, self._cluster.build_deadline()))
+            ordinals = np.flatnonzero(is_among(published, wanted)).tolist()
+            for at in range(0, len(ordinals), _MOST_ORDINALS):
+                query: Query = {"terms": {"ordinal": ordinals[at : at + _MOST_ORDINALS]}}
+                for hit in self._cluster.published(state, query, fields):
+                    yield state, hit["_source"]
 
     def metadata(self, id: str) -> Iterator[ObjectMetadata]:
         for state, source in self._sources(id, None):

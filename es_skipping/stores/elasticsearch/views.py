@@ -294,6 +294,12 @@ class Views:
             raise StoreUnavailable(f"the view of {state.entry.objects:,} objects is still being opened")
         return opening.result()
 
+    def table(self, state: State, deadline: Deadline) -> KeyTable:
+        """What is there at this moment of what is published, whatever views are open."""
+        view = self._opened(state, deadline)
+        self._close(view.pit)
+        return view.table
+
     def _open(self, state: State, opening: Future[View]) -> None:
         try:
             fresh = self._opened(state, Deadline(self._seconds))

@@ -32,6 +32,7 @@ from es_skipping.stores.base import (
     check_change,
     is_under,
 )
+from es_skipping.stores.object_list import as_keys, is_among
 from es_skipping.stores.parquet.answers import LoadedColumn
 from es_skipping.stores.parquet.cache import ByteCache
 from es_skipping.stores.parquet.change import ParquetChange, now_ms
@@ -196,9 +197,23 @@ class ParquetStore(MetadataStore):
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
-    def objects(self, id: str, *, under: Sequence[str] | None = None) -> Iterator[tuple[ObjectId, frozenset[str]]]:
+    def keys(self, id: str) -> bytes:
+        parts = [self._keys(id, segment)[~segment.dead_rows()] for segment, _ in self._segments(id)]
+        return b"".join(part.tobytes() for part in parts)
+
+    def objects(
+        self, id: str, *, under: Sequence[str] | None = None, keys: bytes | None = None
+    ) -> Iterator[tuple[ObjectId, frozenset[str]]]:
+        wanted = None if keys is None else np.sort(as_keys(keys))
         for segment, layout in self._segments(id):
+            chosen = None
+            if wanted is not None:
+                chosen = is_among(as_keys(self._keys(id, segment)[~segment.dead_rows()].tobytes()), wanted)
+                if not chosen.any():
+                    continue
             table = self._live(id, segment, ["path", "length", "mtime", *layout.readable(segment)])
+            if chosen is not None:
+                table = table.take(np.flatnonzero(chosen))
             known = {layout.indexes[name].id: table[name].is_valid().to_pylist() for name in layout.readable(segment)}
             rows = zip(*(table[name].to_pylist() for name in ("path", "length", "mtime")), strict=True)
             for n, (path, length, mtime) in enumerate(rows):

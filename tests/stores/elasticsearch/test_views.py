@@ -68,6 +68,7 @@ class TestQuestions:
     test_a_stale_entry_is_answered_rightly = StoreContract.test_a_stale_entry_is_answered_rightly
     test_a_stale_entry_of_a_dropped_dataset = StoreContract.test_a_stale_entry_of_a_dropped_dataset
     test_detail_counts_by_index = StoreContract.test_detail_counts_by_index
+    test_keys = StoreContract.test_keys
 
 
 def objects(count: int) -> list[ObjectMetadata]:

@@ -21,13 +21,18 @@ public final class PythonApi {
   }
 
   /** See {@link Relations#objects}. */
-  public String objects(Object dataset) {
-    return Relations.objects(dataset);
+  public void objects(Object dataset, String file) throws Exception {
+    Relations.objects(dataset, file);
   }
 
   /** See {@link Relations#objectsNow}. */
-  public String objectsNow(Object dataset) {
-    return Relations.objectsNow(dataset);
+  public boolean objectsNow(Object dataset, String file) throws Exception {
+    return Relations.objectsNow(dataset, file);
+  }
+
+  /** See {@link ListedFiles#same}. */
+  public boolean sameFiles(Object session, String files) throws Exception {
+    return ListedFiles.same((SparkSession) session, files);
   }
 
   /** See {@link Relations#tree}. */

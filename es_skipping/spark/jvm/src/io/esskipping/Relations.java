@@ -1,6 +1,8 @@
 package io.esskipping;
 
 import java.util.ArrayList;
+import java.io.IOException;
+import java.io.Writer;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -32,6 +34,8 @@ import scala.collection.Iterator;
 
 /** What Python asks of a DataFrame that reads files: facts of its relation, its objects, and an expression over its columns. */
 public final class Relations {
+  private static final int ROWS_OF_A_LINE = 4_096;
+
   private Relations() {}
 
   /** Facts of the one file relation that a DataFrame reads, as JSON; the names are those of the request. */
@@ -45,30 +49,41 @@ public final class Relations {
     return out.append('}').toString();
   }
 
-  /** Every object that an unfiltered scan would read: {@code [[path, length, modification time in ms], ...]}. */
-  public static String objects(Object dataset) {
+  /**
+   * Writes every object that an unfiltered scan would read into a file: lines of {@code [[path, length, modification time in
+   * ms], ...]}, so that nobody has to hold all of them as text.
+   */
+  public static void objects(Object dataset, String file) throws IOException {
     FileIndex index = ((HadoopFsRelation) relation((Dataset<?>) dataset).relation()).location();
-    StringBuilder out = new StringBuilder(1 << 16).append('[');
-    for (Iterator<PartitionDirectory> i = index.listFiles(Scala.seq(List.of()), Scala.seq(List.of())).iterator(); i.hasNext();) {
-      for (Iterator<FileStatusWithMetadata> j = i.next().files().iterator(); j.hasNext();) {
-        FileStatusWithMetadata file = j.next();
-        if (out.length() > 1) out.append(',');
-        Json.text(out.append('['), file.getPath().toString());
-        out.append(',').append(file.getLen()).append(',').append(file.getModificationTime()).append(']');
+    try (Writer lines = java.nio.file.Files.newBufferedWriter(java.nio.file.Path.of(file))) {
+      StringBuilder out = new StringBuilder();
+      int row = 0;
+      for (Iterator<PartitionDirectory> i = index.listFiles(Scala.seq(List.of()), Scala.seq(List.of())).iterator(); i.hasNext();) {
+        for (Iterator<FileStatusWithMetadata> j = i.next().files().iterator(); j.hasNext();) {
+          FileStatusWithMetadata found = j.next();
+          out.append(row++ % ROWS_OF_A_LINE > 0 ? "," : row > 1 ? "]\n[" : "[");
+          Json.text(out.append('['), found.getPath().toString());
+          out.append(',').append(found.getLen()).append(',').append(found.getModificationTime()).append(']');
+          if (out.length() > 1 << 16) {
+            lines.append(out);
+            out.setLength(0);
+          }
+        }
       }
+      lines.append(out).append(row > 0 ? "]\n" : "");
     }
-    return out.append(']').toString();
   }
 
   /**
-   * The objects, listed afresh where Spark's file index can do that; else null. Paths that the index has not seen yet,
+   * The objects, listed afresh where Spark's file index can do that; else false. Paths that the index has not seen yet,
    * such as another match of a pattern, are not looked for.
    */
-  public static String objectsNow(Object dataset) {
+  public static boolean objectsNow(Object dataset, String file) throws IOException {
     FileIndex index = ((HadoopFsRelation) relation((Dataset<?>) dataset).relation()).location();
-    if (!(index instanceof InMemoryFileIndex)) return null;
+    if (!(index instanceof InMemoryFileIndex)) return false;
     index.refresh();
-    return objects(dataset);
+    objects(dataset, file);
+    return true;
   }
 
   /** The one expression that a DataFrame projects from a file relation, as Spark's optimizer leaves it, as a tree. */
