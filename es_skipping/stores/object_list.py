@@ -71,10 +71,12 @@ class ObjectList(Sequence[ObjectId]):
         return len(self.keys)
 
     def _page(self, number: int) -> list[ObjectId]:
-        if self._last[0] != number:
+        last, page = self._last  # both at once: threads may read this list together
+        if last != number:
             rows = json.loads(zlib.decompress(self._pages[number]))
-            self._last = number, [ObjectId(path, length, mtime) for path, length, mtime in rows]
-        return self._last[1]
+            page = [ObjectId(path, length, mtime) for path, length, mtime in rows]
+            self._last = number, page
+        return page
 
     def __iter__(self) -> Iterator[ObjectId]:
         for number in range(len(self._pages)):

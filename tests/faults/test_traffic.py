@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.metadata import Intervals
 from es_skipping.clauses.questions import Overlaps, Range
-from es_skipping.errors import StoreConflict, StoreError
+from es_skipping.errors import StoreConflict, StoreError, StoreUnavailable
 from es_skipping.spark import lookup
 from es_skipping.spark.registry import registry
 from es_skipping.stores.base import KEY_BYTES, MetadataStore, ObjectId, ObjectMetadata
@@ -166,8 +166,8 @@ def writing(store: MetadataStore, clock: Iterator[int], until: float, dice: rand
                 change.remove(one.id for one in chosen[: len(chosen) // 8])
                 change.publish()
             done.append("published")
-        except StoreConflict:
-            done.append("conflict")
+        except (StoreConflict, StoreUnavailable) as error:  # the latter while the server removes what it writes into
+            done.append(type(error).__name__)
         if dice.random() < 0.05:
             store.optimize("events")
 
@@ -254,6 +254,7 @@ def test_two_writers_and_ten_readers(
     entry = write(first, dataset_definition(MINMAX), last)
     assert set(stored(first)) == {one.id for one in last}
     assert entry.objects == OBJECTS
+    assert first.superseded("events") == [], "who loses or is replaced leaves no generation behind"
 
 
 # --- clocks ---------------------------------------------------------------------------------------------------------
