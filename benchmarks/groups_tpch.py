@@ -45,6 +45,7 @@ from es_skipping.spark.source import Reading, Source
 
 BUDGETS = (1.1, 1.2, 1.5, 2.0)
 SELECTIVE = (1.2, 1.5, 2.0)
+CHAPTERS = {4: CHAPTER_4, 5: CHAPTER_5}
 
 
 def queries(df: DataFrame, chapter: tuple[int, ...], each: int, seed: int) -> tuple[list[Query], list[int]]:
@@ -186,42 +187,52 @@ class Study:
         return told | {"matching rows": self.matching()}
 
 
-def save(chapter: int, command: str, facts: Mapping[str, Any], made: Mapping[str, Mapping[str, Any]]) -> None:
-    path = DOCS / "groups_tpch.json"
+def record(
+    stem: str, chapter: int, facts: Mapping[str, Any], bars: Mapping[str, float], told: str, *, percent: bool = False
+) -> None:
+    """Keep a chapter's figures in ``docs/benchmarks``, beside the other's, with a chart of them."""
+    path = DOCS / f"{stem}.json"
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    known[f"chapter {chapter}"] = {"command": command, **facts, "schemes": made}
+    known[f"chapter {chapter}"] = facts
     path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
-    bars = {name: one["read"] for name, one in made.items()}
-    chart = bar_chart(bars, title=f"TPC-H, templates of chapter {chapter}: cells and ids read", percent=True)
-    (DOCS / f"groups_tpch_{chapter}.svg").write_text(chart + "\n", encoding="utf-8")
-    for name, one in made.items():
-        print(f"{name:<22} {one['read']:8.2%}  {made['GSOP']['read'] / one['read']:6.3f} of it by GSOP  {one}")
+    drawn = bar_chart(bars, title=f"TPC-H, templates of chapter {chapter}: {told}", percent=percent)
+    (DOCS / f"{stem}_{chapter}.svg").write_text(drawn + "\n", encoding="utf-8")
+
+
+def arguments(about: str | None, **defaults: Any) -> argparse.ArgumentParser:
+    """What all benchmarks of column groups are told."""
+    options = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--scale", type=float)
+    options.add_argument("--folder", type=Path, default=Path("benchmark-data"))
+    options.add_argument("--months", type=int, help="that the designs are made and counted on")
+    options.add_argument("--features", type=int, help="at most")
+    options.add_argument("--support", type=int, help="queries that a feature must help")
+    options.add_argument("--rank", choices=("queries", "savings"), help="how features are chosen")
+    options.add_argument("--min-rows", type=int, help="of a block; a hundredth of a month if left out")
+    options.add_argument("--chapter", type=int, choices=tuple(CHAPTERS), help="one only")
+    options.add_argument("--memory")
+    shared = {"months": 2, "features": 120, "support": 3, "rank": "queries"}
+    options.set_defaults(**{**shared, **defaults})
+    return options
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--scale", type=float, default=0.1)
-    options.add_argument("--folder", type=Path, default=Path("benchmark-data"))
-    options.add_argument("--features", type=int, default=120)
-    options.add_argument("--support", type=int, default=3, help="queries that a feature must help")
-    options.add_argument("--months", type=int, default=2, help="that the designs are made and counted on")
-    options.add_argument("--min-rows", type=int, help="of a block; a hundredth of a month if left out")
-    options.add_argument("--rank", choices=("queries", "savings"), default="queries", help="how features are chosen")
-    options.add_argument("--chapter", type=int, choices=(4, 5), help="one only")
-    options.add_argument("--memory", default="1g")
-    given = options.parse_args()
+    given = arguments(__doc__, scale=0.1, memory="1g").parse_args()
     folder = given.folder.resolve()
     spark = session(folder, given.memory)
     path = table(spark, folder, given.scale)
     command = f"python -m benchmarks.groups_tpch --scale {given.scale:g} --months {given.months} --chapter"
-    for number, chapter in ((4, CHAPTER_4), (5, CHAPTER_5)):
+    for number, chapter in CHAPTERS.items():
         if given.chapter not in (None, number):
             continue
         study = Study(spark, path, chapter, given)
         print(f"chapter {number}", study.facts, flush=True)
-        save(
-            number, f"{command} {number}", study.facts, study.told_groupings() if number == 4 else study.told_layouts()
-        )
+        made = study.told_groupings() if number == 4 else study.told_layouts()
+        facts = {"command": f"{command} {number}", **study.facts, "schemes": made}
+        bars = {name: one["read"] for name, one in made.items()}
+        record("groups_tpch", number, facts, bars, "cells and ids read", percent=True)
+        for name, one in made.items():
+            print(f"{name:<22} {one['read']:8.2%}  {made['GSOP']['read'] / one['read']:6.3f} of it by GSOP  {one}")
     spark.stop()
 
 

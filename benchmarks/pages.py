@@ -1,4 +1,4 @@
-"""The page docs/benchmarks/million.md, whose tables the benchmarks write."""
+"""Pages of docs/benchmarks whose tables the benchmarks write: million.md, if none is named."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def recorded(name: str, part: str, figures: Any) -> dict[str, Any]:
     return dict(sorted(found.items()))
 
 
-def fill(name: str, text: str) -> None:
-    """Put a text into its place on the page."""
-    page = PAGE.read_text(encoding="utf-8")
+def fill(name: str, text: str, path: Path = PAGE) -> None:
+    """Put a text into its place on a page."""
+    page = path.read_text(encoding="utf-8")
     begin, end = f"<!-- {name}: written by the benchmark -->", f"<!-- end of {name} -->"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
     if not pattern.search(page):
-        raise SystemExit(f"{PAGE} has no place for {name}")
-    PAGE.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", page), encoding="utf-8")
+        raise SystemExit(f"{path} has no place for {name}")
+    path.write_text(pattern.sub(lambda _: f"{begin}\n{text}\n{end}", page), encoding="utf-8")
 
 
 def write_chart(name: str, svg: str) -> None:

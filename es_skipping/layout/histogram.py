@@ -11,7 +11,7 @@ import numpy.typing as npt
 from es_skipping.indexes.features import WORD_BITS
 from es_skipping.layout.clustering import Bits, Blocks, Counts, cluster
 
-__all__ = ["Group", "GroupBlocks", "Histogram", "predicted_share"]
+__all__ = ["Group", "GroupBlocks", "Histogram", "Words", "predicted_share", "unpacked"]
 
 Words = npt.NDArray[np.int64]
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from es_skipping.indexes.features import feature_words
 from es_skipping.layout.cuts import cuts, part_of
-from es_skipping.layout.histogram import GroupBlocks, Histogram
+from es_skipping.layout.histogram import GroupBlocks, Histogram, Words
 from es_skipping.predicates.show import quoted_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ["PLACE", "blocked", "coarse", "histogram", "placed", "places"]
 
@@ -78,7 +78,8 @@ def blocked(
     from pyspark.sql import functions as F
 
     blocks = sum(len(one.blocks.rows) for one in clustered)
-    assigned = placed(df, features, within, clustered, places(df, blocks + 1))
+    numbers = places(df.sparkSession, [blocks + 1])[blocks + 1]
+    assigned = placed(df, features, within, clustered, numbers)
     return assigned.repartition(blocks + 1, PLACE).select(*(F.col(quoted_name(name)) for name in df.columns))
 
 
@@ -87,10 +88,9 @@ def placed(
     features: Sequence[str],
     within: Sequence[str],
     clustered: Sequence[GroupBlocks],
-    numbers: Sequence[int],
-    position: Column | None = None,
+    numbers: Sequence[int] | Words,
 ) -> DataFrame:
-    """The rows, with the number of their block in a column more, `PLACE`.
+    """The rows of a scan, with the number of their block in a column more, `PLACE`.
 
     Vectors that fill several blocks together are cut so that each block has exactly the rows that were planned. Rows
     that were not there when the histogram was made, because the data has changed since, share one more block.
@@ -99,9 +99,6 @@ def placed(
     ----------
     numbers
         What each block is to be called, and at the end what that last one is.
-    position
-        Tells rows apart, the same each time that it is computed, as `es_skipping.layout.cuts` has it; left out, their
-        place in the DataFrame, which must be a plain scan then.
     """
     from pyspark.sql import functions as F
 
@@ -122,8 +119,9 @@ def placed(
     if not pieces:
         found = rows.join(F.broadcast(wanted), _KEY, "left").drop(_KEY, _BUNDLE)
         return found.withColumn(PLACE, F.coalesce(PLACE, last))
-    at = F.monotonically_increasing_id() if position is None else position
-    rows = rows.withColumn(_POSITION, at).join(F.broadcast(wanted), _KEY, "left").drop(_KEY)
+    rows = (
+        rows.withColumn(_POSITION, F.monotonically_increasing_id()).join(F.broadcast(wanted), _KEY, "left").drop(_KEY)
+    )
     cut = [
         (one.bundle, one.part, [int(number) for number in numbers[block : block + len(one.ranks) + 1]], one.positions)
         for one in cuts(rows.select(F.col(_BUNDLE).alias("bundle"), F.col(_POSITION).alias("position")), pieces)
@@ -140,18 +138,19 @@ def placed(
     )
 
 
-def places(df: DataFrame, count: int) -> Any:
-    """For each partition of a shuffle a number that Spark's hash partitioning sends there."""
+def places(spark: SparkSession, counts: Collection[int]) -> dict[int, Words]:
+    """For shuffles of so many partitions, a number for each partition that Spark's hash partitioning sends there."""
     from pyspark.sql import functions as F
 
-    found = np.full(count, -1, np.int64)
-    start, step = 0, max(1_000, int(count * (math.log(count + 1) + 10)))
-    while (found < 0).any():
-        numbers = df.sparkSession.range(start, start + step, 1, 1)
-        rows = numbers.select("id", F.pmod(F.hash("id"), F.lit(count)).alias("place")).toArrow()
-        ids, hit = rows["id"].to_numpy(), rows["place"].to_numpy()
-        at, first = np.unique(hit, return_index=True)
-        new = found[at] < 0
-        found[at[new]] = ids[first[new]]
+    found = {count: np.full(count, -1, np.int64) for count in counts}
+    most = max(counts, default=0)
+    start, step = 0, max(1_000, int(most * (math.log(most + 1) + 10)))
+    while any((one < 0).any() for one in found.values()):
+        rows = spark.range(start, start + step, 1, 1).select("id", F.hash("id").alias("hash")).toArrow()
+        ids, hashes = rows["id"].to_numpy(), rows["hash"].to_numpy()
+        for count, own in found.items():
+            at, first = np.unique(hashes % count, return_index=True)
+            new = own[at] < 0
+            own[at[new]] = ids[first[new]]
         start += step
     return found

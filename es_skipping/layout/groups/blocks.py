@@ -1,162 +1,174 @@
-"""Writes the blocks of column groups: rows numbered within coarse partitions, and of each group the blocks."""
+"""Writes the blocks of column groups: the numbered rows, for each group in its order."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from es_skipping.errors import DatasetError
-from es_skipping.indexes.features import WORD_BITS, feature_words
-from es_skipping.layout.cuts import PART_BITS
+from es_skipping.indexes.features import WORD_BITS
+from es_skipping.layout.groups.cut_bundles import cut, with_vectors
 from es_skipping.layout.groups.manifest import Block, Partition, StoredGroup
-from es_skipping.layout.passes import PLACE, coarse, histogram, placed, places
+from es_skipping.layout.groups.numbered_rows import TUPLE, WORD, vectors_of
+from es_skipping.layout.groups.orders import Order, PlannedBlocks, planned
+from es_skipping.layout.histogram import Words
+from es_skipping.layout.passes import PLACE, places
 from es_skipping.predicates.show import quoted_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
-    from es_skipping.spark.source import Source
+__all__ = ["GroupWriter"]
 
-__all__ = ["PARTITION", "TUPLE", "GroupWriter", "numbered", "partitions_of"]
-
-TUPLE: Final = "__es_skipping_tuple"
-PARTITION: Final = "__es_skipping_partition"
 _ONE_ROW_GROUP: Final = 1 << 30
+_BEGINS: Final = "__es_skipping_begins"
+_PLACES: Final = "__es_skipping_places"
 
 
-def numbered(df: DataFrame, within: Sequence[str], partition_rows: int) -> DataFrame:
-    """The rows with the numbers of their coarse partitions, and in these their tuple ids."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows of a group that are written together.
 
-    counts = {row["coarse"]: row["count"] for row in df.groupBy(coarse(within).alias("coarse")).count().collect()}
-    cut: list[tuple[int, int, int]] = []
-    first = 0
-    for number in sorted(counts):
-        pieces = math.ceil(counts[number] / partition_rows)
-        cut.append((number, first, pieces))
-        first += pieces
-    known = df.sparkSession.createDataFrame(
-        cut, "es_skipping_coarse bigint, es_skipping_first int, es_skipping_pieces int"
-    )
-    every = [F.col(quoted_name(name)) for name in df.columns]
-    rows = df.select(F.struct(*every).alias("row"), coarse(within).alias("es_skipping_coarse"))
-    rows = rows.withColumn("at", F.monotonically_increasing_id())
-    rows = rows.join(F.broadcast(known), "es_skipping_coarse", "left")
-    # Rows of a coarse partition that was not there when it was counted have one more.
-    piece = F.col("es_skipping_first") + F.pmod(F.xxhash64("at"), F.col("es_skipping_pieces"))
-    rows = rows.withColumn(PARTITION, F.coalesce(piece, F.lit(first)).cast("int"))
-    number = F.row_number().over(Window.partitionBy(PARTITION).orderBy("at")) - 1
-    return rows.select("row.*", number.alias(TUPLE), F.col(PARTITION))
+    ``below`` is their directory in the group's, empty or with a slash at its end.
+    """
+
+    group: int
+    columns: tuple[str, ...]
+    below: str
+    whole: bool
+    order: Order
 
 
 @dataclass(frozen=True)
 class GroupWriter:
-    """Writes one group's blocks.
+    """Writes the blocks of all groups.
+
+    The distinct vectors of all rows come to the driver once. They are clustered there, once for all groups of the same
+    features; then writing each is a job, and one more counts what was written.
 
     Parameters
     ----------
-    source
-        The numbered rows.
-    root, group, below
-        Of the table; the group; and the directory of these blocks in the group's, empty or with a slash at its end.
-    everything
-        The features of all groups.
+    rows
+        With numbers and words (`es_skipping.layout.groups.numbered_rows`), the same whenever they are read.
+    root, groups, below
+        Of the table; the groups; and the directory of these blocks in each group's, empty or with a slash at its end.
+    conditions
+        The features of all groups: those of the words.
     min_rows
         Rows of a block: at least so many.
     """
 
-    source: Source
+    rows: DataFrame
     root: str
-    group: StoredGroup
-    everything: Sequence[str]
+    groups: Sequence[StoredGroup]
+    conditions: Sequence[str]
     min_rows: int
     below: str = ""
 
-    def write(self) -> dict[int, list[Block]]:
-        """The blocks by coarse partition."""
+    def write(self) -> tuple[Partition, ...]:
+        """The coarse partitions, with their blocks.
+
+        Raises
+        ------
+        DatasetError
+            What was written is not what was planned.
+        """
+        parts = [part for number, group in enumerate(self.groups) for part in self._parts(number, group)]
+        vectors = vectors_of(self.rows)
+        words = sum(name.startswith(WORD) for name in self.rows.columns)
+        orders = list(dict.fromkeys(part.order for part in parts))
+        plans = dict(zip(orders, cut(self.rows, [planned(vectors, one, self.min_rows, words) for one in orders])))
+        numbers = places(self.rows.sparkSession, {max(1, len(plan)) for plan in plans.values()})
+        for part in parts:
+            plan = plans[part.order]
+            self._write(part, plan, numbers[max(1, len(plan))])
+        return self._partitions(parts, plans)
+
+    def _parts(self, number: int, group: StoredGroup) -> list[_Part]:
+        features = tuple(map(list(self.conditions).index, group.conditions))
+        weights = group.weights or (1,) * len(features)
+        if group.columns == group.masters:
+            return [_Part(number, group.columns, self.below, True, Order(features, weights))]
+        return [
+            _Part(number, group.columns, f"{self.below}whole/", True, Order(features, weights, "some")),
+            _Part(number, group.masters, f"{self.below}masters/", False, Order(features, weights, "none")),
+        ]
+
+    def _directory(self, part: _Part) -> str:
+        return f"{self.root}/{self.groups[part.group].directory}/{part.below}".rstrip("/")
+
+    def _write(self, part: _Part, plan: PlannedBlocks, numbers: Words) -> None:
+        """Block by block: each is the partition of a shuffle, which its number leads to."""
+        import pyarrow as pa
         from pyspark.sql import functions as F
 
-        group, rows = self.group, self.source.df
-        weights = group.weights or (1,) * len(group.conditions)
-        if group.columns == group.masters:
-            return self._part("", rows, group.columns, group.conditions, weights)
-        found: dict[int, list[Block]] = {}
-        satisfied = F.lit(False)
-        for text in group.conditions:
-            satisfied = satisfied | F.coalesce(F.expr(text), F.lit(False))
-        for number, blocks in (
-            *self._part("whole/", rows.where(satisfied), group.columns, group.conditions, weights).items(),
-            *self._part("masters/", rows.where(~satisfied), group.masters, (), ()).items(),
-        ):
-            found.setdefault(number, []).extend(blocks)
-        return found
+        of_first = {}
+        for first in map(int, np.unique(plan.first)):
+            begins = plan.begins.get(first, ())
+            of_first[first] = [int(number) for number in numbers[first : first + len(begins) + 1]], list(begins)
+        known = [of_first[int(first)] for first in plan.first]
+        lists = pa.list_(pa.int64())
+        more = {
+            _PLACES: pa.array([places for places, _ in known], lists),
+            _BEGINS: pa.array([begins for _, begins in known], lists),
+        }
+        passed = F.size(F.filter(_BEGINS, lambda begin: begin <= F.col(TUPLE)))
+        every = np.ones(len(plan.first), bool)
+        rows = with_vectors(self.rows, plan, every, more, part.columns).withColumn(PLACE, F.get(_PLACES, passed))
+        blocks = rows.repartition(max(1, len(plan)), PLACE).sortWithinPartitions(TUPLE)
+        chosen = blocks.select(*(F.col(quoted_name(name)) for name in (*part.columns, TUPLE)))
+        writer = chosen.write.option("maxRecordsPerFile", 0).option("parquet.block.size", _ONE_ROW_GROUP)
+        writer.parquet(self._directory(part))
 
-    def _part(
-        self, part: str, rows: DataFrame, columns: Sequence[str], conditions: Sequence[str], weights: Sequence[int]
-    ) -> dict[int, list[Block]]:
+    def _partitions(self, parts: Sequence[_Part], plans: Mapping[Order, PlannedBlocks]) -> tuple[Partition, ...]:
+        """The blocks by coarse partition and group, if the files have the rows that they should have."""
+        written = self._written(parts)
+        found: dict[int, tuple[list[Block], ...]] = {}
+        for part in parts:
+            plan, directory = plans[part.order], self._directory(part)
+            files = written.get(directory, {})
+            if max(files, default=-1) >= len(plan):
+                raise DatasetError(f"{directory} has a block that was not planned; write the column groups again")
+            blocks = zip(plan.block_partitions.tolist(), plan.rows.tolist(), plan.unions.tolist(), strict=True)
+            for at, (partition, rows, words) in enumerate(blocks):
+                name, there = files.get(at, ("a file", 0))
+                if there != rows:
+                    raise DatasetError(
+                        f"{directory}/{name} has {there:,} rows, planned were {rows:,}; write the column groups again"
+                    )
+                own = found.setdefault(partition, tuple([] for _ in self.groups))
+                own[part.group].append(Block(part.below + name, rows, part.whole, _features(words)))
+        return tuple(_partition(self.root, found[number]) for number in sorted(found))
+
+    def _written(self, parts: Iterable[_Part]) -> dict[str, dict[int, tuple[str, int]]]:
+        """By directory and partition of its shuffle, each file that has rows: its name, and how many."""
         from pyspark.sql import functions as F
 
         from es_skipping.spark.bridge import list_objects
 
-        within = [quoted_name(PARTITION)]
-        clustered = histogram(rows, conditions, within).cluster(weights, self.min_rows)
-        count = sum(len(one.blocks.rows) for one in clustered) + 1
-        numbers = [int(number) for number in places(rows, count)]
-        # By the tuple's number: what is counted here and what is written must be the same blocks.
-        position = F.shiftleft(F.col(PARTITION).cast("bigint"), PART_BITS) + F.col(TUPLE)
-        assigned = placed(rows, conditions, within, clustered, numbers, position)
-        facts = {row[PLACE]: row for row in assigned.groupBy(PLACE).agg(*_facts(self.everything)).collect()}
-        blocks = assigned.repartition(count, PLACE).sortWithinPartitions(TUPLE)
-        chosen = blocks.select(*(F.col(quoted_name(name)) for name in (*columns, TUPLE)))
-        whole, part = part != "masters/", self.below + part
-        directory = f"{self.root}/{self.group.directory}/{part}".rstrip("/")
-        writer = chosen.write.option("maxRecordsPerFile", 0).option("parquet.block.size", _ONE_ROW_GROUP)
-        writer.parquet(directory)
-        written = self.source.df.sparkSession.read.schema(chosen.schema).parquet(directory)
-        counted = written.groupBy(F.col("_metadata.file_name").alias("name")).count().collect()
-        sizes = {row["name"]: row["count"] for row in counted}
-        found: dict[int, list[Block]] = {}
-        for path, _, _ in sorted(list_objects(written)):
-            name = path.rpartition("/")[2]
+        directories = [self._directory(part) for part in parts]
+        files = self.rows.sparkSession.read.schema(f"`{TUPLE}` int").parquet(*directories)
+        counted = files.groupBy(F.col("_metadata.file_name").alias("name")).count().collect()
+        rows = {row["name"]: row["count"] for row in counted}
+        found: dict[str, dict[int, tuple[str, int]]] = {}
+        for path, _, _ in list_objects(files):
+            directory, _, name = path.rpartition("/")
             place = re.match(r"part-(\d+)-", name)
-            fact = facts.pop(numbers[int(place[1])], None) if place else None
-            if sizes.get(name, 0) != (fact["rows"] if fact else 0) or (fact and fact["first"] != fact["last"]):
-                raise DatasetError(f"{path} is not the block that was planned; write the column groups again")
-            if fact:
-                block = Block(part + name, fact["rows"], whole, _features(fact, self.everything))
-                found.setdefault(fact["first"], []).append(block)
-        if facts:
-            raise DatasetError(f"{len(facts)} blocks of {directory} were not written; write the column groups again")
+            if place and rows.get(name):  # a name is that of one job, and so of one directory
+                found.setdefault(directory, {})[int(place[1])] = name, rows[name]
         return found
 
 
-def _facts(everything: Sequence[str]) -> list[Column]:
-    from pyspark.sql import functions as F
-
-    words = feature_words([F.expr(text) for text in everything])
-    return [
-        F.count(F.lit(1)).alias("rows"),
-        F.min(PARTITION).alias("first"),
-        F.max(PARTITION).alias("last"),
-        *(F.bit_or(word).alias(f"w{at}") for at, word in enumerate(words)),
-    ]
+def _features(words: Sequence[int]) -> tuple[int, ...]:
+    return tuple(at * WORD_BITS + bit for at, word in enumerate(words) for bit in range(WORD_BITS) if word >> bit & 1)
 
 
-def _features(fact: Any, everything: Sequence[str]) -> tuple[int, ...]:
-    return tuple(at for at in range(len(everything)) if fact[f"w{at // WORD_BITS}"] >> (at % WORD_BITS) & 1)
-
-
-def partitions_of(path: str, by_partition: Sequence[dict[int, list[Block]]]) -> tuple[Partition, ...]:
-    """The coarse partitions; each group must have the same rows in each."""
-    found = []
-    for number in sorted({number for own in by_partition for number in own}):
-        blocks = tuple(tuple(own.get(number, ())) for own in by_partition)
-        rows = {sum(block.rows for block in own) for own in blocks}
-        if len(rows) > 1:
-            raise DatasetError(f"the column groups at {path} do not have the same rows; write them again")
-        found.append(Partition(rows.pop(), blocks))
-    return tuple(found)
+def _partition(root: str, blocks: tuple[list[Block], ...]) -> Partition:
+    rows = {sum(block.rows for block in own) for own in blocks}
+    if len(rows) > 1:
+        raise DatasetError(f"the column groups at {root} do not have the same rows; write them again")
+    return Partition(rows.pop(), tuple(map(tuple, blocks)))

@@ -17,9 +17,10 @@ from urllib.parse import unquote
 from es_skipping.errors import DatasetError, StoreConflict
 from es_skipping.indexes.features import Features
 from es_skipping.layout.features.conditions import condition_of
-from es_skipping.layout.groups.blocks import PARTITION, TUPLE, GroupWriter, numbered, partitions_of
+from es_skipping.layout.groups.blocks import GroupWriter
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.manifest import MANIFEST, GroupManifest, Partition, StoredGroup, add_partitions
+from es_skipping.layout.groups.numbered_rows import PARTITION, TUPLE, WORD, numbered, with_words
 from es_skipping.layout.groups.stored import blocks_of, manifest_at
 from es_skipping.layout.target import delete_tree, free_place, names, require_empty
 from es_skipping.predicates.show import quoted_name, show
@@ -136,11 +137,9 @@ def write_groups(
     for name in left_behind:
         delete_tree(spark, f"{root}/{name}")
     try:
-        rows = numbered(df, within, partition_rows)
-        rows.write.parquet(f"{root}/{_ROWS}")
-        source = Source.open(spark, Reading((f"{root}/{_ROWS}",), schema=rows.schema))
-        refused: list[tuple[str, str]] = []
-        conditions = [_conditions(source, group, refused) for group in groups]
+        df.limit(0).write.parquet(f"{root}/{_ROWS}")  # the features are of what will be read from files
+        source = Source.open(spark, Reading((f"{root}/{_ROWS}",), schema=df.schema))
+        conditions, refused = _conditions(source, groups)
         everything = tuple(dict.fromkeys(text for own in conditions for text in own))
         stored = tuple(
             StoredGroup(
@@ -152,12 +151,12 @@ def write_groups(
             )
             for at, (group, own) in enumerate(zip(groups, conditions, strict=True))
         )
-        partitions = _blocks(source, root, path, stored, everything, min_rows)
+        rows = _kept(numbered(df, within, partition_rows), everything, f"{root}/{_ROWS}")
+        partitions = GroupWriter(rows, root, stored, everything, min_rows).write()
     except PySparkException as error:
         raise _not_written(path, error) from error
-    fields = [field for field in source.schema["fields"] if field["name"] not in (TUPLE, PARTITION)]
     manifest = GroupManifest(
-        {**source.schema, "fields": fields},
+        source.schema,
         TUPLE,
         everything,
         stored,
@@ -170,7 +169,7 @@ def write_groups(
     delete_tree(spark, f"{root}/{_ROWS}")
     files_of(root).write(MANIFEST, manifest.to_json())
     index_groups(spark, path)
-    return _written(path, stored, partitions, tuple(refused))
+    return _written(path, stored, partitions, refused)
 
 
 def append_groups(df: DataFrame, path: str) -> WrittenGroups:
@@ -207,7 +206,6 @@ def append_groups(df: DataFrame, path: str) -> WrittenGroups:
     from pyspark.sql.types import StructType
 
     from es_skipping.spark.hadoop_files import files_of
-    from es_skipping.spark.source import Reading, Source
 
     spark = df.sparkSession
     root, manifest = manifest_at(spark, path)
@@ -225,9 +223,10 @@ def append_groups(df: DataFrame, path: str) -> WrittenGroups:
     kept = f"{root}/{_ROWS}_{mark}"
     try:
         rows = numbered(df.select(*map(quoted_name, own)), manifest.within, manifest.partition_rows)
-        rows.write.parquet(kept)
-        source = Source.open(spark, Reading((kept,), schema=rows.schema))
-        partitions = _blocks(source, root, path, manifest.groups, manifest.conditions, manifest.min_rows, f"{mark}/")
+        rows = _kept(rows, manifest.conditions, kept)
+        partitions = GroupWriter(
+            rows, root, manifest.groups, manifest.conditions, manifest.min_rows, f"{mark}/"
+        ).write()
     except PySparkException as error:
         raise _not_written(path, error) from error
     finally:
@@ -238,17 +237,13 @@ def append_groups(df: DataFrame, path: str) -> WrittenGroups:
     return _written(path, manifest.groups, partitions)
 
 
-def _blocks(
-    source: Source,
-    root: str,
-    path: str,
-    groups: Sequence[StoredGroup],
-    everything: Sequence[str],
-    min_rows: int,
-    below: str = "",
-) -> tuple[Partition, ...]:
-    writers = (GroupWriter(source, root, group, everything, min_rows, below) for group in groups)
-    return partitions_of(path, [writer.write() for writer in writers])
+def _kept(rows: DataFrame, conditions: Sequence[str], place: str) -> DataFrame:
+    """The numbered rows with their features' words, read from where they are kept meanwhile."""
+    from es_skipping.spark.source import build_session
+
+    rows = with_words(rows, conditions)
+    rows.write.mode("append").parquet(place)
+    return build_session(rows.sparkSession).read.schema(rows.schema).parquet(place)
 
 
 def _written(
@@ -343,7 +338,7 @@ def _check(df: DataFrame, groups: Sequence[ColumnGroup]) -> None:
     if unknown:
         raise DatasetError(f"the groups have the column {unknown[0]}, which is none of {', '.join(df.columns)}")
     for field in df.schema.fields:
-        if field.name in (TUPLE, PARTITION):
+        if field.name in (TUPLE, PARTITION) or field.name.startswith(WORD):
             raise DatasetError(f"column {field.name} has the name of one that column groups have themselves")
         _check_type(field.name, field.dataType)
 
@@ -376,13 +371,19 @@ def _check_type(name: str, type: DataType) -> None:
         raise DatasetError(f"column {name} is of type {type.simpleString()}, which cannot be stored in column groups")
 
 
-def _conditions(source: Source, group: ColumnGroup, refused: list[tuple[str, str]]) -> dict[str, int]:
-    """The group's features as SQL, with their weights."""
-    found: dict[str, int] = {}
-    for feature in group.features:
-        text, why = condition_of(source, feature.predicate)
-        if text is None:
-            refused.append((show(feature.predicate), why))
-        else:
-            found[text] = found.get(text, 0) + feature.weight
-    return found
+def _conditions(
+    source: Source, groups: Sequence[ColumnGroup]
+) -> tuple[list[dict[str, int]], tuple[tuple[str, str], ...]]:
+    """Each group's features as SQL, with their weights; and ``(feature, why)`` of those that cannot be."""
+    predicates = dict.fromkeys(feature.predicate for group in groups for feature in group.features)
+    texts = {predicate: condition_of(source, predicate) for predicate in predicates}
+    found: list[dict[str, int]] = []
+    for group in groups:
+        own: dict[str, int] = {}
+        for feature in group.features:
+            text, _ = texts[feature.predicate]
+            if text is not None:
+                own[text] = own.get(text, 0) + feature.weight
+        found.append(own)
+    refused = tuple((show(predicate), why) for predicate, (text, why) in texts.items() if text is None)
+    return found, refused

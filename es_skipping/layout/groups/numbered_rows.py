@@ -1,0 +1,70 @@
+"""The rows of a table before they are put into groups: numbered, and with their feature vectors beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from es_skipping.indexes.features import feature_words
+from es_skipping.layout.groups.orders import Vectors
+from es_skipping.layout.passes import coarse
+from es_skipping.predicates.show import quoted_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["PARTITION", "TUPLE", "WORD", "numbered", "vectors_of", "with_words"]
+
+TUPLE: Final = "__es_skipping_tuple"
+PARTITION: Final = "__es_skipping_partition"
+WORD: Final = "__es_skipping_word_"
+
+
+def numbered(df: DataFrame, within: Sequence[str], partition_rows: int) -> DataFrame:
+    """The rows with the numbers of their coarse partitions, and in these their tuple ids."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    counts = {row["coarse"]: row["count"] for row in df.groupBy(coarse(within).alias("coarse")).count().collect()}
+    cut: list[tuple[int, int, int]] = []
+    first = 0
+    for number in sorted(counts):
+        pieces = math.ceil(counts[number] / partition_rows)
+        cut.append((number, first, pieces))
+        first += pieces
+    known = df.sparkSession.createDataFrame(
+        cut, "es_skipping_coarse bigint, es_skipping_first int, es_skipping_pieces int"
+    )
+    every = [F.col(quoted_name(name)) for name in df.columns]
+    rows = df.select(F.struct(*every).alias("row"), coarse(within).alias("es_skipping_coarse"))
+    rows = rows.withColumn("at", F.monotonically_increasing_id())
+    rows = rows.join(F.broadcast(known), "es_skipping_coarse", "left")
+    # Rows of a coarse partition that was not there when it was counted have one more.
+    piece = F.col("es_skipping_first") + F.pmod(F.xxhash64("at"), F.col("es_skipping_pieces"))
+    rows = rows.withColumn(PARTITION, F.coalesce(piece, F.lit(first)).cast("int"))
+    number = F.row_number().over(Window.partitionBy(PARTITION).orderBy("at")) - 1
+    return rows.select("row.*", number.alias(TUPLE), F.col(PARTITION))
+
+
+def with_words(rows: DataFrame, features: Sequence[str]) -> DataFrame:
+    """With the vectors of these features, SQL conditions: so each is evaluated once, however many groups there are."""
+    from pyspark.sql import functions as F
+
+    words = feature_words([F.expr(text) for text in features])
+    return rows.select("*", *(word.alias(f"{WORD}{at}") for at, word in enumerate(words)))
+
+
+def vectors_of(rows: DataFrame) -> list[Vectors]:
+    """The distinct vectors of each coarse partition."""
+    words = [name for name in rows.columns if name.startswith(WORD)]
+    found = rows.groupBy(PARTITION, *words).count().toArrow()
+    partitions = found[PARTITION].to_numpy()
+    counts = found["count"].to_numpy()
+    vectors = np.array([found[name].to_numpy() for name in words], np.int64).T.reshape(len(counts), len(words))
+    return [
+        Vectors(int(number), vectors[partitions == number], counts[partitions == number])
+        for number in np.unique(partitions)
+    ]
