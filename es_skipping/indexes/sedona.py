@@ -16,7 +16,7 @@ from typing import Any, Final
 from es_skipping.indexes.shapes import Rectangle, cap, cover
 from es_skipping.predicates.tree import Call, Comparison, Holds, Literal, Operand, Predicate
 
-__all__ = ["PACKAGE", "coordinates_of", "is_function", "region_of", "wkb_of"]
+__all__ = ["PACKAGE", "coordinates_of", "function_of", "region_of", "wkb_of"]
 
 PACKAGE: Final = "org.apache.spark.sql.sedona_sql.expressions"
 
@@ -36,9 +36,17 @@ _SPHEROID: Final = 6_335_400.0
 """A little less than the least radius of curvature of WGS 84: no geodesic is shorter than its angle on that sphere."""
 
 
-def is_function(operand: Operand, name: str) -> bool:
-    """Whether an operand is a call of this function of Sedona's."""
-    return isinstance(operand, Call) and operand.name == name and ("package", PACKAGE) in operand.parameters
+def function_of(operand: Operand) -> str | None:
+    """Which of Sedona's functions an operand calls; None where it is anything else.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.types import DataType
+    >>> function_of(Call(PACKAGE + ".st_point", (), DataType("binary")))
+    'st_point'
+    """
+    package, _, name = operand.name.rpartition(".") if isinstance(operand, Call) else ("", "", "")
+    return name if package == PACKAGE else None
 
 
 def region_of(node: Predicate, is_ours: Callable[[Operand], bool]) -> tuple[Rectangle, ...] | None:
@@ -53,9 +61,10 @@ def region_of(node: Predicate, is_ours: Callable[[Operand], bool]) -> tuple[Rect
     """
     match node:
         case Holds(call, negated=False):
-            if call.name == "st_dwithin":
+            name = function_of(call)
+            if name == "st_dwithin":
                 return _within_distance(call, is_ours)
-            if call.name in _RELATIONS and is_function(call, call.name) and len(call.arguments) == 2:
+            if name in _RELATIONS and len(call.arguments) == 2:
                 wkb = _other(call.arguments, is_ours)
                 return None if wkb is None else cover(wkb)
         case Comparison("<" | "<=", Call() as call, Literal(float() as distance)):
@@ -66,7 +75,7 @@ def region_of(node: Predicate, is_ours: Callable[[Operand], bool]) -> tuple[Rect
 
 
 def _within_distance(call: Call, is_ours: Callable[[Operand], bool]) -> tuple[Rectangle, ...] | None:
-    if not is_function(call, "st_dwithin") or len(call.arguments) not in (3, 4):
+    if len(call.arguments) not in (3, 4):
         return None
     wkb = _other(call.arguments[:2], is_ours)
     match call.arguments[2:]:
@@ -78,14 +87,15 @@ def _within_distance(call: Call, is_ours: Callable[[Operand], bool]) -> tuple[Re
 
 
 def _distance_below(call: Call, distance: float, is_ours: Callable[[Operand], bool]) -> tuple[Rectangle, ...] | None:
-    wkb = _other(call.arguments[:2], is_ours)
-    if wkb is None or not is_function(call, call.name) or not distance >= 0:
+    name = function_of(call)
+    wkb = None if name is None else _other(call.arguments[:2], is_ours)
+    if wkb is None or not distance >= 0:
         return None
-    if call.name == "st_distance" and len(call.arguments) == 2:
+    if name == "st_distance" and len(call.arguments) == 2:
         return cover(wkb, distance)
-    if call.name == "st_distancespheroid" and len(call.arguments) == 2:
+    if name == "st_distancespheroid" and len(call.arguments) == 2:
         return _cap(wkb, distance, _SPHEROID)
-    if call.name == "st_distancesphere":
+    if name == "st_distancesphere":
         match call.arguments[2:]:
             case ():
                 return _cap(wkb, distance, _SPHERE)
@@ -113,15 +123,18 @@ def _other(arguments: tuple[Operand, ...], is_ours: Callable[[Operand], bool]) -
 
 def _plain(operand: Operand) -> Operand:
     """Without what changes nothing of where a geometry lies."""
-    while isinstance(operand, Call) and is_function(operand, "st_setsrid"):
+    while isinstance(operand, Call) and function_of(operand) == "st_setsrid":
         operand = operand.arguments[0]
     return operand
 
 
 def coordinates_of(operand: Operand) -> tuple[Operand, Operand] | None:
     """The x and y of a point made of two numbers."""
-    made = any(is_function(operand, name) for name in ("st_point", "st_makepoint"))
-    if not made or not isinstance(operand, Call) or len(operand.arguments) < 2:
+    if (
+        function_of(operand) not in ("st_point", "st_makepoint")
+        or not isinstance(operand, Call)
+        or len(operand.arguments) < 2
+    ):
         return None
     return operand.arguments[0], operand.arguments[1]
 

@@ -172,7 +172,7 @@ def _rectangles(cells: Cells) -> tuple[Rectangle, ...]:
 # --- on the globe -------------------------------------------------------------------------------------------------
 
 _SLICES: Final = 8
-_TURNS: Final = (-360.0, 0.0, 360.0)
+_TURNS: Final = (-720.0, -360.0, 0.0, 360.0, 720.0)
 _FARTHEST: Final = 540.0
 """Longitudes beyond it are not turned back; they are in every cap."""
 
@@ -209,7 +209,9 @@ def cap(longitude: float, latitude: float, angle: float) -> tuple[Rectangle, ...
     for low, high in pairwise(edges):
         half = _half_width(latitude, angle, low, high)
         for turn in _TURNS:
-            found.append((longitude - half + turn, longitude + half + turn, low - 1e-9, high + 1e-9))
+            west, east = longitude - half + turn, longitude + half + turn
+            if west <= _FARTHEST and east >= -_FARTHEST:
+                found.append((west, east, low - 1e-9, high + 1e-9))
     return tuple(found)
 
 

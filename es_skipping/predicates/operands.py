@@ -30,6 +30,8 @@ __all__ = [
 Tree = Mapping[str, Any]
 
 TRANSPARENT: Final = frozenset({"Alias", "KnownNotNull", "KnownNullable"})
+_OF_SPARK: Final = frozenset(f"org.apache.spark.sql.{name}" for name in ("avro", "execution", "hive", "protobuf"))
+"""Spark's packages outside Catalyst of whose classes some are named here."""
 _USER_FUNCTIONS: Final = frozenset({"ScalaUDF", "PythonUDF", "HiveSimpleUDF", "HiveGenericUDF"})
 _METHODS: Final = frozenset({"Invoke", "StaticInvoke"})
 _OPAQUE_METHODS: Final = frozenset(
@@ -100,10 +102,12 @@ def reason_of(error: Exception) -> str:
 
 
 def class_of(tree: Any) -> str:
+    """A node's class: the bare name of Spark's own, that of another library's after its package."""
     if not isinstance(tree, Mapping) or not isinstance(tree.get("c"), str):
         raise UnreadableTree("malformed: a node without a class")
     name: str = tree["c"]
-    return name
+    package = tree.get("p")
+    return name if package is None or package in _OF_SPARK else f"{text_of(package, 'package')}.{name}"
 
 
 def _type(tree: Tree) -> DataType:
@@ -148,7 +152,7 @@ def operand_of(tree: Any, depth: int) -> Operand:
         return _literal(tree["v"], type_)
     if name == "Opaque":
         return Opaque(str(tree.get("why", "unknown expression")), type_)
-    if name in _NOT_CALLS or tree.get("lost"):
+    if name in _NOT_CALLS:
         return Opaque(reasons.NOT_UNDERSTOOD.of(name=name), type_)
     if name == "Cast":
         return _cast(tree, type_, depth)
@@ -239,9 +243,8 @@ def _call(tree: Tree, name: str, type_: DataType, depth: int) -> Operand:
         # The others tell one use of it from the next, not one function from another.
         scalars = {name: value for name, value in scalars.items() if name == "code"}
     else:
-        called = name.lower()
-        if "p" in tree:
-            scalars["package"] = text_of(tree["p"], "package")  # not Spark's own: two libraries may use one name
+        package, dot, simple = name.rpartition(".")
+        called = f"{package}{dot}{simple.lower()}"
     arguments = tuple(operand_of(child, depth + 1) for child in children_of(tree))
     for argument in arguments:
         if isinstance(argument, Opaque):

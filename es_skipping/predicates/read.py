@@ -139,7 +139,7 @@ def _connective(tree: Tree, name: str, depth: int, conditionals: int) -> Predica
     pending: list[Any] = [tree]
     while pending:  # a chain of one connective is one node, however it was nested
         part = pending.pop()
-        if isinstance(part, Mapping) and part.get("c") == name:
+        if isinstance(part, Mapping) and part.get("c") == name and "p" not in part:
             children = part.get("ch")
             if isinstance(children, list) and children:
                 pending.extend(reversed(children))

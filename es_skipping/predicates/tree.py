@@ -99,8 +99,9 @@ class Call:
     Parameters
     ----------
     name
-        For Spark's own functions the Catalyst class in lower case (``"lower"``, ``"substring"``, ``"year"``,
-        ``"st_contains"``); for user functions ``"udf:NAME"``.
+        For Spark's own functions the Catalyst class in lower case (``"lower"``, ``"substring"``, ``"year"``); for those
+        of other libraries the same after their package (``"com.example.year"``), so that they are never taken for
+        Spark's; for user functions ``"udf:NAME"``.
     parameters
         Scalar settings of the expression that are no arguments, such as a time zone, as sorted (name, text) pairs.
     """

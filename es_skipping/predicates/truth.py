@@ -251,7 +251,9 @@ def _call(call: Call) -> str:
         return f"(- {arguments[0]})"
     if call.name in _COMPARATORS and len(arguments) == 2:
         return f"({arguments[0]} {_COMPARATORS[call.name]} {arguments[1]})"
-    name = _NAMES.get(call.name, call.name.removeprefix("udf:"))
+    package, _, simple = call.name.rpartition(".")
+    user = package.startswith("udf:")
+    name = _NAMES.get(call.name, call.name if user else simple).removeprefix("udf:")
     if not _PLAIN.fullmatch(name):
         raise _Unsayable
     return f"{name}({', '.join(arguments)})"

@@ -18,7 +18,7 @@ from es_skipping.indexes.geometrybox import GeometryBox
 from es_skipping.indexes.labels import Within, leaf_of
 from es_skipping.indexes.minmax import MinMax
 from es_skipping.indexes.prefix import Prefix
-from es_skipping.indexes.sedona import coordinates_of
+from es_skipping.indexes.sedona import coordinates_of, function_of
 from es_skipping.indexes.suffix import Suffix
 from es_skipping.indexes.valuelist import ValueList
 from es_skipping.predicates.normal import normalise
@@ -295,7 +295,7 @@ def _candidates(predicate: Predicate) -> Iterator[Index]:
 
 
 def _of_operand(operand: Operand, leaf: Predicate) -> Iterator[Index]:
-    if isinstance(operand, Call) and operand.name.startswith("st_"):
+    if function_of(operand) is not None:
         point = coordinates_of(operand)
         if point is not None:
             x, y = (part.child if isinstance(part, Cast) else part for part in point)
@@ -326,7 +326,7 @@ def _operands(leaf: Predicate) -> Iterator[Operand]:
     match leaf:
         case Comparison(_, left, right):
             for side in (left, right):
-                if isinstance(side, Call) and side.name.startswith("st_"):
+                if isinstance(side, Call) and function_of(side) is not None:
                     yield from (part for part in side.arguments if isinstance(part, Column | Call))
                 elif isinstance(side, Column | Cast | Call):
                     yield side
@@ -334,5 +334,5 @@ def _operands(leaf: Predicate) -> Iterator[Operand]:
             yield operand
         case NullTest(operand, negated=False):
             yield operand
-        case Holds(call) if call.name.startswith("st_"):
+        case Holds(call) if function_of(call) is not None:
             yield from (part for part in call.arguments if isinstance(part, Column | Call))

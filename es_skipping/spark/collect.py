@@ -24,6 +24,7 @@ from es_skipping.spark.bridge import distinct_rows
 from es_skipping.spark.built_with import TEXT_FORMATS
 from es_skipping.spark.collect_worker import FINISHED, PARTIAL, CollectPartials, Finish, FinishAndWrite, Part
 from es_skipping.spark.columns import ResolvedColumn, spark_column
+from es_skipping.spark.csv_pruning import WHY, doubtful_text, files_with, prunes_columns
 from es_skipping.spark.failures import error_text, is_systemic, named_in, reason
 from es_skipping.spark.footers import can_answer, from_footers
 from es_skipping.spark.object_ids import encoded_path, xxhash64
@@ -138,6 +139,12 @@ class Collection:
                 yield one
             all_objects = all_objects and not done
             objects, done = left, 0
+        if self.source.format == "csv" and prunes_columns(self.source.options, self.source.settings):
+            doubtful = self._doubtful(objects)
+            if doubtful:
+                self._note(dict.fromkeys((one.id for one in wanted), WHY))
+                yield from (ObjectMetadata(object, None, {}) for object in doubtful)
+                objects, all_objects = [object for object in objects if object not in doubtful], False
         groups = self._groups(wanted)
         for group in groups:
             rounds = iter(_chunks(objects, _ROUND))
@@ -174,6 +181,23 @@ class Collection:
             source.format == "csv" and source.options.get("mode", "").strip().upper() == "DROPMALFORMED"
         )
         return [[one] for one in wanted] if alone else [list(wanted)]
+
+    def _doubtful(self, objects: Sequence[ObjectId]) -> set[ObjectId]:
+        """The objects of CSV of which a column's value may depend on which others are read."""
+        texts = doubtful_text(self.source.options)
+        if texts is None:
+            return set(objects)
+        found: set[ObjectId] = set()
+        pending = [list(part) for part in _chunks(objects, _ROUND)] if texts else []
+        while pending:
+            by_path = {encoded_path(object.path): object for object in pending.pop() if object not in self.failed}
+            try:
+                if by_path:
+                    paths = files_with(self.source, (object.path for object in by_path.values()), texts)
+                    found |= {by_path[path] for path in paths}
+            except Exception as error:
+                pending.extend(self._without_culprit(list(by_path.values()), error))
+        return found
 
     def _prepared(
         self, group: Sequence[Wanted], encoded: Mapping[ObjectId, str], *, whole: bool, writing: _Writing | None = None

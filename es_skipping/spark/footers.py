@@ -196,13 +196,17 @@ def _leaf(footer: pq.FileMetaData, path: Sequence[str], *, sensitive: bool) -> i
     import pyarrow as pa
 
     at = 0
+    spelled = []
     fields: Any = list(footer.schema.to_arrow_schema())
+    if sum(_leaves(field.type) for field in fields) != len(footer.schema):
+        return None
     for depth, name in enumerate(path):
         wanted = name if sensitive else name.lower()
         places = [i for i, field in enumerate(fields) if (field.name if sensitive else field.name.lower()) == wanted]
         if len(places) != 1:
             return None
         at += sum(_leaves(field.type) for field in fields[: places[0]])
+        spelled.append(fields[places[0]].name)
         kind = fields[places[0]].type
         if depth == len(path) - 1:
             if pa.types.is_nested(kind):
@@ -212,7 +216,7 @@ def _leaf(footer: pq.FileMetaData, path: Sequence[str], *, sensitive: bool) -> i
             return None
         fields = [kind.field(i) for i in range(kind.num_fields)]
     leaf = footer.schema.column(at)
-    if leaf.max_repetition_level or leaf.name.lower() != path[-1].lower():
+    if leaf.max_repetition_level or leaf.path != ".".join(spelled):
         return None
     return at
 
@@ -220,6 +224,8 @@ def _leaf(footer: pq.FileMetaData, path: Sequence[str], *, sensitive: bool) -> i
 def _leaves(kind: Any) -> int:
     import pyarrow as pa
 
+    while isinstance(kind, pa.BaseExtensionType):  # a file has the leaves of what it is stored as
+        kind = kind.storage_type
     if not pa.types.is_nested(kind):
         return 1
     return sum(_leaves(kind.field(i).type) for i in range(kind.num_fields))

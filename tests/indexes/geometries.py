@@ -42,7 +42,7 @@ def sedona_bytes(shape: Any, srid: int = 0) -> bytes:
 
 
 def sedona(name: str, *arguments: Operand, type: Any = BOOLEAN) -> Call:
-    return Call(name, arguments, type, (("package", PACKAGE),))
+    return Call(f"{PACKAGE}.{name}", arguments, type)
 
 
 def constant(shape: Any) -> Literal:

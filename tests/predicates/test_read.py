@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -32,6 +33,7 @@ from es_skipping.predicates.tree import (
     Or,
     Predicate,
 )
+from es_skipping.predicates.truth import predicate_of
 from es_skipping.predicates.types import parse_type
 from tests.predicates.rows import truth
 
@@ -240,6 +242,31 @@ def test_literals_of_every_type(data: Any, type_name: str, value: Any) -> None:
     assert isinstance(read, Literal)
     assert type(read.value) is type(value)
     assert read == Literal(value, parse_type(type_name))
+
+
+FOREIGN = [
+    *("And", "Or", "Not", "EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual", "GreaterThan"),
+    *("In", "InSet", "IsNull", "IsNotNull", "IsNaN", "StartsWith", "EndsWith", "Contains", "Like", "RLike", "LikeAll"),
+    *("If", "CaseWhen", "Coalesce", "Alias", "KnownNotNull", "AttributeReference", "Literal", "GetStructField", "Cast"),
+    *("Year", "LastDay", "UnixDate", "UnixMicros", "TruncDate", "StringTrim", "ScalaUDF", "PythonUDF", "Invoke"),
+    *("StaticInvoke", "GreaterThanOrEqual"),
+]
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("children", [(), (TX,), (TS, literal("x", "string")), (TX, T5), (TB, TB, TB)], ids=len)
+def test_a_class_of_another_library_is_never_taken_for_sparks(name: str, children: tuple[Tree, ...]) -> None:
+    fields = {"name": "x", "v": True, "field": "x", "a": {"functionName": "isnull", "udfName": "f", "name": "f"}}
+    tree = {**node(name, *children, p="com.acme.fuzzy"), **fields}
+    operand = read_operand(tree)
+    assert isinstance(operand, Call) and operand.name == f"com.acme.fuzzy.{name.lower()}"
+    assert operand.arguments == tuple(map(read_operand, children))
+    assert read_predicate(tree) == Holds(operand)
+    assert normalise(read_predicate(node("And", tree, T_GREATER))) == normalise(And((Holds(operand), GREATER)))
+    assert normalise(read_predicate(node("EqualTo", tree, literal(False, "boolean")))) == Holds(operand, negated=True)
+    assert predicate_of(read_operand(node("Not", tree))) == Holds(operand, negated=True)
+    compared = normalise(read_predicate(node("EqualTo", {**tree, "t": "int"}, T5)))
+    assert isinstance(compared, Comparison) and compared.left == replace(operand, type=INT)
 
 
 def test_fields_of_structs() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -94,6 +96,18 @@ def test_a_condition_above_a_limit_is_not_used(t: SparkSession, honest: Honest, 
     t.conf.set("spark.sql.adaptive.enabled", adaptive)  # with it on, the limit ends the stage in any case
     t.sql("SELECT * FROM (SELECT id FROM t LIMIT 200) WHERE id = 7").collect()
     assert honest.requests == []
+
+
+def test_a_subquery_is_no_column_whatever_columns_are_called(
+    on: SparkSession, honest: Honest, tmp_path: Path, know: Callable[..., None]
+) -> None:
+    pq.write_table(pa.table({"": [False], "id": [1]}), tmp_path / "a.parquet")
+    know(honest, str(tmp_path))
+    on.range(3).createOrReplaceTempView("three")
+    on.read.parquet(str(tmp_path)).createOrReplaceTempView("nameless")
+    same(on, lambda spark: spark.sql("SELECT id FROM nameless WHERE (SELECT max(id) > 1 FROM three)"))
+    (trees,) = honest.requests[-1]["filters"]
+    assert "AttributeReference" not in str(trees)
 
 
 def test_dataframe_and_rows_files(t: SparkSession, table: str) -> None:

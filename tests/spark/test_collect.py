@@ -235,6 +235,31 @@ def test_footers_that_lack_something(tmp_path: Path) -> None:
     assert read_extent(footer(tmp_path, both), column("X", "bigint"), sensitive=True)[:2] == (2, 2)  # type: ignore[index]
 
 
+_PAIR = pa.struct([("a", pa.int64()), ("x", pa.int64())])
+_OPAQUE = pa.opaque(_PAIR, "pair", "example.com")  # registered with Arrow, so that its schema hides the struct
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        pa.array([{"a": 1, "x": 1000}], _PAIR),
+        pa.ExtensionArray.from_storage(_OPAQUE, pa.array([{"a": 1, "x": 1000}], _PAIR)),
+        pa.array([[{"a": 1, "x": 1000}]], pa.list_(_PAIR)),
+        pa.array([[{"a": 1, "x": 1000}]], pa.list_(_PAIR, 1)),
+        pa.array([[("x", 1000)]], pa.map_(pa.string(), pa.int64())),
+        pa.array(["x"]).dictionary_encode(),
+    ],
+    ids=["struct", "extension", "list", "fixed list", "map", "dictionary"],
+)
+def test_leaves_are_counted_right_behind_any_column(tmp_path: Path, front: pa.Array) -> None:
+    x = pa.array([5], pa.int64())
+    struct = pa.StructArray.from_arrays([front, x], ["e", "x"])
+    found = footer(tmp_path, pa.table({"e": front, "x": x, "n": struct}))
+    assert read_extent(found, column("x", "bigint"))[:2] == (5, 5)  # type: ignore[index]
+    assert read_extent(found, column("n/x", "bigint"))[:2] == (5, 5)  # type: ignore[index]
+    assert read_extent(found, column("e/y", "bigint")) is None
+
+
 def test_int96_and_millis(tmp_path: Path) -> None:
     moment = datetime.datetime(2024, 1, 5, 1, 2, 3, 4000, tzinfo=datetime.timezone.utc)
     table = pa.table({"t": pa.array([moment], pa.timestamp("ms", "UTC"))})

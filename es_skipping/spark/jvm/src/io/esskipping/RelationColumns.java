@@ -18,14 +18,14 @@ final class RelationColumns {
 
   /** The relation's spelling of a column that is read from the files; null for any other attribute. */
   String dataName(Attribute attribute) {
-    if (isMetadata(attribute) || partition(attribute) >= 0) return null;
+    if (isMetadata(attribute) || ScanConditions.isUnknown(attribute) || partition(attribute) >= 0) return null;
     int at = find(data, attribute.name());
     return at < 0 ? null : data[at];
   }
 
   /** Where a partition column stands in the partition schema; -1 for any other attribute. */
   int partition(Attribute attribute) {
-    return isMetadata(attribute) ? -1 : find(partitions, attribute.name());
+    return isMetadata(attribute) || ScanConditions.isUnknown(attribute) ? -1 : find(partitions, attribute.name());
   }
 
   /** Hidden columns such as {@code _metadata}: a table's own column may have the name of one of their fields. */

@@ -123,7 +123,7 @@ final class ScanConditions {
         if (node instanceof PlanExpression) return unknown(node);
         if (!(node instanceof AttributeReference)) return node;
         Expression place = places.get(((AttributeReference) node).exprId());
-        whole[0] &= place != null || ((AttributeReference) node).exprId().equals(UNKNOWN_ID);
+        whole[0] &= place != null || isUnknown((AttributeReference) node);
         return place == null ? node : place;
       }));
       if (whole[0]) found.add(placed);
@@ -133,6 +133,11 @@ final class ScanConditions {
 
   private static Expression unknown(Expression node) {
     return new AttributeReference("", node.dataType(), true, org.apache.spark.sql.types.Metadata.empty(), UNKNOWN_ID, Scala.seq(List.of()));
+  }
+
+  /** Whether an attribute stands for a subquery: no column is meant by it, whatever a column is called. */
+  static boolean isUnknown(Attribute attribute) {
+    return attribute.exprId().equals(UNKNOWN_ID);
   }
 
   /** The operands of a conjunction, without recursion. */
