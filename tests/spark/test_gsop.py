@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping import layout
 from es_skipping.errors import DatasetError
+from es_skipping.layout.groups.status import frame_of
 from tests.spark.building import spark
 from tests.spark.objects_read import blocks_read
 
@@ -52,6 +53,14 @@ def test_from_queries_to_groups(spark: SparkSession, tmp_path: Path) -> None:
         assert sorted(map(repr, df.collect())) == sorted(map(repr, expected.collect()))
         (opened,) = blocks_read(df)
         assert opened < 0.6 * done.blocks[by_column["a1" if "a1" in query else "b1"]]
+    # Now t is the table in groups: whole queries of it are a workload too.
+    place = str(tmp_path / "groups")
+    newer = layout.QueryLog.from_sql(frame_of(spark, place), QUERIES[:4])
+    assert [query.columns for query in newer] == [query.columns for query in log[:4]]
+    status = gsop.status(place, newer)
+    assert (status.helped, status.run_again) == (1, False)
+    assert status.read is not None
+    assert 0 < status.read < 0.6
 
 
 def test_a_budget_buys_replicas(spark: SparkSession, tmp_path: Path) -> None:

@@ -191,5 +191,14 @@ def read_share(manifest: GroupManifest, queries: Sequence[tuple[Sequence[str] | 
 
 
 def frame_of(spark: SparkSession, path: str) -> DataFrame:
-    """Files with the columns of a table in column groups, to read a workload with: its rows mean nothing."""
-    return blocks_of(spark, *manifest_at(spark, path)).df
+    """Files with the columns of a table in column groups, to read a workload with: its rows mean nothing.
+
+    As one relation of the table's own place, so that whole queries of the table count as queries of it.
+    """
+    from pyspark.sql.types import StructType
+
+    from es_skipping.spark.source import Reading, Source
+
+    root, manifest = manifest_at(spark, path)
+    schema = StructType.fromJson(dict(manifest.schema))
+    return Source.open(spark, Reading((root,), options={"recursiveFileLookup": "true"}, schema=schema)).df
