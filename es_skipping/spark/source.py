@@ -45,6 +45,7 @@ _PINNED: Final = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.variant.pushVariantIntoScan": "false",  # else a VARIANT column is a struct of what is asked of it
     # With a bound in bytes Spark measures the batch after each row, which costs more than writing the row.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),

@@ -66,6 +66,7 @@ _TEXT: Final = {
 _TEXT_TEMPORAL: Final = {
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.files.supportSecondOffsetFormat": "true",
     _ZONE: None,
 }
 _EXPRESSION: Final = {
@@ -77,6 +78,7 @@ _EXPRESSION: Final = {
     "spark.sql.chunkBase64String.enabled": "true",
     "spark.sql.datetime.java8API.enabled": "false",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.execution.pythonUDF.arrow.enabled": "default",  # another one in each version
     "spark.sql.fromJsonForceNullableSchema": "true",
     "spark.sql.function.concatBinaryAsString": "false",
     "spark.sql.function.eltOutputAsString": "false",
@@ -100,6 +102,7 @@ _EXPRESSION: Final = {
     "spark.sql.legacy.eltOutputAsString": "false",
     "spark.sql.legacy.emptyStringInJson": "false",
     "spark.sql.legacy.followThreeValuedLogicInArrayExists": "true",
+    "spark.sql.legacy.execution.pythonUDF.pandas.conversion.enabled": "false",
     "spark.sql.legacy.fromDayTimeString.enabled": "false",
     "spark.sql.legacy.integerGroupingId": "false",
     "spark.sql.legacy.interval.enabled": "false",
@@ -119,6 +122,7 @@ _EXPRESSION: Final = {
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.variant.allowDuplicateKeys": "false",
     "spark.sql.variant.validateUnicodeInJsonParsing": "true",
     _ZONE: None,
 }

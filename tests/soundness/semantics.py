@@ -30,6 +30,8 @@ class Case:
         What is indexed, if it can be.
     settings
         Of the session that reads; the index was built in UTC and ANSI mode.
+    stored
+        Of which type the column is in the files, if it is another.
     """
 
     topic: str
@@ -39,6 +41,7 @@ class Case:
     minmax: Mapping[str, str] = field(default_factory=dict)
     indexed: str = "c"
     settings: Mapping[str, str] = field(default_factory=dict)
+    stored: str = ""
 
     def expected(self, predicate: str, index: str) -> str:
         """The objects read with one type of index."""
@@ -102,8 +105,34 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "Without ANSI mode: what is no number is NULL, and casts wrap around", "INT", _same("1", "257", "3"),
-        {"c = 'x'": "", "c < '2'": "a", "CAST(c AS TINYINT) = 1": "a b c", "c + 2147483647 < 0": "a b c"},
+        {"c = 'x'": "", "c < '2'": "a", "CAST(c AS TINYINT) = 1": "a b c", "c + 2147483647 < 0": "a b c", "c = '257'": "b", "c = '3.0'": "c", "c IN ('1', '3')": "a b c", "c BETWEEN '2' AND 300": "b c", "c = 1.5": "", "c / 0 IS NULL": "a b c", "CAST(c AS BIGINT) > 2147483647": ""},
         settings={"spark.sql.ansi.enabled": "false"},
+    ),
+    Case(
+        "Without ANSI mode: decimals and strings beside each other", "DECIMAL(5,2)", _same("1.50BD", "-0.01BD", "999.99BD"),
+        {"c = '1.5'": "a", "c = 'x'": "", "c < '0'": "b", "c > 1000000000000000000000": "", "c <> '1.5'": "b c"},
+        settings={"spark.sql.ansi.enabled": "false"},
+    ),
+    Case("Names in any case", "INT", _same("1", "2", "3"), {"C = 1": "a", "C IN (2, 3)": "b c", "C IS NULL": ""}),
+    Case(
+        "A session in which names differ by case reads what was indexed by one in which they do not", "INT", _same("1", "2", "3"),
+        {"c = 1": "a b c", "c > 5": "a b c", "c IS NULL": "a b c"},
+        settings={"spark.sql.caseSensitive": "true"},
+    ),
+    Case(
+        "Collations other than UTF8_BINARY cannot be indexed", "STRING COLLATE UTF8_LCASE", _same("'Purley'", "'PURLEY'", "'Purton'"),
+        {"c = 'purley'": "a b c", "c > 'purley'": "a b c", "c LIKE 'PUR%'": "a b c", "c COLLATE UTF8_BINARY = 'Purley'": "a b c"},
+        indexed="",
+    ),
+    Case(
+        "A collation given in the filter rules nothing out", "STRING", _same("'Purley'", "'PURLEY'", "'Purton'"),
+        {"c COLLATE UTF8_LCASE = 'purley'": "a b c", "c = 'purley' COLLATE UTF8_LCASE": "a b c", "startswith(c, 'pur' COLLATE UTF8_LCASE)": "a b c", "c = 'Purley'": "a"},
+    ),
+    Case(
+        "Bytes that a file does not say are a string, read as one", "STRING", _same("X'61'", "X'61FF'", "X'610062'"),
+        {"c = 'a'": "a b", "c > 'a'": "b c", "c = 'a\\0b'": "b c", "c < 'a'": "b", "c LIKE 'a%'": "a b c", "c IS NULL": "b"},
+        {"c IS NULL": ""},
+        stored="BINARY",
     ),
     Case(
         "Before 1970 and at the end of time", "TIMESTAMP_NTZ",
@@ -140,7 +169,7 @@ CASES: tuple[Case, ...] = (
     Case("VARCHAR is not padded", "VARCHAR(4)", _same("'a'", "'a '", "'b'"), {"c = 'a'": "a", "c = 'a '": "b", "c > 'a'": "b c"}),
     Case(
         "Objects with bytes that are no UTF-8 are always read", "STRING", _same("CAST(X'FF' AS STRING)", "CAST(X'61FF' AS STRING)", "'z'"),
-        {"c > 'z'": "a b", "c = 'z'": "a b c", "c LIKE 'a%'": "a b", "c < 'b'": "a b", "c IS NULL": "a b"},
+        {"c > 'z'": "a b", "c = 'z'": "a b c", "c LIKE 'a%'": "a b", "c < 'b'": "a b", "c IS NULL": "a b", "c LIKE '_\ufffd'": "a b c"},
         {"c IS NULL": ""},
     ),
     Case("Binary by unsigned bytes", "BINARY", _same("X'80'", "X'7F'", "X''"), {"c > X'7F'": "a", "c = X''": "c", "c < X'80'": "b c"}),
@@ -160,6 +189,7 @@ BEYOND: tuple[tuple[str, str, str], ...] = (
     ("A filter above a LIMIT, a window or an aggregate", "`... WHERE row_number = 1`", "it says nothing of a single row of the file"),
     ("Objects that are new, changed or could not be read", "", "only the very object that was indexed, by path, length and time, is skipped"),
     ("Objects with more than is remembered", "a `ValueList` over its limit", "unknown is never *no*"),
+    ("CSV files with escaped quotes", "two quotes where one escapes the other", "what Spark reads of one column depends on the others that a query reads, unless `columnPruning=false`"),
     ("Reads under other options or settings", "`nullValue`, the time zone, the rebase modes", "the values may be others; `esk.explain` names the setting"),
 )  # fmt: skip
 """What is read whatever the filter, an example, and why. Why a filter rules nothing out: ``predicates/reasons.py``."""

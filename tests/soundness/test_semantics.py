@@ -19,7 +19,7 @@ from tests.spark.real import age
 NAMES = "abc"
 
 
-SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true", "spark.sql.caseSensitive": "false"}
 """Those of the build, and of the reads whose case has no others."""
 
 GAPS = partial(esk.GapList, gaps=3)
@@ -51,7 +51,7 @@ def _write(spark: SparkSession, folder: Path, table: str) -> None:
 
 def _stored(case: Case) -> str:
     """CHAR and VARCHAR are strings in a file; the table says more."""
-    return "STRING" if "CHAR(" in case.sql_type else case.sql_type
+    return case.stored or ("STRING" if "CHAR(" in case.sql_type else case.sql_type)
 
 
 def _indexes(kind: str) -> list[esk.indexes.Index]:

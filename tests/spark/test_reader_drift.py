@@ -156,6 +156,7 @@ SETTINGS_OF: list[tuple[str, Any, str, str]] = [
         ("spark.sql.session.timeZone", "Asia/Tokyo"),
         ("spark.sql.legacy.timeParserPolicy", "LEGACY"),
         ("spark.sql.timestampType", "TIMESTAMP_NTZ"),
+        ("spark.sql.files.supportSecondOffsetFormat", "false"),
     )),
     *(("parquet", Call("f", (S,), STRING), key, value) for key, value in (
         ("spark.sql.ansi.enabled", "false"),
@@ -175,6 +176,9 @@ SETTINGS_OF: list[tuple[str, Any, str, str]] = [
         ("spark.sql.decimalOperations.allowPrecisionLoss", "false"),
         ("spark.sql.parser.escapedStringLiterals", "true"),
         ("spark.sql.variant.validateUnicodeInJsonParsing", "false"),
+        ("spark.sql.variant.allowDuplicateKeys", "true"),
+        ("spark.sql.execution.pythonUDF.arrow.enabled", "true"),
+        ("spark.sql.legacy.execution.pythonUDF.pandas.conversion.enabled", "true"),
         ("spark.version", "3.9"),
     )),
 ]  # fmt: skip
@@ -206,7 +210,7 @@ def test_settings_that_change_a_value(format: str, operand: Any, key: str, value
     assert key in RELEVANT_SETTINGS or not key.startswith(("spark.sql", "orc.", "mapreduce.", "io."))
 
 
-READERS = re.compile(r"spark\.sql\.(parquet|orc|json|csv|legacy\.(parquet|csv|json))\.")
+READERS = re.compile(r"spark\.sql\.(parquet|orc|json|csv|files|legacy\.(parquet|csv|json))\.")
 NO_VALUE = {
     "spark.sql.json.filterPushdown.enabled", "spark.sql.csv.filterPushdown.enabled", "spark.sql.csv.parser.inputBufferSize",
     "spark.sql.json.useUnsafeRow",
@@ -221,6 +225,12 @@ NO_VALUE = {
         "mergeSchema", "output.committer.class", "outputTimestampType", "pushdown.inFilterThreshold", "recordLevelFilter.enabled",
         "respectSummaryFiles", "writeLegacyFormat", "datetimeRebaseModeInWrite", "int96RebaseModeInWrite",
         "variant.annotateLogicalType.enabled", "enableDictionary", "int64AsTimestampMillis",
+    )),
+    # which objects there are, how they are split, and what becomes of those that cannot be read
+    *(f"spark.sql.files.{name}" for name in (
+        "ignoreCorruptFiles", "ignoredPathSegmentRegex", "ignoreInvalidPartitionPaths", "ignoreMissingFiles",
+        "maxPartitionBytes", "maxPartitionNum",
+        "maxRecordsPerFile", "minPartitionNum", "openCostInBytes",
     )),
     # other spellings of settings that are asked for; Spark itself reads one by the other
     "spark.sql.legacy.parquet.datetimeRebaseModeInRead", "spark.sql.legacy.parquet.int96RebaseModeInRead",
