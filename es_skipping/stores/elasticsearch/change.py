@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from es_skipping.errors import StoreError
 from es_skipping.stores.base import KEY_BYTES, Change, DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
+from es_skipping.stores.elasticsearch.called_off import called_off
 from es_skipping.stores.elasticsearch.documents import (
     document_id,
     new_document,
@@ -84,6 +85,8 @@ class ElasticsearchChange(Change):
         self._dead: dict[str, int] = {}
         self._bytes_gone = 0
         self._paths_gone: set[str] = set()
+        self._offered: State | None = None
+        """What was sent to be published, whether or not that succeeded."""
         self.published: State | None = None
         self._writer = BulkWriter(cluster.builder, self._generation, cluster.url)
 
@@ -347,6 +350,7 @@ class ElasticsearchChange(Change):
             self._writer.flush()
             cluster.refresh(self._generation)
             state = self._state(tuple((path, reason) for path, reason in failed))
+            self._offered = state
             cluster.publish(state, self._before)
             self.published = state
             if base is None:
@@ -358,12 +362,14 @@ class ElasticsearchChange(Change):
         return state.entry
 
     def discard(self) -> None:
-        """Remove what this change wrote, unless it has a name. What cannot be removed now, a later change removes."""
+        """Remove what this change wrote, unless it has a name, or may have been published without anybody knowing."""
         if self._named:
             with contextlib.suppress(StoreError):
                 self._writer.flush()
             return
         self._writer.close()
+        if self._offered is not None and not called_off(self._cluster, self._offered, self._before):
+            return
         if self._base is None:
             self._cluster.drop_generation(self._generation)
         else:

@@ -34,7 +34,7 @@ class Check:
 
 
 def checks(cluster: Cluster, stale_days: float) -> Iterator[Check]:
-    """Health, version, privileges, the expensive-query setting, templates, mappings and stale datasets.
+    """Health, version, privileges, the expensive-query setting, templates, mappings, unused indices and stale datasets.
 
     Raises
     ------
@@ -48,6 +48,7 @@ def checks(cluster: Cluster, stale_days: float) -> Iterator[Check]:
         yield from _templates(cluster)
     states = cluster.states()
     yield from _mappings(cluster, states)
+    yield from _unused(cluster, states)
     yield from _stale(states, stale_days)
 
 
@@ -186,6 +187,19 @@ def _holds(found: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
         elif there != value:
             return False
     return True
+
+
+def _unused(cluster: Cluster, states: list[State]) -> Iterator[Check]:
+    """Indices that no dataset uses. A writer may be about to, so nothing removes them by itself."""
+    with cluster.translated("listing indices"):
+        there = cluster.builder.indices.get(index=cluster.names.all_objects, features=["aliases"]).body
+    for index in sorted(set(there) - {state.generation for state in states}):
+        yield Check(
+            "indices",
+            "note",
+            f"{index} is used by no dataset: of a build under way, kept by a copy, or left by a writer that failed. "
+            "Where nobody writes, es-skipping reindex --drop-old removes it",
+        )
 
 
 def _stale(states: list[State], stale_days: float) -> Iterator[Check]:

@@ -62,10 +62,11 @@ class Cluster:
 
     def state(self, dataset: str, seconds: float | None = None) -> State | None:
         """What is published of a dataset now; real time, whatever was refreshed."""
-        found = self._get(dataset, seconds)
+        found = self.registered(dataset, seconds)
         return None if found is None else State.from_document(found["_source"])
 
-    def _get(self, dataset: str, seconds: float | None = None) -> Mapping[str, Any] | None:
+    def registered(self, dataset: str, seconds: float | None = None) -> Mapping[str, Any] | None:
+        """The document of a dataset, as it is got."""
         client = self.builder if seconds is None else self.reader.options(request_timeout=seconds)
         try:
             found: Any = client.get(index=self.names.datasets, id=dataset).body
@@ -118,7 +119,7 @@ class Cluster:
             document = dict(found["_source"])
             first: int = document["next_ordinal"]
             document["next_ordinal"] = first + count
-            if self._replace(dataset, document, found, refresh=False):
+            if self.replace(dataset, document, found, refresh=False):
                 return first
 
     def claim_block(self, generation: str, count: int) -> int:
@@ -147,6 +148,14 @@ class Cluster:
         StoreConflict
             Another writer has published, created or dropped the dataset since ``before``.
         """
+        try:
+            self._publish(state, before)
+        except (ApiError, TransportError, StoreConflict):  # an answer may be lost, or be that to a request sent twice
+            found = self.registered(state.definition.id)
+            if found is None or not state.is_in(found["_source"]):
+                raise
+
+    def _publish(self, state: State, before: State | None) -> None:
         dataset, document = state.definition.id, state.to_document()
         if before is None:
             try:
@@ -165,11 +174,11 @@ class Cluster:
             found = self._current(dataset, before)
             if state.generation == before.generation:  # a writer that came to nothing may have claimed some meanwhile
                 document["next_ordinal"] = max(state.next_ordinal, found["_source"]["next_ordinal"])
-            if self._replace(dataset, document, found, refresh=True):
+            if self.replace(dataset, document, found, refresh=True):
                 return
 
     def _current(self, dataset: str, before: State) -> Mapping[str, Any]:
-        found = self._get(dataset)
+        found = self.registered(dataset)
         if found is None:
             raise StoreConflict(f"another writer dropped dataset {dataset!r} meanwhile")
         source = found["_source"]
@@ -177,7 +186,8 @@ class Cluster:
             raise StoreConflict(f"another writer published dataset {dataset!r} meanwhile: try again")
         return found
 
-    def _replace(self, dataset: str, document: dict[str, Any], found: Mapping[str, Any], *, refresh: bool) -> bool:
+    def replace(self, dataset: str, document: dict[str, Any], found: Mapping[str, Any], *, refresh: bool) -> bool:
+        """Put a dataset's document in place of the one that was found; False where that is another by now."""
         try:
             self.builder.index(
                 index=self.names.datasets,
@@ -268,7 +278,7 @@ class Cluster:
 
     def drop_generation(self, generation: str) -> None:
         """Remove a generation that nobody uses, with its keys."""
-        self._tidy("removing an index", lambda: self._delete_index(generation))
+        self._tidy("removing an index", lambda: self._delete_index(generation), "the doctor names it from now on")
         self._tidy("removing keys", lambda: self._delete_keys(generation))
         self.answers.forget(generation)
 
@@ -319,13 +329,13 @@ class Cluster:
         has to count.
         """
         dataset = state.definition.id
-        while (found := self._get(dataset)) is not None:
+        while (found := self.registered(dataset)) is not None:
             now = State.from_document(found["_source"])
             is_ours = now.version == state.version
             if now.generation != state.generation or now.swept == is_ours:
                 return
             right = recounted(now) if is_ours and recounted is not None else now
-            if self._replace(dataset, replace(right, swept=is_ours).to_document(), found, refresh=True):
+            if self.replace(dataset, replace(right, swept=is_ours).to_document(), found, refresh=True):
                 return
 
     def drop_documents(self, generation: str, ids: Iterable[str]) -> None:
@@ -353,18 +363,18 @@ class Cluster:
         writer.write(Write.deletion(id) for id in ids)
         writer.flush()
 
-    def _tidy(self, doing: str, work: Callable[[], object]) -> None:
-        """Work after which nothing depends: what fails now is left to a later change."""
+    def _tidy(self, doing: str, work: Callable[[], object], otherwise: str = "a later change will do it") -> None:
+        """Work on which nothing depends."""
         try:
             work()
         except NotFoundError:
             pass
         except (ApiError, TransportError, EsSkippingError, OSError) as error:  # no answer is a TransportError
-            _log.warning("%s failed at %s, a later change will do it: %s", doing, self.url, type(error).__name__)
+            _log.warning("%s failed at %s, %s: %s", doing, self.url, otherwise, type(error).__name__)
 
     def drop(self, dataset: str) -> None:
         """Forget a dataset: first its document, so that no reader finds half of it."""
-        found = self._get(dataset)
+        found = self.registered(dataset)
         if found is not None:
             self.builder.options(ignore_status=404).delete(index=self.names.datasets, id=dataset, refresh=True)
             self.drop_generation(found["_source"]["generation"])

@@ -111,6 +111,11 @@ class State:
             "state": json.dumps(state),
         }
 
+    def is_in(self, document: Mapping[str, Any]) -> bool:
+        """Whether it is what a dataset's document says; ordinals may have been given out since."""
+        own = self.to_document()
+        return {**document, "next_ordinal": own["next_ordinal"]} == own
+
     @staticmethod
     def from_document(document: Mapping[str, Any]) -> State:
         """The state that `to_document` was called on.

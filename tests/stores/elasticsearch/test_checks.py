@@ -65,6 +65,19 @@ def test_an_alias_or_index_that_is_gone(
     assert (state, "is gone, build it again" in text) == ("bad", True)
 
 
+def test_an_index_that_nobody_uses(elasticsearch_store: ElasticsearchStore, client: Elasticsearch, index: str) -> None:
+    def unused() -> list[tuple[str, str]]:  # and not what other tests left
+        told = found(elasticsearch_store).get("indices", [])
+        return [(state, text.split()[0]) for state, text in told if "-objects-events." in text]
+
+    elasticsearch_store.drop_superseded("events")
+    assert unused() == []
+    client.indices.create(index=f"{index}-left")
+    assert unused() == [("note", f"{index}-left")]
+    assert elasticsearch_store.drop_superseded("events") == [f"{index}-left"]
+    assert unused() == []
+
+
 def test_fields_and_templates_of_somebody_else(
     elasticsearch_store: ElasticsearchStore, client: Elasticsearch, index: str, prefix: str
 ) -> None:

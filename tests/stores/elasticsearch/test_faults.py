@@ -6,7 +6,9 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
 
 import pytest
 from elasticsearch import Elasticsearch
@@ -381,3 +383,110 @@ def test_objects_of_one_dataset_are_told_apart_by_identity_alone(elasticsearch_s
     twins = [ObjectMetadata(ObjectId("file:/x", 1, mtime), 1, {MINMAX.id: minmax(1, 1)}) for mtime in (1, 2)]
     entry = write(elasticsearch_store, dataset_definition(MINMAX), twins)
     assert skipped(elasticsearch_store, entry, NOTHING) == {twins[1].id.key}
+
+
+# --- a publication whose answer is lost ------------------------------------------------------------------------------
+
+
+def publishes(exchange: Exchange) -> bool:
+    return exchange.method == "PUT" and "-datasets/_doc/" in exchange.path and "refresh=true" in exchange.path
+
+
+@pytest.fixture(params=["refresh", "fresh", "first"])
+def writing(
+    request: pytest.FixtureRequest, reader: ElasticsearchStore, elasticsearch_store: ElasticsearchStore
+) -> Callable[[], DatasetEntry]:
+    """Writes objects 3 to 8 through the proxy: into what is there, in place of it, or as the first to write."""
+    elasticsearch_store.drop("events")
+    elasticsearch_store.drop_superseded("events")
+    if request.param != "first":
+        write(
+            elasticsearch_store, dataset_definition(MINMAX), [object_metadata(n, minmax=minmax(n, n)) for n in range(5)]
+        )
+    new = [object_metadata(n, minmax=minmax(n, n)) for n in range(3, 9)]
+    return lambda: write(reader, dataset_definition(MINMAX), new, fresh=request.param == "fresh")
+
+
+def numbers(store: MetadataStore) -> set[int]:
+    found = stored(store)
+    return {n for n in range(20) if object_id(n) in found}
+
+
+def test_a_lost_answer_to_a_publication(
+    faulty: Proxy, elasticsearch_store: ElasticsearchStore, writing: Callable[[], DatasetEntry]
+) -> None:
+    before = numbers(elasticsearch_store)
+
+    def cut(exchange: Exchange) -> None:
+        exchange.cut = publishes(exchange)
+
+    faulty.before = cut
+    entry = writing()
+    found = numbers(elasticsearch_store)
+    assert found >= set(range(3, 9)) and found <= before | set(range(3, 9))
+    assert entry.objects == len(found)
+    assert elasticsearch_store.dataset("events") == entry
+    assert len(skipped(elasticsearch_store, entry, NOTHING)) == len(found)
+    assert elasticsearch_store.superseded("events") == []
+
+
+def test_no_answer_after_a_publication(
+    faulty: Proxy, elasticsearch_store: ElasticsearchStore, writing: Callable[[], DatasetEntry]
+) -> None:
+    """The server publishes, and then is not there to be asked: what may be in use is not removed."""
+    gone: list[bool] = []
+
+    def cut(exchange: Exchange) -> None:
+        exchange.cut = publishes(exchange)
+        if gone:
+            exchange.status, exchange.reply = 503, {"error": {"reason": "no more"}, "status": 503}
+        if exchange.cut:
+            gone.append(True)
+
+    faulty.before = cut
+    with pytest.raises(StoreError):
+        writing()
+    found = numbers(elasticsearch_store)
+    assert found >= set(range(3, 9)), "it is published"
+    entry = elasticsearch_store.dataset("events")
+    assert entry is not None
+    assert len(skipped(elasticsearch_store, entry, NOTHING)) == len(found)
+    faulty.before = lambda exchange: None
+    assert writing().objects == len(found) == len(numbers(elasticsearch_store))
+
+
+def test_a_publication_that_arrives_late(
+    faulty: Proxy,
+    elasticsearch_store: ElasticsearchStore,
+    elasticsearch_url: str,
+    writing: Callable[[], DatasetEntry],
+) -> None:
+    """No answer came, nothing was published, and what was written is gone: then the request reaches the server."""
+    before = numbers(elasticsearch_store)
+    held: list[Exchange] = []
+
+    def hold(exchange: Exchange) -> None:
+        if publishes(exchange) and not held:
+            held.append(exchange)
+            exchange.status, exchange.reply = 504, {"error": {"reason": "waited for too long"}, "status": 504}
+
+    faulty.before = hold
+    with pytest.raises(StoreUnavailable):
+        writing()
+    (late,) = held
+    kept = elasticsearch_store.superseded("events")
+    assert numbers(elasticsearch_store) == before
+    assert len(kept) == (0 if before else 1), "only a first publication cannot be called off"
+    request = urllib.request.Request(
+        elasticsearch_url + late.path, late.request, {"content-type": "application/json"}, method="PUT"
+    )
+    try:
+        urllib.request.urlopen(request).close()
+    except urllib.error.HTTPError as error:
+        assert (error.code, bool(before)) == (409, True)
+    assert numbers(elasticsearch_store) == (before or set(range(3, 9)))
+    faulty.before = lambda exchange: None
+    entry = writing()
+    assert entry.objects == len(numbers(elasticsearch_store)) >= 6
+    assert elasticsearch_store.dataset("events") == entry
+    assert len(skipped(elasticsearch_store, entry, NOTHING)) == entry.objects

@@ -1,0 +1,45 @@
+"""Calling off a publication that failed, of which nobody knows whether the server has done it or still will."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from es_skipping.errors import StoreError
+
+if TYPE_CHECKING:
+    from es_skipping.stores.elasticsearch.cluster import Cluster
+    from es_skipping.stores.elasticsearch.state import State
+
+__all__ = ["called_off"]
+
+
+def called_off(cluster: Cluster, state: State, before: State | None) -> bool:
+    """Whether it is certain that a publication is in no use and can come into none, also where it arrives late.
+
+    Parameters
+    ----------
+    state
+        What was to be published.
+    before
+        What it was to replace.
+    """
+    try:
+        with cluster.translated(f"giving up a change of dataset {state.definition.id!r}"):
+            return _called_off(cluster, state, before)
+    except StoreError:
+        return False
+
+
+def _called_off(cluster: Cluster, state: State, before: State | None) -> bool:
+    found = cluster.registered(state.definition.id)
+    if found is None:
+        return before is not None
+    document = dict(found["_source"])
+    if before is not None and (document["generation"], document["version"]) == (before.generation, before.version):
+        # Written again it is another document than the one which the publication replaces.
+        return cluster.replace(state.definition.id, document, found, refresh=False)
+    if document["generation"] != state.generation:
+        return True
+    # A version after this one's may build on it.
+    fresh = before is None or before.generation != state.generation
+    return not fresh and document["version"] == state.version and not state.is_in(document)
