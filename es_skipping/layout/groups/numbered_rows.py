@@ -16,8 +16,10 @@ from es_skipping.predicates.show import quoted_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["PARTITION", "TUPLE", "WORD", "numbered", "vectors_of", "with_words"]
+__all__ = ["OWN", "PARTITION", "TUPLE", "WORD", "numbered", "vectors_of", "with_words"]
 
+OWN: Final = "__es_skipping_"
+"""So begin the names of columns that a table's may not have, because they are put beside them."""
 TUPLE: Final = "__es_skipping_tuple"
 PARTITION: Final = "__es_skipping_partition"
 WORD: Final = "__es_skipping_word_"

@@ -20,7 +20,7 @@ from es_skipping.layout.features.conditions import condition_of
 from es_skipping.layout.groups.blocks import GroupWriter
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.manifest import MANIFEST, GroupManifest, Partition, StoredGroup, add_partitions
-from es_skipping.layout.groups.numbered_rows import PARTITION, TUPLE, WORD, numbered, with_words
+from es_skipping.layout.groups.numbered_rows import OWN, TUPLE, numbered, with_words
 from es_skipping.layout.groups.stored import blocks_of, manifest_at
 from es_skipping.layout.target import delete_tree, free_place, names, require_empty
 from es_skipping.predicates.show import quoted_name, show
@@ -338,8 +338,8 @@ def _check(df: DataFrame, groups: Sequence[ColumnGroup]) -> None:
     if unknown:
         raise DatasetError(f"the groups have the column {unknown[0]}, which is none of {', '.join(df.columns)}")
     for field in df.schema.fields:
-        if field.name in (TUPLE, PARTITION) or field.name.startswith(WORD):
-            raise DatasetError(f"column {field.name} has the name of one that column groups have themselves")
+        if field.name.lower().startswith(OWN):
+            raise DatasetError(f"column {field.name} has the name of one that column groups have: {OWN}*; rename it")
         _check_type(field.name, field.dataType)
 
 
