@@ -18,6 +18,9 @@ Measured, each as the median of alternated runs in one local session of two thre
 ``small objects``
     1,000 objects of 6,000 rows: the three indexes as above.
 
+With ``--store URL`` nothing of this, but builds of many small objects (links to a few of ten rows; ValueList, MinMax)
+into Elasticsearch, written by the driver and by the executors (``build.executorWriters``) in turn.
+
 ``build`` is all of ``create_indexes``: opening the dataset, listing twice, the pass, and publishing in the Parquet
 store; like the ``noop`` write it begins with a path. Dropping what the run before built is not measured.
 """
@@ -108,6 +111,25 @@ def noop(spark: Any, path: Path, *columns: str, schema: Any = None) -> float:
     return time.perf_counter() - start
 
 
+def by_driver_and_executors(url: str, count: int, folder: Path) -> None:
+    """Builds into Elasticsearch of so many small objects, written by the driver and by the executors in turn."""
+    from benchmarks.refresh import linked, originals, session
+
+    with tempfile.TemporaryDirectory(prefix="es-skipping-build-", dir=folder) as made:
+        root = Path(made) / "data"
+        root.mkdir()
+        linked(root, originals(Path(made) / "originals", 0), iter(range(count)), count)
+        spark = session(Path(made), url, memory="2g")
+        for writers in (None, 2, None, 2):
+            key = "spark.es_skipping.build.executorWriters"
+            spark.conf.unset(key) if writers is None else spark.conf.set(key, str(writers))
+            seconds = build(spark, root, esk.ValueList("id"), esk.MinMax("ts"))
+            told = "the driver writes" if writers is None else f"{writers} tasks on the executors write"
+            print(f"{told}: {seconds:.1f} s, {count / seconds:,.0f} objects a second", flush=True)
+        Dataset(spark, str(root)).drop_indexes(all=True)
+        spark.stop()
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "es-skipping-benchmarks")
@@ -115,8 +137,13 @@ def main() -> None:
     arguments.add_argument("--runs", type=int, default=5)
     arguments.add_argument("--small", type=int, default=1000, help="objects of the third measurement; 0 leaves it out")
     arguments.add_argument("--output", type=Path, default=OUTPUT)
+    arguments.add_argument("--store", help="URL of an Elasticsearch: compare who writes there, and nothing else")
+    arguments.add_argument("--objects", type=int, default=100_000, help="so many small ones, with --store")
     given = arguments.parse_args()
     given.data.mkdir(parents=True, exist_ok=True)
+    if given.store:
+        by_driver_and_executors(given.store, given.objects, given.data)
+        return
 
     from pyspark.sql import SparkSession
 

@@ -253,6 +253,10 @@ class Settings(Mapping[str, Any]):
         shown = {n: "***" if SETTINGS[n].secret else t for n, t in sorted(self._texts.items()) if n in SETTINGS}
         return f"Settings({shown})"
 
+    def written(self, name: str) -> str | None:
+        """The text of a setting as it was given, a reference to a secret not followed; None where it was not given."""
+        return self._texts.get(name)
+
     @property
     def unknown(self) -> dict[str, str | None]:
         """Keys under the prefix that nobody reads, with the nearest real name (or None)."""

@@ -100,7 +100,10 @@ def open_store(url: str, settings: Mapping[str, Any] | None = None, files: Files
     elastic = url.lower().startswith(("http://", "https://"))
     key: Hashable
     if elastic:
-        shown = repr([settings[name] for name in (*_CREDENTIALS, *_OTHERS)])
+        names = (*_CREDENTIALS, *_OTHERS)
+        # Executors are handed what was written: a secret, or a reference that they follow themselves.
+        written = [settings.written(name) for name in names] if isinstance(settings, Settings) else []
+        shown = repr([[settings[name] for name in names], written])
         key = (url, hashlib.sha256(shown.encode("utf-8", "surrogatepass")).digest())
     else:
         key = (url, files)

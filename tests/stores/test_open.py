@@ -8,6 +8,7 @@ import pytest
 
 from es_skipping.errors import SettingError
 from es_skipping.settings import Settings
+from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.open import check_url, open_store
 from es_skipping.stores.parquet.files import LocalFiles
 from es_skipping.stores.parquet.store import ParquetStore
@@ -74,6 +75,21 @@ def test_one_instance_per_url_and_files(tmp_path: Path) -> None:
     assert open_store(f"{tmp_path}/other") is not store
     files = LocalFiles(tmp_path)
     assert open_store(str(tmp_path), None, files) is open_store(str(tmp_path), None, files) is not store
+
+
+def test_a_secret_and_a_reference_to_it_are_two_stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The executors of a session get what it wrote down: whoever has only a reference must not hand on the secret."""
+    monkeypatch.setenv("STORE_SECRET", "swordfish")
+    user = {"spark.es_skipping.store.user": "someone"}
+
+    def opened(password: str) -> MetadataStore:
+        return open_store("http://es:9200", Settings({**user, "spark.es_skipping.store.password": password}))
+
+    literal, reference = opened("swordfish"), opened("env:STORE_SECRET")
+    assert literal is not reference
+    assert (opened("swordfish"), opened("env:STORE_SECRET")) == (literal, reference)
+    monkeypatch.setenv("STORE_SECRET", "another")
+    assert opened("env:STORE_SECRET") is not reference, "it is another secret by now"
 
 
 def test_an_unknown_scheme(tmp_path: Path) -> None:
