@@ -47,6 +47,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--store", choices=("parquet", "elasticsearch"), default="parquet")
     parser.add_argument("--predicates", type=int, default=600, help="planned for each dataset")
+    parser.add_argument(
+        "--hunted", type=int, default=40, help="drawn by Hypothesis for each dataset, which shrinks what fails"
+    )
     parser.add_argument("--queries", type=int, default=20, help="executed for each dataset")
     given = parser.parse_args()
     begun, lakes, bad = time.monotonic(), 0, 0
@@ -58,6 +61,7 @@ def main() -> int:
         while time.monotonic() - begun < 60 * given.minutes:
             lake = Lake.make(base, url, folder / f"t{lakes}", given.seed + lakes)
             outcome, ran = lake.soundness(given.predicates), execute(lake, given.queries, lake.seed)
+            hunted = lake.hunt(given.hunted, lake.seed)
             planned.add(outcome)
             for name, value in vars(ran).items():
                 setattr(executed, name, getattr(executed, name) + value)
@@ -66,6 +70,9 @@ def main() -> int:
             for predicate in dict.fromkeys(predicate for predicate, _ in outcome.lost):
                 bad += 1
                 print(f"\n# LOST ROWS\n{lake.reproduction(predicate, given.store)}", flush=True)
+            if hunted is not None:
+                bad += 1
+                print(f"\n# LOST ROWS\n{lake.reproduction(hunted, given.store)}", flush=True)
             for sql, what in ran.wrong:
                 bad += 1
                 print(f"\n# WRONG ROWS, lake {lake.seed} ({lake}):\n# {sql}\n# {what}", flush=True)

@@ -33,6 +33,10 @@ TEXTS = (
 )  # fmt: skip
 
 
+NO_UTF8 = (b"\xff", b"a\xff", b"Pur\xc3", b"\xed\xa0\x80", b"\x80b")
+"""Bytes that a file may hold in a column of strings all the same."""
+
+
 @dataclass(frozen=True)
 class SqlColumn:
     """One column: how it is written in SQL, its type there, and the values worth trying."""
@@ -185,7 +189,7 @@ def write_objects(
 
     Of the two fields of ``n`` either both or none may be among the columns.
     """
-    rng = random.Random(seed)
+    rng, broken = random.Random(seed), random.Random(-seed)
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(objects):
         count = 0 if number == 3 else rng.choice((1, 3, rows))
@@ -193,6 +197,8 @@ def write_objects(
         for column in columns:
             pool = _pool(rng, column)
             drawn[column.sql] = [rng.choice(pool) for _ in range(count)]
+            if count and column.sql_type == "string" and broken.random() < 0.08:
+                drawn[column.sql][broken.randrange(count)] = broken.choice(NO_UTF8)
         arrays = {c.sql: _array(drawn[c.sql], c.arrow) for c in columns}
         named = {}
         if "n.x" in arrays:
@@ -211,4 +217,7 @@ def _array(values: list[Any], type_: pa.DataType) -> pa.Array:
         return pa.array(values, pa.int32()).cast(type_)
     if pa.types.is_timestamp(type_):
         return pa.array(values, pa.int64()).cast(type_)
+    if any(isinstance(value, bytes) for value in values) and pa.types.is_string(type_):
+        bytes_ = [value.encode() if isinstance(value, str) else value for value in values]
+        return pa.array(bytes_, pa.binary()).view(type_)
     return pa.array(values, type_)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hypothesis
+from hypothesis import HealthCheck
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 import es_skipping as esk
 from es_skipping.predicates.types import parse_type
@@ -28,6 +33,10 @@ _SETTINGS = {
     "spark.sql.parquet.filterPushdown": ("true", "false"),
     "spark.sql.optimizer.nestedSchemaPruning.enabled": ("true", "false"),
 }
+_FORMATS = ("parquet", "parquet", "orc", "json", "csv")
+_GAPS = ("i8", "i16", "i32", "i64", "f32", "f64", "money", "big", "d", "ts", "ntz", "n.x", "lat")
+_NO_CSV = ("bin", "n.x", "n.deep.y")
+"""Columns of types that CSV cannot hold."""
 _ENDS = ("s", "city", "n.deep.y")
 _LISTED = ("i32", "f64", "f32", "big", "s", "city", "bin", "d", "ts", "n.deep.y", "flag", "i8", "ntz", "n.x")
 
@@ -39,7 +48,7 @@ class Lake:
     Parameters
     ----------
     seed
-        Of columns, rows, partitions, indexes and settings.
+        Of format, columns, rows, partitions, indexes and settings.
     folder
         Where the objects are.
     """
@@ -48,6 +57,7 @@ class Lake:
     folder: Path
     on: SparkSession
     off: SparkSession
+    format: str
     columns: Sequence[SqlColumn]
     partitions: Sequence[SqlColumn]
     indexes: Sequence[Any]
@@ -64,32 +74,34 @@ class Lake:
             Of the store.
         """
         rng = random.Random(seed)
-        columns = _columns(rng)
+        format = rng.choice(_FORMATS)
+        columns = [column for column in _columns(rng) if format != "csv" or column.sql not in _NO_CSV]
         partitions = rng.sample(PARTITIONS, rng.choice((0, 0, 1, 2)))
         settings = {key: rng.choice(values) for key, values in _SETTINGS.items()}
         write_objects(folder, seed, objects, rows, columns, partitions)
+        schema = _written_as(base.newSession(), folder, format)
         on, off = base.newSession(), base.newSession()
         for session in (on, off):
             for key, value in {**settings, "spark.sql.adaptive.enabled": "false"}.items():
                 session.conf.set(key, value)
-            session.read.parquet(str(folder)).createOrReplaceTempView("t")
-        off.read.parquet(str(folder)).select("*", "_metadata").createOrReplaceTempView("judged")
+            session.read.format(format).schema(schema).load(str(folder)).createOrReplaceTempView("t")
+        off.read.format(format).schema(schema).load(str(folder)).select("*", "_metadata").createOrReplaceTempView(
+            "judged"
+        )
         on.conf.set("spark.es_skipping.store.url", url)
         on.conf.set("spark.es_skipping.store.timeout", "60s")
         on.conf.set("spark.es_skipping.query.budget", "600s")
         on.conf.set("spark.es_skipping.strict", "true")
         esk.enable(on)
-        indexes = _indexes(rng, columns, off)
-        dataset = esk.Dataset(on, str(folder))
+        indexes = _indexes(rng, columns, off, expressions=6 if format in ("parquet", "orc") else 0)
+        dataset = esk.Dataset(on, str(folder), format=format, schema=schema)
         dataset.create_indexes(*indexes)
-        return cls(seed, folder, on, off, columns, partitions, indexes, dataset, settings)
+        return cls(seed, folder, on, off, format, columns, partitions, indexes, dataset, settings)
 
     def __str__(self) -> str:
         kinds = ", ".join(map(repr, self.indexes))
         changed = {key: value for key, value in self.settings.items() if value != _SETTINGS[key][0]}
-        return (
-            f"lake {self.seed}: {len(self.columns)} columns, by {[c.sql for c in self.partitions]}, {changed}, {kinds}"
-        )
+        return f"lake {self.seed}: {self.format}, {len(self.columns)} columns, by {[c.sql for c in self.partitions]}, {changed}, {kinds}"
 
     def drop(self) -> None:
         """Forget its metadata."""
@@ -102,7 +114,7 @@ class Lake:
 
     def soundness(self, count: int, batch: int = 75, seed: int | None = None) -> Outcome:
         """Plan so many predicates and judge them."""
-        names = [path.name for path in self.folder.rglob("*.parquet")]
+        names = [path.name for path in self.folder.rglob(f"*.{self.format}")]
         drawn: dict[int, Predicates] = {}
 
         def draw(rng: random.Random) -> Node:
@@ -119,6 +131,25 @@ class Lake:
         except Exception:
             return set()
         return {row.f for row in rows} - kept
+
+    def hunt(self, count: int, seed: int) -> Node | None:
+        """The smallest predicate that loses a row, of so many that Hypothesis draws one by one; None if all is well."""
+        found: list[Node] = []
+
+        @hypothesis.seed(seed)
+        @hypothesis.settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        @hypothesis.given(st.randoms(use_true_random=False))
+        def look(rng: random.Random) -> None:
+            predicate = self.predicates(rng).draw()
+            if self.loses(predicate):
+                found.append(predicate)
+                raise _Lost
+
+        try:
+            look()
+        except _Lost:
+            return found[-1]
+        return None
 
     def smallest(self, predicate: Node) -> Node:
         """The predicate with everything left out without which a row is still lost."""
@@ -148,6 +179,26 @@ class Lake:
         )
 
 
+class _Lost(Exception):
+    pass
+
+
+def _written_as(spark: SparkSession, folder: Path, format: str) -> StructType:
+    """Turn Parquet objects into objects of another format with the same rows; their schema."""
+    files = sorted(folder.rglob("*.parquet"))
+    schema = spark.read.parquet(str(files[0])).schema
+    for file in files if format != "parquet" else ():
+        made = folder.parent / f"{folder.name}-{format}"
+        spark.read.schema(schema).parquet(str(file)).coalesce(1).write.format(format).save(
+            str(made), compression="none"
+        )
+        (part,) = made.glob(f"*.{format}")
+        part.rename(file.with_suffix(f".{format}"))
+        shutil.rmtree(made)
+        file.unlink()
+    return schema
+
+
 def _columns(rng: random.Random) -> list[SqlColumn]:
     pairs = ({"n.x", "n.deep.y"}, {"lat", "lon"})
     singles = [c.sql for c in COLUMNS if not any(c.sql in pair for pair in pairs)]
@@ -158,19 +209,23 @@ def _columns(rng: random.Random) -> list[SqlColumn]:
     return [c for c in COLUMNS if c.sql in chosen]
 
 
-def _indexes(rng: random.Random, columns: Sequence[SqlColumn], off: SparkSession) -> list[Any]:
-    """Each only if it is possible; at least one."""
+def _indexes(rng: random.Random, columns: Sequence[SqlColumn], off: SparkSession, expressions: int) -> list[Any]:
+    """Each only if it is possible, so many of expressions among them at most; at least one."""
     makers: list[Callable[[], Any]] = []
     for column in columns:
         makers += [lambda c=column.sql: esk.MinMax(c)] * 2
         if column.sql in _LISTED:
             makers.append(lambda c=column.sql: esk.ValueList(c, limit=rng.choice((2, 10_000))))
+            makers.append(lambda c=column.sql: esk.BloomFilter(c))
+            makers.append(lambda c=column.sql: esk.Hybrid(c, threshold=rng.choice((2, 100))))
+        if column.sql in _GAPS:
+            makers.append(lambda c=column.sql: esk.GapList(c, gaps=rng.choice((1, 4))))
         if column.sql in _ENDS:
             makers.append(lambda c=column.sql: esk.Prefix(c, length=rng.choice((1, 2, 5))))
             makers.append(lambda c=column.sql: esk.Suffix(c, length=rng.choice((1, 2, 5))))
-    expressions = Predicates(rng, columns)
-    for _ in range(6):
-        text = expressions.expression()
+    drawn = Predicates(rng, columns)
+    for _ in range(expressions):
+        text = drawn.expression()
         if _possible(off, text):
             makers.append(lambda e=text: esk.MinMax(e))
             makers.append(lambda e=text: esk.ValueList(e))

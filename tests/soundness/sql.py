@@ -187,7 +187,7 @@ class Predicates:
 
     def _pattern(self, column: SqlColumn) -> str:
         rng = self._rng
-        text = rng.choice(column.domain)
+        text = rng.choice([value for value in column.domain if value is not None])
         cut = rng.randint(0, len(text))
         return rng.choice(
             (text[:cut], text[cut:], text, text[:cut] + rng.choice("%_ax") + text[cut:], rng.choice(TEXTS))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -39,8 +40,8 @@ _INDEXES = (
 class _Dataset:
     """Files, schema and indexes, and what happens to them."""
 
-    def __init__(self, folder: Path, rng: random.Random) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, rng: random.Random, format: str) -> None:
+        self.folder, self.format = folder, format
         self._rng = rng
         self._clock = START_MS
         self.columns = {"id": "BIGINT", "x": "INT", "y": "INT", "w": "STRING"}
@@ -56,7 +57,10 @@ class _Dataset:
         return ", ".join([*(f"{name} {type}" for name, type in self.columns.items()), f"n STRUCT<{nested}>"])
 
     def files(self) -> list[Path]:
-        return sorted(self.folder.rglob("*.parquet"))
+        return sorted(self.folder.rglob(f"*.{self.format}"))
+
+    def _held(self, path: Path) -> pa.Table:
+        return orc.read_table(str(path)) if self.format == "orc" else pq.ParquetFile(path).read()
 
     # --- files
 
@@ -82,13 +86,16 @@ class _Dataset:
         self._clock += tick
         path.parent.mkdir(exist_ok=True)
         beside = path.with_name(f"_{path.name}.tmp")
-        pq.write_table(table, beside, compression="none", use_dictionary=False, write_statistics=True)
+        if self.format == "orc":
+            orc.write_table(table, str(beside))
+        else:
+            pq.write_table(table, beside, compression="none", use_dictionary=False, write_statistics=True)
         os.utime(beside, ns=(self._clock * 1_000_000, self._clock * 1_000_000))
         beside.rename(path)
         return path.name
 
     def append(self) -> str:
-        name = self._rng.choice(("", "deep/", "a b/")) + f"part-{self._made:05}.parquet"
+        name = self._rng.choice(("", "deep/", "a b/")) + f"part-{self._made:05}.{self.format}"
         return self._write(self.folder / name, self._table(self._rng.choice((1, 4, 12))), self._rng.choice((1, 1000)))
 
     def _some(self) -> Path | None:
@@ -101,7 +108,7 @@ class _Dataset:
         if path is None:
             return "nothing"
         before = path.stat().st_size
-        self._write(path, self._table(pq.read_metadata(path).num_rows), self._rng.choice((1, 7, 1000)))
+        self._write(path, self._table(self._held(path).num_rows), self._rng.choice((1, 7, 1000)))
         return f"{path.name}, {before} bytes became {path.stat().st_size}"
 
     def delete(self) -> str:
@@ -113,7 +120,7 @@ class _Dataset:
 
     def rename(self) -> str:
         path, self._made = self._some(), self._made + 1
-        return "nothing" if path is None else path.rename(path.with_name(f"moved-{self._made:05}.parquet")).name
+        return "nothing" if path is None else path.rename(path.with_name(f"moved-{self._made:05}.{self.format}")).name
 
     def swap(self) -> str:
         """Two files change their names with each other."""
@@ -129,13 +136,14 @@ class _Dataset:
 
     def compact(self) -> str:
         files = self.files()[:2]
-        if len(files) < 2 or len({pq.read_schema(file) for file in files}) > 1:
+        held = [self._held(file) for file in files]
+        if len(files) < 2 or held[0].schema != held[1].schema:
             return "nothing"
-        table = pa.concat_tables([pq.ParquetFile(file).read() for file in files])
+        table = pa.concat_tables(held)
         for file in files:
             file.unlink()
         self._made += 1
-        return self._write(self.folder / f"compact-{self._made:05}.parquet", table)
+        return self._write(self.folder / f"compact-{self._made:05}.{self.format}", table)
 
     # --- schema
 
@@ -172,7 +180,7 @@ class _Dataset:
             self.columns["v"] = "STRING"
             return "v is new"
         for file in self.files():
-            table = pq.ParquetFile(file).read()
+            table = self._held(file)
             swapped = {"v": "w", "w": "v"}
             self._write(file, table.rename_columns([swapped.get(name, name) for name in table.column_names]))
         return "v and w"
@@ -183,13 +191,13 @@ class _Dataset:
 
     def _rewrite_where(self, names: set[str]) -> None:
         for file in self.files():
-            held = pq.read_schema(file)
+            held = self._held(file).schema
             if any(name in held.names and held.field(name).type != _ARROW[self.columns[name]] for name in names):
-                self._write(file, self._table(pq.read_metadata(file).num_rows))
+                self._write(file, self._table(self._held(file).num_rows))
 
 
 def _read(spark: SparkSession, data: _Dataset) -> DataFrame:
-    return spark.read.schema(data.schema).parquet(str(data.folder))
+    return spark.read.format(data.format).schema(data.schema).load(str(data.folder))
 
 
 def _predicates(rng: random.Random, data: _Dataset) -> list[str]:
@@ -213,8 +221,12 @@ def _rows(spark: SparkSession, data: _Dataset, predicate: str) -> list[str]:
     return sorted(map(repr, _read(spark, data).where(predicate).collect()))
 
 
-@pytest.mark.parametrize("store", ["parquet", "elasticsearch"])
-def test_the_life_of_a_dataset(request: pytest.FixtureRequest, base: SparkSession, tmp_path: Path, store: str) -> None:
+@pytest.mark.parametrize(
+    ("store", "format"), [("parquet", "parquet"), ("elasticsearch", "parquet"), ("parquet", "orc")]
+)
+def test_the_life_of_a_dataset(
+    request: pytest.FixtureRequest, base: SparkSession, tmp_path: Path, store: str, format: str
+) -> None:
     rng = random.Random(SEED)
     url = (tmp_path / "store").as_uri() if store == "parquet" else request.getfixturevalue("elasticsearch_url")
     off, *ons = (base.newSession() for _ in range(3))
@@ -226,10 +238,10 @@ def test_the_life_of_a_dataset(request: pytest.FixtureRequest, base: SparkSessio
         session.conf.set("spark.es_skipping.query.budget", "60s")
         session.conf.set("spark.es_skipping.strict", "true")
         esk.enable(session)
-    data = _Dataset(tmp_path / "data", rng)
+    data = _Dataset(tmp_path / "data", rng, format)
 
     def dataset() -> esk.Dataset:
-        return esk.Dataset(rng.choice(ons), str(data.folder), format="parquet", schema=data.schema)
+        return esk.Dataset(rng.choice(ons), str(data.folder), format=format, schema=data.schema)
 
     def refresh() -> str:
         return str(dataset().refresh())
@@ -254,7 +266,7 @@ def test_the_life_of_a_dataset(request: pytest.FixtureRequest, base: SparkSessio
     another = contextlib.ExitStack()
     request.addfinalizer(another.close)
     if STEPS >= 100:
-        refresh_of_another = another.enter_context(_elsewhere(url, data.folder))
+        refresh_of_another = another.enter_context(_elsewhere(url, data))
 
         def refresh_elsewhere() -> str:
             return refresh_of_another(data.schema)
@@ -284,7 +296,7 @@ def test_the_life_of_a_dataset(request: pytest.FixtureRequest, base: SparkSessio
                 queries += 1
         if meanwhile is not None:
             meanwhile.join()
-    summary = f"{STEPS} steps ({refused} refused), {queries} queries, {skipped} objects skipped, {store}, seed {SEED}"
+    summary = f"{STEPS} steps ({refused} refused), {queries} queries, {skipped} objects skipped, {format} files, {store}, seed {SEED}"
     print(f"\n{summary}")  # noqa: T201 - for a record run, with -s
     assert skipped, "nothing was ever skipped"
 
@@ -297,18 +309,18 @@ spark = SparkSession.builder.master("local[1]").config("spark.driver.memory", "1
 spark = spark.config("spark.es_skipping.store.url", sys.argv[1]).getOrCreate()
 for schema in sys.stdin:
     try:
-        print(esk.Dataset(spark, sys.argv[2], format="parquet", schema=schema.strip()).refresh(), flush=True)
+        print(esk.Dataset(spark, sys.argv[2], format=sys.argv[3], schema=schema.strip()).refresh(), flush=True)
     except esk.EsSkippingError as error:
         print("refused", " ".join(str(error).split()), flush=True)
 """
 
 
 @contextlib.contextmanager
-def _elsewhere(store: str, data: Path) -> Iterator[Callable[[str], str]]:
+def _elsewhere(store: str, data: _Dataset) -> Iterator[Callable[[str], str]]:
     """Refreshes in another process: given the schema of the read, it gives back what came of it."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     other = subprocess.Popen(
-        [sys.executable, "-c", _ELSEWHERE, store, str(data)],
+        [sys.executable, "-c", _ELSEWHERE, store, str(data.folder), data.format],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
     )  # fmt: skip
     assert other.stdin is not None and other.stdout is not None

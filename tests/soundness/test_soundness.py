@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from tests.soundness.data import write_objects
+from tests.soundness.data import COLUMNS, write_objects
 from tests.soundness.forms import execute
 from tests.soundness.harness import soundness_of
 from tests.soundness.lake import Lake
@@ -116,20 +116,32 @@ def test_executed_queries_return_the_same_rows(sessions: tuple[SparkSession, Spa
     assert ran
 
 
-@pytest.mark.parametrize("store", ["parquet", "elasticsearch"])
+@pytest.mark.parametrize(("store", "format"), [("parquet", "csv"), ("elasticsearch", "orc")])
 def test_a_dataset_of_random_make(
-    request: pytest.FixtureRequest, base: SparkSession, tmp_path: Path, store: str
+    request: pytest.FixtureRequest, base: SparkSession, tmp_path: Path, store: str, format: str
 ) -> None:
     url = (tmp_path / "store").as_uri() if store == "parquet" else request.getfixturevalue("elasticsearch_url")
-    lake = Lake.make(base, url, tmp_path / "t", SEED)
+    lake = Lake.make(base, url, tmp_path / "t", SEED + {"orc": 0, "csv": 2}[format])
+    assert lake.format == format or "ES_SKIPPING_SEED" in os.environ
     try:
         outcome, ran = lake.soundness(max(COUNT // 20, 1)), execute(lake, max(COUNT // 200, 1), SEED)
+        hunted = lake.hunt(max(COUNT // 100, 1), SEED)
     finally:
         lake.drop()
     assert not outcome.lost, lake.reproduction(outcome.lost[0][0], store)
+    assert hunted is None, hunted and lake.reproduction(hunted, store)
     assert not ran.wrong, f"{lake}: {ran.wrong[0]}"
     assert outcome.errors < outcome.predicates / 3, str(outcome)
     assert outcome.skipped, f"nothing is ever skipped: {outcome}"
+
+
+def test_the_hunt_finds_a_small_predicate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lake, "loses", lambda self, predicate: {"part"} if "IS NULL" in str(predicate) else set())
+    lake = Lake(1, Path(), *[None] * 3, COLUMNS, (), (), None, {})  # type: ignore[list-item]
+    found = lake.hunt(500, 1)
+    assert found is not None and "IS NULL" in str(found) and len(str(found)) < 80, found
+    monkeypatch.setattr(Lake, "loses", lambda self, predicate: set())
+    assert lake.hunt(20, 1) is None
 
 
 def test_a_predicate_is_made_smaller() -> None:
