@@ -84,6 +84,18 @@ def _domain(type: DataType) -> _Domain | None:
     return None
 
 
+def ends_of(type: DataType) -> tuple[Value, Value] | None:
+    """The least and the greatest value of a discrete type; None of another type.
+
+    Examples
+    --------
+    >>> ends_of(DataType("tinyint"))
+    (-128, 127)
+    """
+    domain = _domain(type)
+    return None if domain is None else (domain.value(domain.first), domain.value(domain.last))
+
+
 def monotone(source: DataType, target: DataType, zone: str | None = None) -> Function | None:
     """The cast from one type to another as a function, where it is non-decreasing and defined for every value.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from es_skipping.predicates.casts import compare_image
+from es_skipping.predicates.casts import compare_image, ends_of
 from es_skipping.predicates.tree import (
     And,
     Call,
@@ -58,6 +58,9 @@ class Declared:
     image: Callable[[Any], Any] | None = None
     metric: Callable[..., Any] | None = None
 
+
+_AS_IN_PYTHON: Final = frozenset({"double", "string", "binary", "boolean"})
+"""Beside whole numbers the types of which Spark takes a Python result as it is; a float or a decimal it rounds."""
 
 Declarations: TypeAlias = Callable[[str], "Declared | None"]
 """What the session said of the function of a name."""
@@ -130,10 +133,10 @@ def with_images(predicate: Predicate, declarations: Declarations) -> Predicate:
         case Not(child):
             return Not(with_images(child, declarations))
         case Comparison(comparator, Call() as call, Literal(value, type)) if value is not None and comparator != "<=>":
-            image = _image(call, declarations)
-            if image is None or type != call.type or not is_value_of(value, type) or value != value:
-                return predicate
             try:
+                image = _image(call, declarations)
+                if image is None or type != call.type or not is_value_of(value, type) or value != value:
+                    return predicate
                 said = compare_image(comparator, call.arguments[0], image, value)
             except Exception:  # the function fails somewhere between the least and the greatest value of the type
                 return predicate
@@ -150,6 +153,8 @@ def _image(call: Call, declarations: Declarations) -> Callable[[Any], Any] | Non
     if declared is None or declared.image is None or declared.version != version:
         return None
     function, type = declared.image, call.type
+    if not (type.is_integer or type.name in _AS_IN_PYTHON):
+        return None
     if not (call.arguments[0].type.is_integer or call.arguments[0].type.name == "decimal"):
         return None
     try:
@@ -162,6 +167,10 @@ def _image(call: Call, declarations: Declarations) -> Callable[[Any], Any] | Non
         found = function(value)
         if not is_value_of(found, type) or found != found:
             raise ValueError(f"{found!r} is no value of type {type}")
+        if type.is_integer and not -(1 << type.bits - 1) <= found < 1 << type.bits - 1:
+            raise ValueError(f"{found!r} is beyond type {type}: Spark would make another number of it")
         return found
 
+    for end in ends_of(call.arguments[0].type) or ():
+        image(end)  # all that lies between is between what these become
     return image

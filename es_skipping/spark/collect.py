@@ -19,16 +19,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from es_skipping.clauses.metadata import Boxes, Intervals, Kind, Metadata, Values
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.base import Index
+from es_skipping.predicates.tree import Operand
 from es_skipping.predicates.types import DataType
 from es_skipping.spark.bridge import distinct_rows
-from es_skipping.spark.built_with import TEXT_FORMATS
+from es_skipping.spark.built_with import TEXT_FORMATS, columns_of
 from es_skipping.spark.collect_worker import FINISHED, PARTIAL, CollectPartials, Finish, FinishAndWrite, Part
 from es_skipping.spark.columns import ResolvedColumn, spark_column
-from es_skipping.spark.csv_pruning import WHY, doubtful_text, files_with, prunes_columns
 from es_skipping.spark.failures import error_text, is_systemic, named_in, reason
 from es_skipping.spark.footers import can_answer, from_footers
 from es_skipping.spark.object_ids import encoded_path, xxhash64
 from es_skipping.spark.shipping import own_python
+from es_skipping.spark.text_doubts import Doubt, doubts_of, files_in_doubt
 from es_skipping.stores.base import ObjectId, ObjectMetadata
 
 if TYPE_CHECKING:
@@ -71,6 +72,10 @@ class Wanted:
     @property
     def types(self) -> tuple[DataType, ...]:
         return tuple(column.type for column in self.columns)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return tuple(column.operand for column in self.columns)
 
     @property
     def value_type(self) -> DataType:
@@ -139,12 +144,12 @@ class Collection:
                 yield one
             all_objects = all_objects and not done
             objects, done = left, 0
-        if self.source.format == "csv" and prunes_columns(self.source.options, self.source.settings):
-            doubtful = self._doubtful(objects)
-            if doubtful:
-                self._note(dict.fromkeys((one.id for one in wanted), WHY))
-                yield from (ObjectMetadata(object, None, {}) for object in doubtful)
-                objects, all_objects = [object for object in objects if object not in doubtful], False
+        doubts = doubts_of(self.source, (c.type.name for one in wanted for c in columns_of(one.operands)))
+        doubtful = self._doubtful(doubts, objects) if doubts else {}
+        if doubtful:
+            self._note(dict.fromkeys((one.id for one in wanted), next(iter(doubtful.values()))))
+            yield from (ObjectMetadata(object, None, {}) for object in doubtful)
+            objects, all_objects = [object for object in objects if object not in doubtful], False
         groups = self._groups(wanted)
         for group in groups:
             rounds = iter(_chunks(objects, _ROUND))
@@ -182,19 +187,19 @@ class Collection:
         )
         return [[one] for one in wanted] if alone else [list(wanted)]
 
-    def _doubtful(self, objects: Sequence[ObjectId]) -> set[ObjectId]:
-        """The objects of CSV of which a column's value may depend on which others are read."""
-        texts = doubtful_text(self.source.options)
-        if texts is None:
-            return set(objects)
-        found: set[ObjectId] = set()
-        pending = [list(part) for part in _chunks(objects, _ROUND)] if texts else []
+    def _doubtful(self, doubts: Sequence[Doubt], objects: Sequence[ObjectId]) -> dict[ObjectId, str]:
+        """The objects of which a value depends on more than the object and its reader, and why."""
+        for doubt in doubts:
+            if doubt.holds is None:
+                return dict.fromkeys(objects, doubt.why)
+        found: dict[ObjectId, str] = {}
+        pending = [list(part) for part in _chunks(objects, _ROUND)]
         while pending:
             by_path = {encoded_path(object.path): object for object in pending.pop() if object not in self.failed}
             try:
                 if by_path:
-                    paths = files_with(self.source, (object.path for object in by_path.values()), texts)
-                    found |= {by_path[path] for path in paths}
+                    files = files_in_doubt(self.source, (object.path for object in by_path.values()), doubts)
+                    found |= {by_path[path]: why[0].why for path, why in files.items()}
             except Exception as error:
                 pending.extend(self._without_culprit(list(by_path.values()), error))
         return found

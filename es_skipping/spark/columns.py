@@ -15,7 +15,7 @@ from es_skipping.predicates.codec import has_opaque, undeclared_functions
 from es_skipping.predicates.functions import versioned_operand
 from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.show import quoted_name
-from es_skipping.predicates.tree import Column, Literal, Operand
+from es_skipping.predicates.tree import Call, Cast, Column, Literal, Operand
 from es_skipping.predicates.types import DataType, parse_type
 from es_skipping.spark.bridge import expression_tree
 from es_skipping.spark.built_with import TEXT_FORMATS, columns_of
@@ -98,6 +98,11 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
         raise ColumnError(
             f"column {shown!r} calls the user function {undeclared[0]!r}, whose name alone does not say what it "
             "computes: declare it with a version in this session, es_skipping.declare_function"
+        )
+    if _reads_a_time_of_day(operand):
+        raise ColumnError(
+            f"column {shown!r} reads a text as a timestamp, and a time without a date as one of the day on which it is "
+            "asked: it cannot be indexed; say how the text is written, as in to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')"
         )
     partitions = [name for name in _attribute_names(analyzed) if name in source.partition_columns]
     if partitions:
@@ -257,6 +262,18 @@ def _refuse_unrepeatable(expression: Any, shown: str) -> None:
         name = node.getClass().getSimpleName()
         if name in _OF_THE_MOMENT or name.startswith("Current"):
             raise ColumnError(f"column {shown!r} depends on when or by whom it is asked ({name}): it cannot be indexed")
+
+
+def _reads_a_time_of_day(operand: Operand) -> bool:
+    """Whether a text may become a timestamp without saying of which day: Spark takes the day on which it is asked."""
+    if isinstance(operand, Cast):
+        source, target = operand.child.type.name, operand.type.name.replace("timestamp_ntz", "")
+        texts = any(text in source for text in ("string", "char", "variant"))
+        return (texts and "timestamp" in target) or _reads_a_time_of_day(operand.child)
+    if isinstance(operand, Call):
+        got = operand.name == "variantget" and "timestamp" in operand.type.name
+        return got or any(map(_reads_a_time_of_day, operand.arguments))
+    return False
 
 
 def _null_in_null_out(expression: Any) -> bool:

@@ -52,7 +52,9 @@ def declare_function(
         The type of its results, where ``function`` does not tell it: ``"string"``.
     monotone
         That it is non-decreasing in its one argument, a whole number or a decimal, and null of null alone: then a
-        `MinMax` of the argument serves comparisons of the function too. Of plain Python functions only.
+        `MinMax` of the argument serves comparisons of the function too. Of plain Python functions only, whose results
+        Spark takes as they are: whole numbers that fit ``returns`` for every argument, doubles, strings, binaries and
+        booleans; of others nothing is concluded.
     metric
         That it is the distance of two points, called as ``name(x, y, 3.0, 4.0)``: the coordinates of the one and then
         of the other. It is the same from either side, obeys the triangle inequality to a millionth, and is null where a

@@ -119,6 +119,12 @@ class Source:
             raise DatasetError(
                 f"{reading.name} is read as {facts['format']}; only {', '.join(sorted(FORMATS))} can be indexed"
             )
+        for option in ("ignorecorruptfiles", "ignoremissingfiles"):
+            if str(facts["options"].get(option, "")).lower() == "true":
+                raise DatasetError(
+                    f"{reading.name} has the option {option} = true, with which an object that cannot be read would "
+                    "pass for one without rows: index its path instead of its name, or take the option from it"
+                )
         return cls(
             df,
             tuple(root.rstrip("/") for root in facts["roots"]),

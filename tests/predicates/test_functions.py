@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -27,7 +29,7 @@ from es_skipping.predicates.tree import (
     Or,
     Predicate,
 )
-from es_skipping.predicates.types import DataType
+from es_skipping.predicates.types import DataType, parse_type
 from es_skipping.testing.rows import truth
 
 INT, LONG, TEXT, BOOL = DataType("int"), DataType("bigint"), DataType("string"), DataType("boolean")
@@ -109,6 +111,11 @@ def fails(value: int | None) -> int:
 
 FUNCTION = Declared("1", image=thirds)
 F = call(("version", "1"))
+TINY, ROUND, CENTS = (replace(F, type=parse_type(name)) for name in ("tinyint", "float", "decimal(20,2)"))
+
+
+def exact_third(value: int | None) -> Decimal | None:
+    return None if value is None else Decimal(value) / 3
 
 
 @settings(deadline=None)
@@ -141,6 +148,12 @@ def test_a_monotone_function_says_the_same_of_its_argument(
         (Declared("1", image=fails), Comparison("=", F, Literal(1, INT))),
         (Declared("1", image=lambda value: 0), Comparison("=", F, Literal(1, INT))),  # not null of null
         (Declared("1", image=lambda value: None if value is None else "a"), Comparison("=", F, Literal(1, INT))),
+        # beyond the type of its results: Spark makes another number of it
+        (Declared("1", image=lambda value: None if value is None else value + 1), Comparison("<", F, Literal(0, INT))),
+        (Declared("1", image=lambda value: value), Comparison("=", TINY, Literal(-1, TINY.type))),
+        # rounded by Spark
+        (Declared("1", image=lambda value: value and value + 0.1), Comparison("=", ROUND, Literal(1.1, ROUND.type))),
+        (Declared("1", image=exact_third), Comparison("=", CENTS, Literal(Decimal("0.33"), CENTS.type))),
         (FUNCTION, Comparison("=", F, Literal(None, INT))),
         (FUNCTION, Comparison("=", F, X)),
         (FUNCTION, NullTest(F)),

@@ -190,6 +190,7 @@ BEYOND: tuple[tuple[str, str, str], ...] = (
     ("Objects that are new, changed or could not be read", "", "only the very object that was indexed, by path, length and time, is skipped"),
     ("Objects with more than is remembered", "a `ValueList` over its limit", "unknown is never *no*"),
     ("CSV files with escaped quotes", "two quotes where one escapes the other", "what Spark reads of one column depends on the others that a query reads, unless `columnPruning=false`"),
+    ("CSV and JSON files with times that lack a date, where a TIMESTAMP is indexed", "`12:30`", "Spark reads it as a time of the day on which it reads"),
     ("Reads under other options or settings", "`nullValue`, the time zone, the rebase modes", "the values may be others; `esk.explain` names the setting"),
 )  # fmt: skip
 """What is read whatever the filter, an example, and why. Why a filter rules nothing out: ``predicates/reasons.py``."""
