@@ -20,6 +20,7 @@ from es_skipping.predicates.types import DataType, parse_type
 from es_skipping.spark.bridge import expression_tree
 from es_skipping.spark.built_with import TEXT_FORMATS, columns_of
 from es_skipping.spark.functions import declarations, session_of
+from es_skipping.spark.text_doubts import has_short_year
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -103,6 +104,12 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
         raise ColumnError(
             f"column {shown!r} reads a text as a timestamp, and a time without a date as one of the day on which it is "
             "asked: it cannot be indexed; say how the text is written, as in to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')"
+        )
+    if has_short_year(_texts_in(operand), source.settings):
+        raise ColumnError(
+            f"column {shown!r} has a pattern with a year of two digits, whose century the legacy parser takes from the "
+            "day on which it is asked: it cannot be indexed; write years out, or unset "
+            "spark.sql.legacy.timeParserPolicy"
         )
     partitions = [name for name in _attribute_names(analyzed) if name in source.partition_columns]
     if partitions:
@@ -274,6 +281,16 @@ def _reads_a_time_of_day(operand: Operand) -> bool:
         got = operand.name == "variantget" and "timestamp" in operand.type.name
         return got or any(map(_reads_a_time_of_day, operand.arguments))
     return False
+
+
+def _texts_in(operand: Operand) -> Iterator[str]:
+    """The constant texts that functions are given."""
+    if isinstance(operand, Literal) and isinstance(operand.value, str):
+        yield operand.value
+    for part in (
+        operand.arguments if isinstance(operand, Call) else (operand.child,) if isinstance(operand, Cast) else ()
+    ):
+        yield from _texts_in(part)
 
 
 def _null_in_null_out(expression: Any) -> bool:

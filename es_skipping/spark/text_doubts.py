@@ -6,12 +6,14 @@
   is nowhere in an object, skipping and parsing agree; with a separator of several characters, or another handling of
   unescaped quotes than the default, they agree where no quote is at all.
 - A time of day that is read as a timestamp is one of the day on which it is read.
+- A year of two digits, under the legacy parser's policy, is of one century or another as years pass.
 - A header behind empty lines or comments is a row like any other where a split ends before it.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from es_skipping.spark.source import Source
 
-__all__ = ["Doubt", "doubts_of", "files_in_doubt", "prunes_columns", "quotes_in_doubt"]
+__all__ = ["Doubt", "doubts_of", "files_in_doubt", "has_short_year", "prunes_columns", "quotes_in_doubt"]
 
 _QUOTES: Final = (
     "they hold escaped quotes, with which the value that Spark reads of a column of CSV can depend on the other "
@@ -31,6 +33,9 @@ _QUOTES: Final = (
     "spark.sql.csv.parser.columnPruning.enabled=false, it does not"
 )
 _DAY: Final = "they hold what may be a time without a date, which as a timestamp is one of the day on which it is read"
+_CENTURY: Final = (
+    "their pattern has a year of two digits, whose century the legacy parser takes from the day on which it reads"
+)
 _HEADER: Final = "their header is behind empty lines or comments, where it can be taken for a row"
 
 _DEFAULT_HANDLING: Final = "STOP_AT_DELIMITER"
@@ -41,6 +46,8 @@ _SHIFTING: Final = ("iso2022", "utf_7", "hz")
 _ESCAPED_BLANK: Final = r"\\[bfnrt]"
 _TIME: Final = rf"(?:[\x00-\x20\x7f]|{_ESCAPED_BLANK})*T?[0-9]{{1,2}}:|\\u00"
 """A value that is a time. The last are characters that JSON can write otherwise."""
+
+_SHORT_YEAR: Final = re.compile("(?<![yY])[yY]{2}(?![yY])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +89,29 @@ def doubts_of(source: Source, types: Iterable[str]) -> list[Doubt]:
             comment = options.get("comment") or "\0"
             plain = codec is not None and codec not in _WIDE
             found.append(Doubt(_HEADER, (lambda line: _is_passed_over(line, comment)) if plain else None, first=plain))
+    if source.format in ("csv", "json") and has_short_year(
+        (options.get(name, "") for name in ("dateformat", "timestampformat", "timestampntzformat")), source.settings
+    ):
+        found.append(Doubt(_CENTURY))
     if source.format in ("csv", "json") and any("timestamp" in name.replace("timestamp_ntz", "") for name in types):
         quote = options.get("quote", '"')
         plain = codec is not None and codec not in _WIDE and not (quote.isalnum() or quote in ("+", "-", ":"))
         begins = rf"(?:^|{_literally(_separator(options))}|[^0-9A-Za-z:+\-\x00-\x20\x7f])"
         found.append(Doubt(_DAY, (lambda line: line.rlike(begins + _TIME)) if plain else None))
     return found
+
+
+def has_short_year(patterns: Iterable[str], settings: Mapping[str, str]) -> bool:
+    """Whether one of the patterns of dates and times means another century as years pass.
+
+    Examples
+    --------
+    >>> legacy = {"spark.sql.legacy.timeParserPolicy": "LEGACY"}
+    >>> has_short_year(["dd.MM.yy"], legacy), has_short_year(["dd.MM.yyyy"], legacy), has_short_year(["yy"], {})
+    (True, False, False)
+    """
+    legacy = str(settings.get("spark.sql.legacy.timeParserPolicy")).upper() == "LEGACY"
+    return legacy and any(_SHORT_YEAR.search(pattern) for pattern in patterns)
 
 
 def prunes_columns(options: Mapping[str, str], settings: Mapping[str, str]) -> bool:

@@ -224,3 +224,24 @@ def test_a_table_that_ignores_what_it_cannot_read(spark: SparkSession, tmp_path:
         assert reading(spark, "SELECT x FROM ignoring WHERE x = 5") == 1
     finally:
         spark.sql("DROP TABLE ignoring")
+
+
+# --- years of two digits ------------------------------------------------------------------------------------------
+
+
+def test_a_year_of_two_digits_is_of_no_century(spark: SparkSession, tmp_path: Path) -> None:
+    spark.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
+    path = tmp_path / "t"
+    path.mkdir()
+    (path / "a.csv").write_text("01.02.46\n")
+    age(path)
+    for pattern, certain in (("dd.MM.yy", False), ("dd.MM.yyyy", True)):
+        options = {"dateFormat": pattern}
+        dataset = esk.Dataset(spark, str(path), format="csv", options=options, schema="d DATE")
+        dataset.create_indexes(esk.MinMax("d"))
+        frame = spark.read.schema("d DATE").options(**options).csv(str(path)).where("d > date'3000-01-01'")
+        assert reading(spark, lambda _, frame=frame: frame) == (0 if certain else 1)  # type: ignore[misc]
+        dataset.drop_indexes(all=True)
+    texts = esk.Dataset(spark, str(path), format="csv", schema="s STRING")
+    with pytest.raises(esk.ColumnError, match="a year of two digits"):
+        texts.create_indexes(esk.MinMax("to_date(s, 'dd.MM.yy')"))
