@@ -11,6 +11,7 @@ from es_skipping.clauses.clause import Ask, Clause
 from es_skipping.clauses.evaluate import holds
 from es_skipping.spark.verdict import indexes_of
 from es_skipping.stores.base import (
+    KEY_BYTES,
     Answer,
     Change,
     DatasetDefinition,
@@ -52,9 +53,15 @@ class MemoryStore(MetadataStore):
         self.entries.pop(id, None)
         self.kept.pop(id, None)
 
-    def objects(self, id: str, *, under: Sequence[str] | None = None) -> Iterator[tuple[ObjectId, frozenset[str]]]:
+    def keys(self, id: str) -> bytes:
+        return b"".join(known.key for known in self.kept.get(id, {}))
+
+    def objects(
+        self, id: str, *, under: Sequence[str] | None = None, keys: bytes | None = None
+    ) -> Iterator[tuple[ObjectId, frozenset[str]]]:
+        asked = None if keys is None else {keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES)}
         for known in self.kept.get(id, {}).values():
-            if is_under(known.id.path, under):
+            if is_under(known.id.path, under) and (asked is None or known.id.key in asked):
                 yield known.id, frozenset(known.metadata)
 
     def metadata(self, id: str) -> Iterator[ObjectMetadata]:
