@@ -283,9 +283,12 @@ def _reads_a_time_of_day(operand: Operand) -> bool:
     return False
 
 
+_PATTERN: Final = re.compile(r"(?:[GyYMLwWDdFEuaHkKhmsSzZX\W\d_]|'[^']*')*")
+
+
 def _texts_in(operand: Operand) -> Iterator[str]:
-    """The constant texts that functions are given."""
-    if isinstance(operand, Literal) and isinstance(operand.value, str):
+    """The constant texts that functions are given, and that may be patterns of dates and times."""
+    if isinstance(operand, Literal) and isinstance(operand.value, str) and _PATTERN.fullmatch(operand.value):
         yield operand.value
     for part in (
         operand.arguments if isinstance(operand, Call) else (operand.child,) if isinstance(operand, Cast) else ()

@@ -44,10 +44,11 @@ _WIDE: Final = ("utf_16", "utf_32")
 _SHIFTING: Final = ("iso2022", "utf_7", "hz")
 """Encodings in which two characters that follow each other may have something between them."""
 _ESCAPED_BLANK: Final = r"\\[bfnrt]"
-_TIME: Final = rf"(?:[\x00-\x20\x7f]|{_ESCAPED_BLANK})*T?[0-9]{{1,2}}:|\\u00"
+_TIME: Final = rf"(?:[\x00-\x20\x7f]|{_ESCAPED_BLANK})*(?:[0-9]{{1,2}}:|T[0-9])|\\u00"
 """A value that is a time. The last are characters that JSON can write otherwise."""
 
-_SHORT_YEAR: Final = re.compile("(?<![yY])[yY]{2}(?![yY])")
+_IS_TIME: Final = re.compile(r"[\x00-\x20\x7f]*(?:[0-9]{1,2}:|T[0-9])")
+_SHORT_YEAR: Final = re.compile("(?<![yY])[yY]{1,2}(?![yY])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,8 @@ def doubts_of(source: Source, types: Iterable[str]) -> list[Doubt]:
         quote = options.get("quote", '"')
         plain = codec is not None and codec not in _WIDE and not (quote.isalnum() or quote in ("+", "-", ":"))
         begins = rf"(?:^|{_literally(_separator(options))}|[^0-9A-Za-z:+\-\x00-\x20\x7f])"
-        found.append(Doubt(_DAY, (lambda line: line.rlike(begins + _TIME)) if plain else None))
+        given = _IS_TIME.match(options.get("emptyvalue", ""))
+        found.append(Doubt(_DAY, (lambda line: line.rlike(begins + _TIME)) if plain and not given else None))
     return found
 
 

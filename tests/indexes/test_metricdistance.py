@@ -124,6 +124,30 @@ def test_what_is_no_distance_of_these_columns_is_left_alone() -> None:
     assert verdict(far, [(0.0, 0.0)], Comparison("<", euclidean(-1e200, 0.0), number(1.0))) is not False
 
 
+def test_a_number_in_the_columns_is_no_coordinate() -> None:
+    """``x * 5 * 2``, of which nothing can be told from ``x * 3 * 2``."""
+
+    def scaled(by: float, at: float) -> Call:
+        return call(
+            "sqrt", square(call("subtract", call("multiply", call("multiply", X, number(by)), number(2.0)), number(at)))
+        )
+
+    index = MetricDistance(["x * 5.0D * 2.0D"], [0.0])
+    target = Target("it", (scaled(5.0, 0.0),), (DOUBLE,))
+    for asked in (scaled(3.0, 0.0), scaled(5.0, 1.0)):
+        assert index.label(Comparison("<", asked, number(7.0)), target) is None
+
+
+def test_beyond_the_poles_a_distance_may_be_no_number() -> None:
+    """From (85, -100) that of (95, 80) is the root of a negative number by rounding, from (85, -99) it is not."""
+    index = MetricDistance(["x", "y"], [85.0, -99.0], "haversine")
+    asked = Comparison(">", haversine(85.0, -100.0), number(30_000.0))
+    collector = index.collector([DOUBLE])
+    metadata = collector.finish(collector.partial([pa.array([1.0])]))
+    clause = index.label(asked, Target("it", (TREES["haversine"](85.0, -99.0),), (DOUBLE,)))
+    assert clause is not None and holds(clause, {"it": metadata}) is not False  # type: ignore[dict-item]
+
+
 # --- metrics that a session declared ------------------------------------------------------------------------------
 
 

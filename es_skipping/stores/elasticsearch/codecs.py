@@ -26,6 +26,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import Any, Final, Literal, TypeAlias
 
 from es_skipping.clauses.questions import Range
@@ -376,7 +377,9 @@ def _written(address: bytes) -> str:
 
 
 def _address_number(address: str) -> int:
-    return int(address.replace(":", ""), 16)
+    """Of an address in any spelling: an aggregation writes it as short as it can."""
+    number = ip_address(address)
+    return int(number) if number.version == 6 else 0xFFFF << 32 | int(number)
 
 
 def common_prefix(values: list[bytes]) -> bytes:

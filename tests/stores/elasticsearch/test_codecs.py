@@ -64,6 +64,24 @@ def test_terms_give_the_value_back_and_tell_values_apart(type: DataType, data: s
     assert (codec.term(one) == codec.term(other)) == (one == other)
 
 
+def test_an_address_comes_back_however_short_it_is_written() -> None:
+    """As an aggregation does: a vocabulary is read from it."""
+    codec = codec_of(parse_type("decimal(38,2)"))
+    for text in (
+        "0.00",
+        "0.01",
+        "5.00",
+        "-5.00",
+        "7777.00",
+        "655.36",
+        "-655.36",
+        "9" * 36 + ".99",
+        "-" + "9" * 36 + ".99",
+    ):
+        term = codec.term(Decimal(text))
+        assert codec.value(str(ipaddress.IPv6Address(term))) == codec.value(term) == Decimal(text)
+
+
 @TYPES
 @given(data=st.data())
 def test_a_value_in_a_range_has_its_key_in_the_bounds(type: DataType, data: st.DataObject) -> None:
