@@ -122,7 +122,7 @@ class MetricDistance(Index):
     def label(self, node: Predicate, target: Target) -> Clause | None:
         indexed = target.operands[0]
         if isinstance(node, NullTest):
-            known = self.metric in METRICS and _points(node.operand, indexed, self.metric, len(self.origin)) is not None
+            known = self.metric in METRICS and self._points(node.operand, indexed) is not None
             if node.operand != indexed and not known:
                 return None
             return target.ask(HasNotNull() if node.negated else HasNull())
@@ -144,10 +144,22 @@ class MetricDistance(Index):
             near.append(target.ask(HasNull()))
         return disjunction(near)
 
+    def _points(self, asked: Operand, indexed: Operand) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+        """The point that a distance is asked from, and the origin, where both are distances of the same columns."""
+        pairs = points_of(asked, indexed)
+        if pairs is None:
+            return None
+        shape: Metric = METRICS[self.metric]
+        point, origin = (shape.point([pair[side] for pair in pairs]) for side in (0, 1))
+        # numbers in the columns themselves are no coordinates
+        if point is None or origin is None or len(point) != len(self.origin):
+            return None
+        return point, origin
+
     def _between(self, asked: Operand, target: Target) -> float | None:
         """How far the point that a distance is asked from is from the origin; None where it is another distance."""
         if self.metric in METRICS:
-            found = _points(asked, target.operands[0], self.metric, len(self.origin))
+            found = self._points(asked, target.operands[0])
             measure: Any = None if found is None else partial(METRICS[self.metric].measure, *found)
         else:
             declared = declared_points(asked, target.operands[0], target.functions)
@@ -164,20 +176,6 @@ class MetricDistance(Index):
 def _radius(literal: Literal) -> float | None:
     value = literal.value
     return value if isinstance(value, float) and abs(value) < _LARGEST else None
-
-
-def _points(
-    asked: Operand, indexed: Operand, metric: str, axes: int
-) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """The point that a distance is asked from, and the origin, where both are distances of the same columns."""
-    pairs = points_of(asked, indexed)
-    if pairs is None:
-        return None
-    shape: Metric = METRICS[metric]
-    point, origin = (shape.point([pair[side] for pair in pairs]) for side in (0, 1))
-    if point is None or origin is None or len(point) != axes:  # numbers in the columns themselves are no coordinates
-        return None
-    return point, origin
 
 
 def _ring(comparator: str, between: float, radius: float) -> Range | None:

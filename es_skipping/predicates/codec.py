@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import reprlib
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from es_skipping.errors import StoreFormatError
 from es_skipping.predicates.show import show
-from es_skipping.predicates.tree import Call, Cast, Column, Literal, Opaque, Operand
+from es_skipping.predicates.tree import Call, Cast, Column, Literal, Opaque, Operand, parts_of
 from es_skipping.predicates.types import DataType, Value, parse_type
 
 __all__ = [
@@ -123,7 +123,7 @@ def value_to_data(value: Value, type: DataType) -> int | str | bool:
 
 def has_opaque(operand: Operand) -> bool:
     """Whether any part of an operand is opaque: two such operands may look equal and be different."""
-    return any(isinstance(part, Opaque) for part in _parts(operand))
+    return any(isinstance(part, Opaque) for part in parts_of(operand))
 
 
 def undeclared_functions(operand: Operand) -> tuple[str, ...]:
@@ -138,21 +138,10 @@ def undeclared_functions(operand: Operand) -> tuple[str, ...]:
     """
     names = [
         part.name.removeprefix("udf:")
-        for part in _parts(operand)
+        for part in parts_of(operand)
         if isinstance(part, Call) and part.name.startswith("udf:") and "version" not in dict(part.parameters)
     ]
     return tuple(dict.fromkeys(names))
-
-
-def _parts(operand: Operand) -> Iterator[Operand]:
-    pending = [operand]
-    while pending:
-        part = pending.pop()
-        yield part
-        if isinstance(part, Cast):
-            pending.append(part.child)
-        elif isinstance(part, Call):
-            pending.extend(reversed(part.arguments))
 
 
 def operand_to_data(operand: Operand) -> dict[str, Any]:

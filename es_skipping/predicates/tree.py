@@ -10,6 +10,7 @@ A normal predicate stands for the rows of which it is *true*; false and null nee
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 from typing import Literal as OneOf
@@ -36,6 +37,7 @@ __all__ = [
     "Operand",
     "Or",
     "Predicate",
+    "parts_of",
 ]
 
 Comparator: TypeAlias = OneOf["=", "<>", "<", "<=", ">", ">=", "<=>"]
@@ -200,3 +202,22 @@ class Not:
 
 Operand: TypeAlias = Column | Literal | Cast | Call | Opaque
 Predicate: TypeAlias = Constant | Comparison | IsIn | NullTest | Matches | Holds | And | Or | Not | Opaque
+
+
+def parts_of(operand: Operand) -> Iterator[Operand]:
+    """An operand and all that is in it, each before what is in itself, from left to right.
+
+    Examples
+    --------
+    >>> x = Column(("x",), DataType("int"))
+    >>> [type(part).__name__ for part in parts_of(Call("abs", (Cast(x, DataType("double")),), DataType("double")))]
+    ['Call', 'Cast', 'Column']
+    """
+    pending = [operand]
+    while pending:
+        part = pending.pop()
+        yield part
+        if isinstance(part, Cast):
+            pending.append(part.child)
+        elif isinstance(part, Call):
+            pending.extend(reversed(part.arguments))

@@ -264,7 +264,7 @@ def _sampled(source: Source, wanted: Sequence[Wanted], most: int) -> tuple[int, 
 
 
 def _skips(one: Wanted, predicate: Predicate, known: Mapping[str, Any]) -> bool:
-    target = Target(one.id, tuple(column.operand for column in one.columns), one.types)
+    target = Target(one.id, one.operands, one.types)
     clause = merge_clause(predicate, [Labeller(one.index, target, filters_of(type(one.index)))])
     return clause != KEEP and holds(clause, known) is False
 

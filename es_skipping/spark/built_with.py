@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from es_skipping.predicates.tree import Call, Cast, Column, Operand
+from es_skipping.predicates.tree import Column, Operand, parts_of
 from es_skipping.spark.value_settings import RELEVANT_SETTINGS, TEXT_FORMATS, setting, setting_facts
 from es_skipping.stores.base import DatasetDefinition, IndexDefinition
 
@@ -188,17 +188,8 @@ def compatible(definition: DatasetDefinition, index: IndexDefinition, request: M
 
 def columns_of(operands: Iterable[Operand]) -> list[Column]:
     """Every column that the operands read, each once."""
-    found: dict[Column, None] = {}
-    pending = list(operands)[::-1]
-    while pending:
-        operand = pending.pop()
-        if isinstance(operand, Column):
-            found[operand] = None
-        elif isinstance(operand, Cast):
-            pending.append(operand.child)
-        elif isinstance(operand, Call):
-            pending.extend(reversed(operand.arguments))
-    return list(found)
+    parts = (part for operand in operands for part in parts_of(operand))
+    return list(dict.fromkeys(part for part in parts if isinstance(part, Column)))
 
 
 # --- columns ------------------------------------------------------------------------------------------------------

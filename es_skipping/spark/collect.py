@@ -199,7 +199,7 @@ class Collection:
             try:
                 if by_path:
                     files = files_in_doubt(self.source, (object.path for object in by_path.values()), doubts)
-                    found |= {by_path[path]: why[0].why for path, why in files.items()}
+                    found |= {by_path[path]: why for path, why in files.items()}
             except Exception as error:
                 pending.extend(self._without_culprit(list(by_path.values()), error))
         return found

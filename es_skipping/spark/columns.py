@@ -15,7 +15,7 @@ from es_skipping.predicates.codec import has_opaque, undeclared_functions
 from es_skipping.predicates.functions import versioned_operand
 from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.show import quoted_name
-from es_skipping.predicates.tree import Call, Cast, Column, Literal, Operand
+from es_skipping.predicates.tree import Call, Cast, Column, Literal, Operand, parts_of
 from es_skipping.predicates.types import DataType, parse_type
 from es_skipping.spark.bridge import expression_tree
 from es_skipping.spark.built_with import TEXT_FORMATS, columns_of
@@ -100,12 +100,12 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
             f"column {shown!r} calls the user function {undeclared[0]!r}, whose name alone does not say what it "
             "computes: declare it with a version in this session, es_skipping.declare_function"
         )
-    if _reads_a_time_of_day(operand):
+    if any(map(_is_time_of_day, parts_of(operand))):
         raise ColumnError(
             f"column {shown!r} reads a text as a timestamp, and a time without a date as one of the day on which it is "
             "asked: it cannot be indexed; say how the text is written, as in to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')"
         )
-    if has_short_year(_texts_in(operand), source.settings):
+    if has_short_year(_patterns_in(operand), source.settings):
         raise ColumnError(
             f"column {shown!r} has a pattern with a year of two digits, whose century the legacy parser takes from the "
             "day on which it is asked: it cannot be indexed; write years out, or unset "
@@ -271,29 +271,22 @@ def _refuse_unrepeatable(expression: Any, shown: str) -> None:
             raise ColumnError(f"column {shown!r} depends on when or by whom it is asked ({name}): it cannot be indexed")
 
 
-def _reads_a_time_of_day(operand: Operand) -> bool:
-    """Whether a text may become a timestamp without saying of which day: Spark takes the day on which it is asked."""
-    if isinstance(operand, Cast):
-        source, target = operand.child.type.name, operand.type.name.replace("timestamp_ntz", "")
-        texts = any(text in source for text in ("string", "char", "variant"))
-        return (texts and "timestamp" in target) or _reads_a_time_of_day(operand.child)
-    if isinstance(operand, Call):
-        got = operand.name == "variantget" and "timestamp" in operand.type.name
-        return got or any(map(_reads_a_time_of_day, operand.arguments))
-    return False
+def _is_time_of_day(part: Operand) -> bool:
+    """Whether a text becomes a timestamp without saying of which day: Spark takes the day on which it is asked."""
+    if isinstance(part, Cast):
+        source, target = part.child.type.name, part.type.name.replace("timestamp_ntz", "")
+        return any(text in source for text in ("string", "char", "variant")) and "timestamp" in target
+    return isinstance(part, Call) and part.name == "variantget" and "timestamp" in part.type.name
 
 
 _PATTERN: Final = re.compile(r"(?:[GyYMLwWDdFEuaHkKhmsSzZX\W\d_]|'[^']*')*")
 
 
-def _texts_in(operand: Operand) -> Iterator[str]:
-    """The constant texts that functions are given, and that may be patterns of dates and times."""
-    if isinstance(operand, Literal) and isinstance(operand.value, str) and _PATTERN.fullmatch(operand.value):
-        yield operand.value
-    for part in (
-        operand.arguments if isinstance(operand, Call) else (operand.child,) if isinstance(operand, Cast) else ()
-    ):
-        yield from _texts_in(part)
+def _patterns_in(operand: Operand) -> Iterator[str]:
+    """The constant texts in it that may be patterns of dates and times."""
+    for part in parts_of(operand):
+        if isinstance(part, Literal) and isinstance(part.value, str) and _PATTERN.fullmatch(part.value):
+            yield part.value
 
 
 def _null_in_null_out(expression: Any) -> bool:

@@ -20,6 +20,9 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Final
 
+from es_skipping.spark.built_with import reader_options
+from es_skipping.spark.value_settings import setting
+
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
@@ -39,15 +42,14 @@ _CENTURY: Final = (
 _HEADER: Final = "their header is behind empty lines or comments, where it can be taken for a row"
 
 _DEFAULT_HANDLING: Final = "STOP_AT_DELIMITER"
-_SETTING: Final = "spark.sql.csv.parser.columnPruning.enabled"
 _WIDE: Final = ("utf_16", "utf_32")
 _SHIFTING: Final = ("iso2022", "utf_7", "hz")
 """Encodings in which two characters that follow each other may have something between them."""
-_ESCAPED_BLANK: Final = r"\\[bfnrt]"
-_TIME: Final = rf"(?:[\x00-\x20\x7f]|{_ESCAPED_BLANK})*(?:[0-9]{{1,2}}:|T[0-9])|\\u00"
-"""A value that is a time. The last are characters that JSON can write otherwise."""
-
-_IS_TIME: Final = re.compile(r"[\x00-\x20\x7f]*(?:[0-9]{1,2}:|T[0-9])")
+_BLANK: Final = r"[\x00-\x20\x7f]"
+_TIME: Final = "(?:[0-9]{1,2}:|T[0-9])"
+"""What a value begins with that is a time, in Java's regular expressions and in Python's."""
+_TIME_IN_TEXT: Final = rf"(?:{_BLANK}|\\[bfnrt])*{_TIME}|\\u00"
+"""As JSON may write it: with blanks, and perhaps with other characters, in escapes."""
 _SHORT_YEAR: Final = re.compile("(?<![yY])[yY]{1,2}(?![yY])")
 
 
@@ -78,28 +80,30 @@ def doubts_of(source: Source, types: Iterable[str]) -> list[Doubt]:
     types
         Of the columns that are read.
     """
-    options = source.options
+    options = reader_options(source.format, source.options)
     codec = _codec(options)
+    narrow = codec is not None and codec not in _WIDE
     found = []
     if source.format == "csv":
         if prunes_columns(options, source.settings):
             texts = quotes_in_doubt(options)
             if texts != []:
                 found.append(Doubt(_QUOTES, None if texts is None else lambda line: _holds_one(line, texts)))
-        if options.get("header", "").lower() == "true":
+        if options.get("header") == "true":
             comment = options.get("comment") or "\0"
-            plain = codec is not None and codec not in _WIDE
-            found.append(Doubt(_HEADER, (lambda line: _is_passed_over(line, comment)) if plain else None, first=plain))
+            found.append(
+                Doubt(_HEADER, (lambda line: _is_passed_over(line, comment)) if narrow else None, first=narrow)
+            )
     if source.format in ("csv", "json") and has_short_year(
         (options.get(name, "") for name in ("dateformat", "timestampformat", "timestampntzformat")), source.settings
     ):
         found.append(Doubt(_CENTURY))
     if source.format in ("csv", "json") and any("timestamp" in name.replace("timestamp_ntz", "") for name in types):
         quote = options.get("quote", '"')
-        plain = codec is not None and codec not in _WIDE and not (quote.isalnum() or quote in ("+", "-", ":"))
+        plain = narrow and not (quote.isalnum() or quote in ("+", "-", ":"))
         begins = rf"(?:^|{_literally(_separator(options))}|[^0-9A-Za-z:+\-\x00-\x20\x7f])"
-        given = _IS_TIME.match(options.get("emptyvalue", ""))
-        found.append(Doubt(_DAY, (lambda line: line.rlike(begins + _TIME)) if plain and not given else None))
+        given = re.match(f"{_BLANK}*{_TIME}", options.get("emptyvalue", ""))
+        found.append(Doubt(_DAY, (lambda line: line.rlike(begins + _TIME_IN_TEXT)) if plain and not given else None))
     return found
 
 
@@ -112,7 +116,7 @@ def has_short_year(patterns: Iterable[str], settings: Mapping[str, str]) -> bool
     >>> has_short_year(["dd.MM.yy"], legacy), has_short_year(["dd.MM.yyyy"], legacy), has_short_year(["yy"], {})
     (True, False, False)
     """
-    legacy = str(settings.get("spark.sql.legacy.timeParserPolicy")).upper() == "LEGACY"
+    legacy = setting("spark.sql.legacy.timeParserPolicy", settings) == "LEGACY"
     return legacy and any(_SHORT_YEAR.search(pattern) for pattern in patterns)
 
 
@@ -131,9 +135,11 @@ def prunes_columns(options: Mapping[str, str], settings: Mapping[str, str]) -> b
     >>> prunes_columns({}, {}), prunes_columns({"multiline": "true"}, {})
     (True, False)
     """
+    options = reader_options("csv", options)
     if "columnpruning" in options:
-        return options["columnpruning"].lower() != "false"
-    return options.get("multiline", "").lower() != "true" and str(settings.get(_SETTING)).lower() != "false"
+        return options["columnpruning"] != "false"
+    pruned = setting("spark.sql.csv.parser.columnPruning.enabled", settings) != "false"
+    return pruned and options.get("multiline") != "true"
 
 
 def quotes_in_doubt(options: Mapping[str, str]) -> list[bytes] | None:
@@ -151,6 +157,7 @@ def quotes_in_doubt(options: Mapping[str, str]) -> list[bytes] | None:
     >>> quotes_in_doubt({"encoding": "UTF-16", "escape": "'"})
     [b'\\'\\x00"\\x00', b'\\x00\\'\\x00"']
     """
+    options = reader_options("csv", options)
     quote, escape = options.get("quote", '"'), options.get("escape", "\\")
     if not quote or quote == "\0":
         return []
@@ -168,7 +175,7 @@ def quotes_in_doubt(options: Mapping[str, str]) -> list[bytes] | None:
 
 
 def _separator(options: Mapping[str, str]) -> str:
-    text = options.get("sep", options.get("delimiter", ","))
+    text = options.get("sep", ",")
     return "\t" if text == "\\t" else text
 
 
@@ -180,7 +187,7 @@ def _literally(text: str) -> str:
 def _codec(options: Mapping[str, str]) -> str | None:
     """Python's name of the encoding; None of one that is not known, or in which bytes do not tell characters."""
     try:
-        name = codecs.lookup(options.get("encoding") or options.get("charset") or "utf-8").name.replace("-", "_")
+        name = codecs.lookup(options.get("encoding") or "utf-8").name.replace("-", "_")
     except LookupError:
         return None
     return None if any(name.startswith(shifting) for shifting in _SHIFTING) else name
@@ -199,8 +206,8 @@ def _is_passed_over(line: Column, comment: str) -> Column:
     return line.rlike(r"^[\x00-\x20]*$") | F.startswith(line, F.lit(comment))
 
 
-def files_in_doubt(source: Source, paths: Iterable[str], doubts: Sequence[Doubt]) -> dict[str, list[Doubt]]:
-    """Those of the files that give reason to doubt them, as ``_metadata.file_path`` spells them, and the reasons.
+def files_in_doubt(source: Source, paths: Iterable[str], doubts: Sequence[Doubt]) -> dict[str, str]:
+    """Those of the files that give reason to doubt them, as ``_metadata.file_path`` spells them, and the first reason.
 
     Parameters
     ----------
@@ -211,7 +218,8 @@ def files_in_doubt(source: Source, paths: Iterable[str], doubts: Sequence[Doubt]
     """
     from pyspark.sql import functions as F
 
-    options = {name: source.options[name] for name in ("linesep", "encoding", "charset") if name in source.options}
+    given = reader_options(source.format, source.options)
+    options = {name: given[name] for name in ("linesep", "encoding") if name in given}
     # Neither patterns nor partitions are to be found in these paths.
     read = (
         source.df.sparkSession.read.format("text")
@@ -225,4 +233,6 @@ def files_in_doubt(source: Source, paths: Iterable[str], doubts: Sequence[Doubt]
     flags = [doubt.holds(first) if doubt.first else F.max(doubt.holds(line)) for doubt in doubts if doubt.holds]
     named = [flag.alias(f"f{number}") for number, flag in enumerate(flags)]
     rows = lines.groupBy("path").agg(*named).where(reduce(or_, (F.col(f"f{n}") for n in range(len(flags)))))
-    return {row.path: [doubt for doubt, flag in zip(doubts, row[1:], strict=True) if flag] for row in rows.collect()}
+    return {
+        row.path: next(doubt.why for doubt, flag in zip(doubts, row[1:], strict=True) if flag) for row in rows.collect()
+    }

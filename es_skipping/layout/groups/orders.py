@@ -167,7 +167,8 @@ def _of_partition(one: Vectors, order: Order, masks: Words, minimum: int, done: 
     masked, own, counts = masked[kept], one.words[kept], one.counts[kept]
     if not len(counts):
         return _no_blocks(len(masks))
-    local, where = _distinct(masked)
+    local, where = np.unique(masked, axis=0, return_inverse=True)
+    where = where.ravel()
     held = np.bincount(where, counts, len(local)).astype(np.int64)
     features = order.features if order.rows != "none" else ()
     bits = unpacked(local, len(masks) * WORD_BITS)[:, list(features)]
@@ -182,14 +183,3 @@ def _of_partition(one: Vectors, order: Order, masks: Words, minimum: int, done: 
     numbers = np.full(len(local), one.partition, np.int64)
     places = np.full(len(made.rows), one.partition, np.int64)
     return local, numbers, made.first + done, places, made.rows, unions, bundles
-
-
-def _distinct(words: Words) -> tuple[Words, Counts]:
-    """The distinct rows in their order, and which of them each row is."""
-    order = np.lexsort(words.T[::-1]) if words.shape[1] else np.arange(len(words))
-    ranked = words[order]
-    begins = np.ones(len(words), bool)
-    begins[1:] = (ranked[1:] != ranked[:-1]).any(axis=1)
-    where = np.empty(len(words), np.int64)
-    where[order] = np.cumsum(begins) - 1
-    return ranked[begins], where
