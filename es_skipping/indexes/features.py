@@ -86,15 +86,16 @@ class Features(Index):
     def label(self, node: Predicate, target: Target) -> Clause | None:
         known = [
             Ask(target.id, AnyOf((number,)), about=f"a row with {show(feature)}")
-            for number, feature in enumerate(_predicates(target.operands))
-            if is_certain(feature) and subsumes(feature, node)
+            for number, feature in _certain(target.operands)
+            if subsumes(feature, node)
         ]
         return conjunction(known) if known else None
 
 
 @lru_cache(maxsize=256)
-def _predicates(operands: tuple[Operand, ...]) -> tuple[Predicate, ...]:
-    return tuple(map(predicate_of, operands))
+def _certain(operands: tuple[Operand, ...]) -> tuple[tuple[int, Predicate], ...]:
+    """The features that mean what they look like, each with its number."""
+    return tuple((number, feature) for number, feature in enumerate(map(predicate_of, operands)) if is_certain(feature))
 
 
 def feature_words(features: Sequence[SparkColumn]) -> list[SparkColumn]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -268,6 +269,28 @@ def test_streams_are_left_alone(on: SparkSession, table: str, tmp_path: Path, ho
     query.awaitTermination()
     assert on.table("streamed").count() == 5
     assert honest.requests == []
+
+
+def test_requests_of_wide_tables_fit_into_what_py4j_sends_at_once(
+    on: SparkSession, honest: Honest, know: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than 8 KiB took 40 ms, for an acknowledgement."""
+    path = tmp_path / "wide"
+    columns = [f"id + {number} AS `colonne é {number}`" for number in range(120)]
+    on.range(0, 40, 1, 4).selectExpr("id", *columns).write.parquet(str(path))
+    know(honest, path, columns="id")
+    sent: list[str] = []
+    apply = bridge._Callback.apply
+
+    def heard(self: bridge._Callback, request: str) -> bytes:
+        sent.append(request)
+        return apply(self, request)
+
+    monkeypatch.setattr(bridge._Callback, "apply", heard)
+    assert num_files(same(on, lambda spark: spark.read.parquet(str(path)).where("id = 3"))) == [1]
+    (request,) = honest.requests
+    assert [field["name"] for field in request["dataSchema"]["fields"]][-1] == "colonne é 119"
+    assert [len(text) < 8_000 < len(json.dumps(request)) for text in sent] == [True]
 
 
 def test_a_changed_object_is_read(on: SparkSession, honest: Honest, know: Callable[..., None], tmp_path: Path) -> None:

@@ -170,6 +170,15 @@ def test_a_query_opens_the_groups_and_blocks_that_it_needs(written: tuple[SparkS
     assert blocks_with(path, 0, kind) <= either < every[0]
 
 
+def test_a_scan_of_several_groups_broadcasts_once(written: tuple[SparkSession, Path]) -> None:
+    """One for each group and reader took longer than reading the blocks."""
+    spark, _ = written
+    df = spark.sql("SELECT id, amount, price, at FROM t WHERE kind = 'kind3'")
+    before = spark.sparkContext._jsc.broadcast("").id()
+    df._jdf.queryExecution().executedPlan()
+    assert spark.sparkContext._jsc.broadcast("").id() - before == 1 + 1
+
+
 def test_reports_see_the_blocks(written: tuple[SparkSession, Path]) -> None:
     """Of every group, of all of which the features are known; tasks open those of the groups that are needed."""
     spark, path = written

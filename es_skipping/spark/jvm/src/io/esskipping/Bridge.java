@@ -75,12 +75,13 @@ final class Bridge {
     Properties inherited = context.getLocalProperties();
     Properties properties = inherited == null ? new Properties() : (Properties) inherited.clone();
     Future<byte[]> answer;
+    String message = PackedText.of(request);
     AtomicBoolean settled = new AtomicBoolean(); // by the answer, or by the end of patience, whichever is first
     try {
       answer = THREADS.submit(() -> {
         context.setLocalProperties(properties);
         try {
-          byte[] bytes = asked.apply(request);
+          byte[] bytes = asked.apply(message);
           if (settled.getAndSet(true)) Reply.discard(bytes);
           return bytes;
         } finally {

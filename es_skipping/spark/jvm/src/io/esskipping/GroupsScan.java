@@ -10,6 +10,7 @@ import java.util.TreeSet;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
+import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.classic.SparkSession;
@@ -27,6 +28,7 @@ import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.SerializableConfiguration;
 import scala.Option;
 
 /**
@@ -42,6 +44,7 @@ final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
   private final List<OpenedGroup> groups = new ArrayList<>();
   private final List<GroupsPartition> partitions = new ArrayList<>();
   private long bytes;
+  private PartitionReaderFactory factory;
 
   private GroupsScan(
       SparkSession session, GroupsTable table, SkippingFileIndex index, StructType columns, List<Expression> filters, Set<Path> kept) {
@@ -169,12 +172,19 @@ final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
     };
   }
 
-  @Override public PartitionReaderFactory createReaderFactory() {
+  /** Made once: each plan node that Spark copies from another asks for it anew. */
+  @Override public synchronized PartitionReaderFactory createReaderFactory() {
+    if (factory == null) factory = readerFactory();
+    return factory;
+  }
+
+  private PartitionReaderFactory readerFactory() {
     shipJar(session.sparkContext());
     int most = 1;
     for (GroupsPartition partition : partitions) most = Math.max(most, partition.mostRows());
     BlockReaders[] readers = new BlockReaders[groups.size()];
-    for (int i = 0; i < readers.length; i++) readers[i] = groups.get(i).readers(session, most);
+    Broadcast<SerializableConfiguration> shared = OpenedGroup.shared(session);
+    for (int i = 0; i < readers.length; i++) readers[i] = groups.get(i).readers(session, shared, most);
     return new GroupsReaderFactory(readers, columns.length());
   }
 

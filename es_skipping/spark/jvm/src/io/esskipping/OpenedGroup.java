@@ -41,25 +41,29 @@ final class OpenedGroup {
     this.filters = filters;
   }
 
-  /** @param mostRows of any block of the scan */
-  BlockReaders readers(SparkSession session, int mostRows) {
+  /** What the readers of all groups have in common. */
+  static Broadcast<SerializableConfiguration> shared(SparkSession session) {
     SQLConf conf = session.sessionState().conf();
-    ParquetPartitionReaderFactory streamed = factory(session, conf.clone(), filters);
+    Configuration hadoop = session.sessionState().newHadoopConf();
+    hadoop.set("parquet.read.support.class", ParquetReadSupport.class.getName());
+    for (String key : READER_SETTINGS) hadoop.set(key, conf.getConfString(key));
+    return session.sparkContext()
+        .broadcast(new SerializableConfiguration(hadoop), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
+  }
+
+  /** @param mostRows of any block of the scan */
+  BlockReaders readers(SparkSession session, Broadcast<SerializableConfiguration> shared, int mostRows) {
+    SQLConf conf = session.sessionState().conf();
+    GroupConfiguration own = new GroupConfiguration(shared, read.json());
+    ParquetPartitionReaderFactory streamed = factory(conf.clone(), own, filters);
     if (!merged) return new BlockReaders(places, streamed, null);
     SQLConf whole = conf.clone();
     whole.setConfString("spark.sql.parquet.columnarReaderBatchSize", Integer.toString(mostRows));
-    return new BlockReaders(places, streamed, factory(session, whole, new Filter[0]));
+    return new BlockReaders(places, streamed, factory(whole, own, new Filter[0]));
   }
 
-  private ParquetPartitionReaderFactory factory(SparkSession session, SQLConf conf, Filter[] filters) {
-    Configuration hadoop = session.sessionState().newHadoopConf();
-    hadoop.set("parquet.read.support.class", ParquetReadSupport.class.getName());
-    hadoop.set("org.apache.spark.sql.parquet.row.requested_schema", read.json());
-    hadoop.set("org.apache.spark.sql.parquet.row.attributes", read.json());
-    for (String key : READER_SETTINGS) hadoop.set(key, conf.getConfString(key));
-    Broadcast<SerializableConfiguration> shared = session.sparkContext()
-        .broadcast(new SerializableConfiguration(hadoop), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
+  private ParquetPartitionReaderFactory factory(SQLConf conf, GroupConfiguration own, Filter[] filters) {
     return new ParquetPartitionReaderFactory(
-        conf, shared, read, read, new StructType(), filters, Option.empty(), new ParquetOptions(Scala.emptyMap(), conf));
+        conf, own, read, read, new StructType(), filters, Option.empty(), new ParquetOptions(Scala.emptyMap(), conf));
   }
 }
