@@ -69,8 +69,8 @@ def apply(args: argparse.Namespace, console: Console) -> int:
 
 def status(args: argparse.Namespace, console: Console) -> int:
     import es_skipping.layout as layout
-    from es_skipping.layout.groups.status import frame_of
     from es_skipping.layout.groups.stored import is_grouped
+    from es_skipping.layout.groups.table import FORMAT
 
     place: dict[str, Any] = {"table": args.dataset} if args.table else {"path": args.dataset}
     with spark_session(args) as spark:
@@ -79,7 +79,7 @@ def status(args: argparse.Namespace, console: Console) -> int:
             if args.table:
                 df = spark.read.table(args.dataset)
             elif is_grouped(spark, args.dataset):
-                df = frame_of(spark, args.dataset)
+                df = spark.read.format(FORMAT).load(args.dataset)
             else:
                 df = spark.read.parquet(args.dataset)
             log = _log(df, args)

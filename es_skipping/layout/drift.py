@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from es_skipping.errors import DatasetError
 from es_skipping.layout.features.mining import Feature, subsuming
 from es_skipping.layout.groups.status import GroupStatus, group_status
-from es_skipping.layout.groups.stored import is_grouped
+from es_skipping.layout.groups.stored import is_grouped, place_of
 from es_skipping.layout.records import LayoutRecord, read_record
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.truth import predicate_of
@@ -118,8 +118,11 @@ def status(
     from es_skipping.spark.source import classic_session
 
     classic = classic_session(spark)
-    if path is not None and table is None and is_grouped(classic, path):
-        return group_status(classic, path, log)
+    place = path
+    if table is not None:
+        place = place_of(classic, table) if path is None else None
+    if place is not None and is_grouped(classic, place):
+        return group_status(classic, place, log)
     return layout_status(spark, path, table=table, log=log)
 
 

@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping import layout
 from es_skipping.errors import DatasetError
-from es_skipping.layout.groups.status import frame_of
 from tests.spark.building import spark
 from tests.spark.objects_read import blocks_read
 
@@ -55,12 +54,23 @@ def test_from_queries_to_groups(spark: SparkSession, tmp_path: Path) -> None:
         assert opened < 0.6 * done.blocks[by_column["a1" if "a1" in query else "b1"]]
     # Now t is the table in groups: whole queries of it are a workload too.
     place = str(tmp_path / "groups")
-    newer = layout.QueryLog.from_sql(frame_of(spark, place), QUERIES[:4])
-    assert [query.columns for query in newer] == [query.columns for query in log[:4]]
-    status = gsop.status(place, newer)
-    assert (status.helped, status.run_again) == (1, False)
-    assert status.read is not None
-    assert 0 < status.read < 0.6
+    spark.sql(f"CREATE TABLE of_gsop USING es_skipping_groups LOCATION '{place}'")
+    try:
+        frames = [spark.read.format("es_skipping_groups").load(place), spark.table("t"), spark.table("of_gsop")]
+        for df in frames:
+            newer = layout.QueryLog.from_sql(df, [*QUERIES[:4], "a1 = 2 AND b2 > 3"])
+            assert [query.columns for query in newer] == [*(query.columns for query in log[:4]), None]
+            assert list(newer[:4]) == list(log[:4])
+            assert str(newer[4].predicate) == str(layout.QueryLog.from_sql(gsop.df, [newer[4].text])[0].predicate)
+        status = gsop.status(place, newer[:4])
+        assert (status.helped, status.run_again) == (1, False)
+        assert status.read is not None
+        assert 0 < status.read < 0.6
+        assert layout.status(spark, table="of_gsop", log=newer[:4]) == status
+        with pytest.raises(DatasetError, match="read as es_skipping_groups"):
+            esk.Dataset(spark, table="of_gsop").create_indexes(esk.MinMax("a1"))
+    finally:
+        spark.sql("DROP TABLE of_gsop")
 
 
 def test_a_budget_buys_replicas(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.truth import predicate_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
-__all__ = ["GroupStatus", "frame_of", "group_status", "read_share", "storage"]
+__all__ = ["GroupStatus", "group_status", "read_share", "storage"]
 
 _DRIFT: Final = 0.7
 
@@ -188,17 +188,3 @@ def read_share(manifest: GroupManifest, queries: Sequence[tuple[Sequence[str] | 
         cells += path_cost(retrieval_path(columns, offers), offers)
         wanted += manifest.rows * len(columns)
     return cells / wanted if wanted else 0.0
-
-
-def frame_of(spark: SparkSession, path: str) -> DataFrame:
-    """Files with the columns of a table in column groups, to read a workload with: its rows mean nothing.
-
-    As one relation of the table's own place, so that whole queries of the table count as queries of it.
-    """
-    from pyspark.sql.types import StructType
-
-    from es_skipping.spark.source import Reading, Source
-
-    root, manifest = manifest_at(spark, path)
-    schema = StructType.fromJson(dict(manifest.schema))
-    return Source.open(spark, Reading((root,), options={"recursiveFileLookup": "true"}, schema=schema)).df

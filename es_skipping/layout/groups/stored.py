@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from es_skipping.spark.source import Source
 
-__all__ = ["blocks_of", "is_grouped", "manifest_at"]
+__all__ = ["blocks_of", "is_grouped", "manifest_at", "place_of"]
 
 
 def is_grouped(spark: SparkSession, path: str) -> bool:
@@ -21,6 +21,20 @@ def is_grouped(spark: SparkSession, path: str) -> bool:
     from es_skipping.spark.listing import qualified
 
     return MANIFEST in names(spark, qualified(spark, path))
+
+
+def place_of(spark: SparkSession, table: str) -> str | None:
+    """Where a catalog table in column groups lies; None of another table, and of what is none."""
+    from pyspark.errors import PySparkException
+
+    from es_skipping.layout.groups.table import FORMAT
+    from es_skipping.spark.bridge import relation_facts
+
+    try:
+        facts = relation_facts(spark.read.table(table))
+    except (PySparkException, DatasetError):
+        return None
+    return str(facts["roots"][0]) if facts["format"] == FORMAT else None
 
 
 def manifest_at(spark: SparkSession, path: str) -> tuple[str, GroupManifest]:

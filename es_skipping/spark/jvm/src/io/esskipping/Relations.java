@@ -9,6 +9,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -21,6 +22,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
@@ -28,7 +30,10 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.sources.DataSourceRegister;
+import scala.Option;
 import scala.Tuple2;
 import scala.collection.Iterator;
 
@@ -40,10 +45,10 @@ public final class Relations {
 
   /** Facts of the one file relation that a DataFrame reads, as JSON; the names are those of the request. */
   public static String facts(Object dataset) {
-    LogicalRelation logical = relation((Dataset<?>) dataset);
-    HadoopFsRelation relation = (HadoopFsRelation) logical.relation();
+    LogicalPlan leaf = leaf((Dataset<?>) dataset);
+    HadoopFsRelation relation = relation(leaf, session(dataset));
     StringBuilder out = new StringBuilder("{");
-    Json.field(out, "table", logical.catalogTable().isDefined() ? logical.catalogTable().get().identifier().unquotedString() : null);
+    Json.field(out, "table", table(leaf));
     write(out, relation);
     Json.field(out, "location", relation.location().getClass().getSimpleName());
     return out.append('}').toString();
@@ -54,7 +59,7 @@ public final class Relations {
    * ms], ...]}, so that nobody has to hold all of them as text.
    */
   public static void objects(Object dataset, String file) throws IOException {
-    FileIndex index = ((HadoopFsRelation) relation((Dataset<?>) dataset).relation()).location();
+    FileIndex index = relation(leaf((Dataset<?>) dataset), session(dataset)).location();
     try (Writer lines = java.nio.file.Files.newBufferedWriter(java.nio.file.Path.of(file))) {
       StringBuilder out = new StringBuilder();
       int row = 0;
@@ -79,7 +84,7 @@ public final class Relations {
    * such as another match of a pattern, are not looked for.
    */
   public static boolean objectsNow(Object dataset, String file) throws IOException {
-    FileIndex index = ((HadoopFsRelation) relation((Dataset<?>) dataset).relation()).location();
+    FileIndex index = relation(leaf((Dataset<?>) dataset), session(dataset)).location();
     if (!(index instanceof InMemoryFileIndex)) return false;
     index.refresh();
     objects(dataset, file);
@@ -91,7 +96,7 @@ public final class Relations {
     LogicalPlan plan = ((Dataset<?>) dataset).queryExecution().optimizedPlan();
     if (plan.output().size() != 1) throw new IllegalArgumentException("one column was expected, not " + plan.output().size());
     Expression expression = plan.output().head();
-    while (!(plan instanceof LogicalRelation)) {
+    while (!readsFiles(plan)) {
       if (plan instanceof Project) {
         Map<ExprId, Expression> aliases = new LinkedHashMap<>();
         for (NamedExpression named : Scala.list(((Project) plan).projectList())) {
@@ -109,8 +114,7 @@ public final class Relations {
       }
       plan = plan.children().head();
     }
-    HadoopFsRelation relation = (HadoopFsRelation) ((LogicalRelation) plan).relation();
-    return ExpressionTrees.write(expression, columns(relation));
+    return ExpressionTrees.write(expression, columns(relation(plan, session(dataset))));
   }
 
   static Expression substitute(Expression expression, Map<ExprId, Expression> byId) {
@@ -121,17 +125,43 @@ public final class Relations {
     }));
   }
 
-  private static LogicalRelation relation(Dataset<?> dataset) {
-    List<LogicalRelation> found = new ArrayList<>();
-    for (LogicalPlan leaf : Scala.list(dataset.queryExecution().analyzed().collectLeaves())) {
-      if (leaf instanceof LogicalRelation && ((LogicalRelation) leaf).relation() instanceof HadoopFsRelation) {
-        found.add((LogicalRelation) leaf);
-      } else {
+  /** The one leaf of a DataFrame's plan, which reads files. */
+  private static LogicalPlan leaf(Dataset<?> dataset) {
+    List<LogicalPlan> leaves = Scala.list(dataset.queryExecution().analyzed().collectLeaves());
+    for (LogicalPlan leaf : leaves) {
+      if (!readsFiles(leaf)) {
         throw new IllegalArgumentException("it does not read files the way Spark's own formats do, but " + leaf.nodeName());
       }
     }
-    if (found.size() != 1) throw new IllegalArgumentException("it reads " + found.size() + " relations, not one");
-    return found.get(0);
+    if (leaves.size() != 1) throw new IllegalArgumentException("it reads " + leaves.size() + " relations, not one");
+    return leaves.get(0);
+  }
+
+  private static boolean readsFiles(LogicalPlan node) {
+    return groups(node) != null
+        || node instanceof LogicalRelation && ((LogicalRelation) node).relation() instanceof HadoopFsRelation;
+  }
+
+  /** The table in column groups that a leaf of a plan reads, or null. */
+  private static GroupsTable groups(LogicalPlan leaf) {
+    if (leaf instanceof DataSourceV2ScanRelation) return groups(((DataSourceV2ScanRelation) leaf).relation());
+    if (!(leaf instanceof DataSourceV2Relation)) return null;
+    Table table = ((DataSourceV2Relation) leaf).table();
+    return table instanceof GroupsTable ? (GroupsTable) table : null;
+  }
+
+  private static HadoopFsRelation relation(LogicalPlan leaf, SparkSession session) {
+    GroupsTable groups = groups(leaf);
+    return groups != null ? groups.relation(session) : (HadoopFsRelation) ((LogicalRelation) leaf).relation();
+  }
+
+  /** Its name in the catalog, or null. */
+  private static String table(LogicalPlan leaf) {
+    if (leaf instanceof LogicalRelation) {
+      Option<CatalogTable> table = ((LogicalRelation) leaf).catalogTable();
+      return table.isDefined() ? table.get().identifier().unquotedString() : null;
+    }
+    return null; // column groups are indexed by their path
   }
 
   /** The facts that a request and {@link #facts} share. */
@@ -171,10 +201,10 @@ public final class Relations {
     return new RelationColumns(relation.dataSchema(), relation.partitionSchema(), caseSensitive);
   }
 
-  /** By reflection: the declared return type is not the same in all Spark versions. */
-  static SparkSession session(HadoopFsRelation relation) {
+  /** Of a relation or a DataFrame. By reflection: the declared return type is not the same in all Spark versions. */
+  static SparkSession session(Object of) {
     try {
-      return (SparkSession) HadoopFsRelation.class.getMethod("sparkSession").invoke(relation);
+      return (SparkSession) of.getClass().getMethod("sparkSession").invoke(of);
     } catch (ReflectiveOperationException error) {
       throw new IllegalStateException(error);
     }
