@@ -14,8 +14,9 @@ from es_skipping.layout.features.mining import Feature, mine_features
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.gsop import GSOP, GroupPlan
 from es_skipping.layout.groups.gsopr import GSOPR
+from es_skipping.layout.groups.indexing import index_groups
 from es_skipping.layout.groups.status import GroupStatus
-from es_skipping.layout.groups.table import WrittenGroups, append_groups, index_groups, write_groups
+from es_skipping.layout.groups.table import WrittenGroups, append_groups, write_groups
 from es_skipping.layout.plan import Plan, Prediction
 from es_skipping.layout.sop import SOP, Written
 from es_skipping.layout.workload.diagnosis import Diagnosis, diagnose

@@ -33,7 +33,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["FORMATS", "Reading", "Source", "build_session", "classic_functions", "classic_session"]
+__all__ = [
+    "FORMATS",
+    "Reading",
+    "Source",
+    "build_session",
+    "classic_functions",
+    "classic_session",
+    "cloned_session",
+    "moved",
+]
 
 FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
 
@@ -224,11 +233,24 @@ def _python_session(context: Any, session: Any) -> SparkSession:
 
 def build_session(spark: SparkSession) -> SparkSession:
     """A clone of a session, with its settings, views and catalog, in which `_PINNED` holds."""
+    return cloned_session(spark, _PINNED)
+
+
+def cloned_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A clone of a session, with its views and catalog, and its settings save these."""
     clone = _python_session(spark.sparkContext, spark._jsparkSession.cloneSession())
     hand_on(spark, clone)
-    for key, value in _PINNED.items():
+    for key, value in settings.items():
         clone.conf.set(key, value)
     return clone
+
+
+def moved(df: DataFrame, session: SparkSession) -> DataFrame:
+    """A DataFrame as analysed, computed and written under another session's settings."""
+    from pyspark.sql.classic.dataframe import DataFrame as Classic
+
+    datasets = session._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]
+    return Classic(datasets.ofRows(session._jsparkSession, df._jdf.queryExecution().analyzed()), session)
 
 
 def _frame(spark: SparkSession, reading: Reading) -> DataFrame:

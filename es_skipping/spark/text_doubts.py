@@ -1,4 +1,4 @@
-"""Objects of CSV and JSON of which a value depends on more than the object and its reader; no index believes them.
+"""Objects of text of which a value depends on more than the object and its reader; no index believes them.
 
 - Of a column that nobody asked for Spark's CSV parser skips the text without parsing it, and takes a quote behind an
   escape character for an escaped one, which it need not be: ``"",`` where a quote is escaped by another one,
@@ -8,6 +8,7 @@
 - A time of day that is read as a timestamp is one of the day on which it is read.
 - A year of two digits, under the legacy parser's policy, is of one century or another as years pass.
 - A header behind empty lines or comments is a row like any other where a split ends before it.
+- A separator of lines that overlaps itself, such as ``||`` in ``a|||b``, is another one for a split that begins in it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,15 @@ if TYPE_CHECKING:
 
     from es_skipping.spark.source import Source
 
-__all__ = ["Doubt", "doubts_of", "files_in_doubt", "has_short_year", "prunes_columns", "quotes_in_doubt"]
+__all__ = [
+    "Doubt",
+    "doubts_of",
+    "files_in_doubt",
+    "has_short_year",
+    "overlaps_itself",
+    "prunes_columns",
+    "quotes_in_doubt",
+]
 
 _QUOTES: Final = (
     "they hold escaped quotes, with which the value that Spark reads of a column of CSV can depend on the other "
@@ -39,6 +48,7 @@ _DAY: Final = "they hold what may be a time without a date, which as a timestamp
 _CENTURY: Final = (
     "their pattern has a year of two digits, whose century the legacy parser takes from the day on which it reads"
 )
+_OVERLAPPING: Final = "their lines end with {!r}, which can overlap itself, so that where a split begins changes lines"
 _HEADER: Final = "their header is behind empty lines or comments, where it can be taken for a row"
 
 _DEFAULT_HANDLING: Final = "STOP_AT_DELIMITER"
@@ -84,6 +94,9 @@ def doubts_of(source: Source, types: Iterable[str]) -> list[Doubt]:
     codec = _codec(options)
     narrow = codec is not None and codec not in _WIDE
     found = []
+    separator = options.get("linesep", "")
+    if "true" not in (options.get("multiline"), options.get("wholetext")) and overlaps_itself(separator, codec):
+        found.append(Doubt(_OVERLAPPING.format(separator)))
     if source.format == "csv":
         if prunes_columns(options, source.settings):
             texts = quotes_in_doubt(options)
@@ -168,10 +181,33 @@ def quotes_in_doubt(options: Mapping[str, str]) -> list[bytes] | None:
     if codec is None or set(text) & set("\r\n"):
         return None
     try:
-        orders = [f"{codec}_le", f"{codec}_be"] if codec in _WIDE else [codec]
-        return [text.encode(order) for order in orders]
+        return [text.encode(order) for order in _orders(codec)]
     except (LookupError, UnicodeError):
         return None
+
+
+def overlaps_itself(separator: str, codec: str | None) -> bool:
+    """Whether two of a separator can share bytes: it begins as it ends. What cannot be encoded may.
+
+    Examples
+    --------
+    >>> [overlaps_itself(one, "utf_8") for one in ("||", "ab", "aba", "\\r\\n", "|", "")]
+    [True, False, True, False, False, False]
+    """
+    if len(separator) <= 1 and separator.isascii():
+        return False
+    if codec is None:
+        return True
+    try:
+        encoded = [separator.encode(order) for order in _orders(codec)]
+    except (LookupError, UnicodeError):
+        return True
+    return any(one[:length] == one[-length:] for one in encoded for length in range(1, len(one)))
+
+
+def _orders(codec: str) -> list[str]:
+    """An encoding, in each byte order that it may have."""
+    return [f"{codec}_le", f"{codec}_be"] if codec in _WIDE else [codec]
 
 
 def _separator(options: Mapping[str, str]) -> str:

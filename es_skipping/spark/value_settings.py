@@ -78,7 +78,17 @@ _EXPRESSION: Final = {
     "spark.sql.chunkBase64String.enabled": "true",
     "spark.sql.datetime.java8API.enabled": "false",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-    "spark.sql.execution.pythonUDF.arrow.enabled": "default",  # another one in each version
+    # Of Python functions; of some the default is another one in each version.
+    "spark.sql.execution.pandas.convertToArrowArraySafely": "default",
+    "spark.sql.execution.pandas.inferPandasDictAsMap": "default",
+    "spark.sql.execution.pandas.respectSessionTimeZone": "default",
+    "spark.sql.execution.pandas.structHandlingMode": "default",
+    "spark.sql.execution.pyspark.binaryAsBytes": "default",
+    "spark.sql.execution.pythonUDF.arrow.enabled": "default",
+    "spark.sql.execution.pythonUDF.arrow.legacy.fallbackOnUDT": "default",
+    "spark.sql.execution.pythonUDF.pandas.intToDecimalCoercionEnabled": "default",
+    "spark.sql.execution.pythonUDF.pandas.preferIntExtensionDtype": "default",
+    "spark.sql.execution.udf.unified.execution.enabled": "default",
     "spark.sql.fromJsonForceNullableSchema": "true",
     "spark.sql.function.concatBinaryAsString": "false",
     "spark.sql.function.eltOutputAsString": "false",
@@ -147,9 +157,20 @@ def setting_facts(
         Facts of the columns.
     expression
         Whether anything is computed from them.
+
+    Examples
+    --------
+    >>> "spark.sql.session.timeZone" in setting_facts("parquet", {"timestamp"}, (), {}, expression=False)
+    False
+    >>> field = '{"metadata":[{"EXISTS_DEFAULT":"5"}]}'
+    >>> set(setting_facts("parquet", {"int"}, [field], {}, expression=False)) >= {"spark.sql.session.timeZone"}
+    True
     """
     keys: dict[str, str | None] = dict(_ALWAYS)
     extra: list[str] = []
+    fields = list(fields)
+    # the default of a column that a file lacks is SQL, which each read parses and evaluates anew
+    expression = expression or any("EXISTS_DEFAULT" in field for field in fields)
     # by the text, since a column of an expression may be an array or a struct of them
     stamped = any("timestamp" in name for name in types)
     temporal = stamped or any("date" in name for name in types)

@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 
 from es_skipping.errors import StoreFormatError
+from es_skipping.layout.groups.indexing import differing, evaluated_with
 from es_skipping.layout.groups.manifest import Block, GroupManifest, Partition, StoredGroup
+from es_skipping.predicates.codec import operand_to_data
+from es_skipping.predicates.tree import Call, Column
+from es_skipping.predicates.types import DataType
+from es_skipping.stores.base import IndexDefinition
 
+INT = DataType("int")
 MANIFEST = GroupManifest(
     {"type": "struct", "fields": [{"name": "größe", "type": "integer", "nullable": True, "metadata": {}}]},
     "tuple",
@@ -17,7 +23,7 @@ MANIFEST = GroupManifest(
     (StoredGroup("g0", ("größe",), ("größe",), ("größe > 3",)), StoredGroup("g1", ("b", "größe"), ("b",), ())),
     (
         Partition(3, ((Block("one", 1, True, (0,)), Block("two", 2, True, (0, 1))), (Block("all", 3, False, (0, 1)),))),
-        Partition(1, ((Block("three", 1, True, ()),), (Block("more", 1, True, ()),))),
+        Partition(1, ((Block("three", 1, True, ()),), (Block("more", 1, True, ()),)), {"spark.version": "4.0.1"}),
     ),
 )
 
@@ -33,6 +39,7 @@ def test_what_is_written_is_read_back() -> None:
     [
         (lambda found: found.update(version=2), "file:/lake/_es_skipping_groups.json is of version 2"),
         (lambda found: found.pop("groups"), "cannot be read"),
+        (lambda found: found["partitions"][0].update(built_with=2), "cannot be read"),
         (lambda found: found["partitions"][0]["blocks"][0][0].pop("rows"), "cannot be read"),
     ],
 )
@@ -43,3 +50,21 @@ def test_anything_else_is_refused(change: Any, told: str) -> None:
         GroupManifest.from_json(json.dumps(found).encode(), "file:/lake")
     with pytest.raises(StoreFormatError, match="cannot be read"):
         GroupManifest.from_json(b"[not json", "file:/lake")
+
+
+def test_another_version_of_a_function_is_another_evaluation() -> None:
+    def index(version: str) -> IndexDefinition:
+        call = Call("udf:shifted", (Column(("n",), INT),), INT, (("version", version),))
+        return IndexDefinition(
+            id="f", type="Features", columns=("shifted(n) = 5",), kind="values", value_type=INT,
+            operands=(operand_to_data(call),), built_with={"spark.version": "4.3.0"},
+        )  # fmt: skip
+
+    first, second = evaluated_with(index("1")), evaluated_with(index("2"))
+    assert first == evaluated_with(index("1"))
+    assert differing(first, second) == "a function of theirs has another version"
+    assert (
+        differing({**first, "spark.version": "4.0.1"}, second)
+        == "spark.version = 4.0.1 when they were written, 4.3.0 here"
+    )
+    assert differing({}, first) == "nobody remembers how they were evaluated"

@@ -204,6 +204,22 @@ def test_families_of_user_agents(spark: SparkSession, tmp_path: Path) -> None:
             assert num_files(found) == [objects], family
 
 
+def test_the_same_code_called_otherwise(spark: SparkSession, tmp_path: Path) -> None:
+    """A text where a number was promised is null of a plain function, and may be cast where Arrow brings it."""
+    path = str(tmp_path / "numbers")
+    spark.range(0, 40, 1, 4).write.parquet(path)
+    age(Path(path))
+    text = lambda number: str(number)  # noqa: E731
+    esk.declare_function("number", F.udf(text, "int", useArrow=False), version="1", spark=spark)
+    assert esk.Dataset(spark, path).create_indexes(esk.ValueList("number(id)")).failed == ()
+    esk.enable(spark)
+    spark.read.parquet(path).createOrReplaceTempView("t")
+    question = "SELECT id FROM t WHERE number(id) IS NOT NULL"
+    assert objects_read(spark, question) == [0]
+    spark.udf.register("number", F.udf(text, "int", useArrow=True))
+    assert objects_read(spark, question) == [4]
+
+
 def test_a_function_that_nobody_declared_is_not_indexed(spark: SparkSession, data: str) -> None:
     spark.udf.register("mystery", lambda text: text, "string")
     with pytest.raises(ColumnError, match=r"mystery.*declare"):

@@ -179,6 +179,9 @@ SETTINGS_OF: list[tuple[str, Any, str, str]] = [
         ("spark.sql.variant.allowDuplicateKeys", "true"),
         ("spark.sql.execution.pythonUDF.arrow.enabled", "true"),
         ("spark.sql.legacy.execution.pythonUDF.pandas.conversion.enabled", "true"),
+        ("spark.sql.execution.pandas.convertToArrowArraySafely", "true"),
+        ("spark.sql.execution.pyspark.binaryAsBytes", "false"),
+        ("spark.sql.execution.pythonUDF.pandas.preferIntExtensionDtype", "true"),
         ("spark.version", "3.9"),
     )),
 ]  # fmt: skip
@@ -210,7 +213,9 @@ def test_settings_that_change_a_value(format: str, operand: Any, key: str, value
     assert key in RELEVANT_SETTINGS or not key.startswith(("spark.sql", "orc.", "mapreduce.", "io."))
 
 
-READERS = re.compile(r"spark\.sql\.(parquet|orc|json|csv|files|legacy\.(parquet|csv|json))\.")
+READERS = re.compile(
+    r"spark\.sql\.(parquet|orc|json|csv|files|legacy\.(parquet|csv|json)|execution\.(pandas|pyspark|python|pythonUDF|arrow|udf))\."
+)
 NO_VALUE = {
     "spark.sql.json.filterPushdown.enabled", "spark.sql.csv.filterPushdown.enabled", "spark.sql.csv.parser.inputBufferSize",
     "spark.sql.json.useUnsafeRow",
@@ -231,6 +236,23 @@ NO_VALUE = {
         "ignoreCorruptFiles", "ignoredPathSegmentRegex", "ignoreInvalidPartitionPaths", "ignoreMissingFiles",
         "maxPartitionBytes", "maxPartitionNum",
         "maxRecordsPerFile", "minPartitionNum", "openCostInBytes",
+    )),
+    # how rows travel to Python functions and what becomes of those that fail, and how DataFrames are made of pandas' ones
+    *(f"spark.sql.execution.arrow.{name}" for name in (
+        "cache.prefetch.enabled", "compression.codec", "compression.zstd.level", "enabled", "fallback.enabled",
+        "localRelationThreshold", "maxBytesPerBatch", "maxBytesPerOutputBatch", "maxRecordsPerBatch",
+        "maxRecordsPerOutputBatch", "pyspark.enabled", "pyspark.fallback.enabled", "pyspark.selfDestruct.enabled",
+        "pyspark.validateSchema.enabled", "pythonUDF.columnarInput.enabled", "sparkr.enabled", "useLargeVarTypes",
+        "transformWithStateInPandas.maxRecordsPerBatch", "transformWithStateInPySpark.maxStateRecordsPerBatch",
+    )),
+    *(f"spark.sql.execution.{name}" for name in (
+        "pandas.udf.buffer.size", "python.udf.buffer.size", "python.udf.maxBytesPerBatch",
+        "python.udf.maxRecordsPerBatch", "pyspark.python", "pythonUDF.arrow.concurrency.level",
+        "pythonUDF.mapInBatch.legacy.acceptAnyIterable.enabled",
+    )),
+    *(f"spark.sql.execution.pyspark.udf.{name}" for name in (
+        "daemonKillWorkerOnFlushFailure", "faulthandler.enabled", "hideTraceback.enabled", "idleTimeoutSeconds",
+        "killOnIdleTimeout", "simplifiedTraceback.enabled", "tracebackDumpIntervalSeconds", "tracebackWithLocals.enabled",
     )),
     # other spellings of settings that are asked for; Spark itself reads one by the other
     "spark.sql.legacy.parquet.datetimeRebaseModeInRead", "spark.sql.legacy.parquet.int96RebaseModeInRead",

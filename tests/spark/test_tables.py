@@ -106,6 +106,30 @@ def test_a_column_added_with_a_default(spark: SparkSession, name: str) -> None:
         spark.sql(f"DROP TABLE {name}_2")
 
 
+def test_a_default_is_evaluated_by_each_read(spark: SparkSession, name: str) -> None:
+    """What is stored of it is SQL without a zone, and with escapes as the parser of the day takes them."""
+    settings = {"spark.sql.session.timeZone": "Asia/Tokyo", "spark.sql.parser.escapedStringLiterals": "true"}
+    before = {key: spark.conf.get(key) for key in settings}
+    spark.sql(f"CREATE TABLE {name} USING parquet AS SELECT /*+ COALESCE(1) */ id FROM range(2)")
+    try:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        spark.sql(f"ALTER TABLE {name} ADD COLUMN at TIMESTAMP DEFAULT TIMESTAMP'2020-01-01 00:00:00'")
+        spark.sql(f"ALTER TABLE {name} ADD COLUMN text STRING DEFAULT 'a\\\\tb'")
+        age(location(spark, name))
+        spark.sql(f"REFRESH TABLE {name}")
+        esk.Dataset(spark, table=name).create_indexes(esk.MinMax("at"), esk.ValueList("text"))
+        assert reading(spark, f"SELECT * FROM {name} WHERE at > TIMESTAMP'2020-01-01 00:00:00'") == 0
+        assert reading(spark, f"SELECT * FROM {name} WHERE text = 'nowhere'") == 0
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+            for predicate in ("at = TIMESTAMP'2020-01-01 00:00:00'", "text <> 'a\\tb'"):
+                assert reading(spark, f"SELECT * FROM {name} WHERE {predicate}") == 1
+            spark.conf.set(key, before[key])
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
+
+
 def test_char_columns(spark: SparkSession, name: str) -> None:
     spark.sql(f"CREATE TABLE {name} (c CHAR(5), v VARCHAR(5), id INT) USING parquet")
     for i, text in enumerate(("a", "b", "c  ")):

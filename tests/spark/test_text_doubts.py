@@ -204,7 +204,6 @@ def test_a_header_behind_something_can_be_a_row(spark: SparkSession, tmp_path: P
     for size in (None, "40"):
         if size:
             spark.conf.set("spark.sql.files.maxPartitionBytes", size)
-            spark.conf.set("spark.sql.files.openCostInBytes", "1")
         read = reading(spark, lambda s: s.read.schema(schema).options(**options).csv(str(path)).where("name = 'name'"))
         assert (read == 0) is certain
 
@@ -251,3 +250,39 @@ def test_a_year_of_two_digits_is_of_no_century(spark: SparkSession, tmp_path: Pa
     texts = esk.Dataset(spark, str(path), format="csv", schema="s STRING")
     with pytest.raises(esk.ColumnError, match="a year of two digits"):
         texts.create_indexes(esk.MinMax("to_date(s, 'dd.MM.yy')"))
+
+
+@pytest.mark.parametrize(
+    ("format", "separator", "certain"), [("text", "||", False), ("json", "--", False), ("text", "|;", True)]
+)
+def test_lines_that_depend_on_where_a_split_begins(
+    spark: SparkSession, tmp_path: Path, format: str, separator: str, certain: bool
+) -> None:
+    """`a|||b` has the lines `a` and `|b`, or `a|` and `b` for a split that begins at the second bar."""
+    lines = ["aa", "bb", "cc", "bb", "dd"] * 4
+    doubled = separator + separator[-1] + separator
+    text = doubled.join(f'{{"value":"{one}"}}' if format == "json" else one for one in lines)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.txt").write_text(text)
+    age(tmp_path / "data")
+    made = esk.Dataset(
+        spark, str(tmp_path / "data"), format=format, options={"lineSep": separator}, schema="value STRING"
+    )
+    assert made.create_indexes(esk.ValueList("value")).failed == ()
+
+    def query(session: SparkSession) -> DataFrame:
+        reader = session.read.schema("value STRING").format(format).option("lineSep", separator)
+        return reader.load(str(tmp_path / "data")).where("value = 'bb'")
+
+    def nowhere(session: SparkSession) -> DataFrame:
+        reader = session.read.schema("value STRING").format(format).option("lineSep", separator)
+        return reader.load(str(tmp_path / "data")).where("value = 'nowhere'")
+
+    before = spark.conf.get("spark.sql.files.maxPartitionBytes")
+    try:
+        for size in (3, 5, 7):
+            spark.conf.set("spark.sql.files.maxPartitionBytes", str(size))
+            reading(spark, query)
+    finally:
+        spark.conf.set("spark.sql.files.maxPartitionBytes", before)
+    assert reading(spark, nowhere) == (0 if certain else 1)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import StoreFormatError
@@ -71,10 +71,18 @@ class StoredGroup:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A coarse partition: the same rows in each group, with tuple ids from 0 to below ``tuples``; blocks by group."""
+    """A coarse partition: the same rows in each group, with tuple ids from 0 to below ``tuples``; blocks by group.
+
+    Parameters
+    ----------
+    built_with
+        Under which facts the features of its blocks were evaluated (`es_skipping.layout.groups.indexing`); empty where
+        nobody knows.
+    """
 
     tuples: int
     blocks: tuple[tuple[Block, ...], ...]
+    built_with: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +123,13 @@ class GroupManifest:
     @property
     def blocks(self) -> dict[str, Block]:
         """Every block, by its path."""
-        return {
-            f"{group.directory}/{block.file}": block
-            for partition in self.partitions
-            for group, blocks in zip(self.groups, partition.blocks, strict=True)
-            for block in blocks
-        }
+        return {name: block for partition in self.partitions for name, block in self.blocks_in(partition)}
+
+    def blocks_in(self, partition: Partition) -> Iterator[tuple[str, Block]]:
+        """The blocks of a coarse partition, with their paths."""
+        for group, blocks in zip(self.groups, partition.blocks, strict=True):
+            for block in blocks:
+                yield f"{group.directory}/{block.file}", block
 
     def to_json(self) -> bytes:
         """As it is stored.
@@ -131,7 +140,14 @@ class GroupManifest:
         >>> GroupManifest.from_json(manifest.to_json(), "here") == manifest
         True
         """
-        return json.dumps({"version": _VERSION, **asdict(self)}, ensure_ascii=False).encode("utf-8")
+        facts = [*{_text(one.built_with): one.built_with for one in self.partitions}.values()]
+        partitions = [
+            {"tuples": one.tuples, "blocks": [[asdict(block) for block in own] for own in one.blocks], "built_with": at}
+            for one in self.partitions
+            for at in [facts.index(one.built_with)]
+        ]
+        found = {"version": _VERSION, **asdict(replace(self, partitions=())), "facts": facts, "partitions": partitions}
+        return json.dumps(found, ensure_ascii=False, default=dict).encode("utf-8")
 
     @classmethod
     def from_json(cls, data: bytes, place: str, name: str = MANIFEST) -> GroupManifest:
@@ -160,13 +176,13 @@ class GroupManifest:
                         )
                         for one in found["groups"]
                     ),
-                    tuple(_partition(one) for one in found["partitions"]),
+                    tuple(_partition(one, found.get("facts", [])) for one in found["partitions"]),
                     found.get("helped"),
                     found.get("min_rows", _MIN_ROWS),
                     tuple(found.get("within", ())),
                     found.get("partition_rows", _PARTITION_ROWS),
                 )
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, LookupError, TypeError) as error:
             cure = "write the groups again" if name == MANIFEST else "if an append died while it wrote it, remove it"
             raise StoreFormatError(f"{place}/{name} cannot be read ({error!r}); {cure}") from error
         raise StoreFormatError(f"{place}/{name} is of version {version}; this package reads version {_VERSION}")
@@ -201,11 +217,17 @@ def add_partitions(files: Files, manifest: GroupManifest, added: tuple[Partition
     raise StoreFormatError(f"something was appended {_MOST_ADDED:,} times; write the column groups again")
 
 
-def _partition(found: Mapping[str, Any]) -> Partition:
+def _partition(found: Mapping[str, Any], facts: Sequence[Mapping[str, str]]) -> Partition:
+    known = found.get("built_with")
     return Partition(
         found["tuples"],
         tuple(
             tuple(Block(block["file"], block["rows"], block["whole"], tuple(block["features"])) for block in blocks)
             for blocks in found["blocks"]
         ),
+        {} if known is None else facts[known],
     )
+
+
+def _text(facts: Mapping[str, str]) -> str:
+    return json.dumps(dict(facts), sort_keys=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from es_skipping.layout.features.mining import Feature, subsuming
+from es_skipping.layout.groups.indexing import differing, evaluation
 from es_skipping.layout.groups.manifest import Block, GroupManifest
 from es_skipping.layout.groups.retrieval import Offer, path_cost, retrieval_path
 from es_skipping.layout.groups.stored import blocks_of, manifest_at
@@ -37,7 +39,11 @@ class GroupStatus:
     features
         How many conditions its blocks are known to satisfy or not.
     unindexed
-        Blocks that the session's store does not know: queries read them until `es_skipping.layout.index_groups`.
+        Blocks of which the session's store knows no features: queries read them until
+        `es_skipping.layout.index_groups`.
+    elsewhere
+        Blocks whose features were evaluated otherwise than this session does, which skips none of them: how many, by
+        reason. Sessions like that which wrote them do; for all others the table must be written again.
     designed_for
         Of the queries that it was designed for, the share that a feature helps; None where groups were made by hand.
     helped
@@ -56,6 +62,7 @@ class GroupStatus:
     designed_for: float | None = None
     helped: float | None = None
     read: float | None = None
+    elsewhere: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -71,6 +78,7 @@ class GroupStatus:
             "groups": self.groups,
             "blocks": self.blocks,
             "unindexed": self.unindexed,
+            "elsewhere": sum(self.elsewhere.values()),
             "storage": round(self.storage, 3),
             "read": self.read,
         }
@@ -86,6 +94,8 @@ class GroupStatus:
         lines = [f"{there}, in {self.partitions:,} partitions: {stored}"]
         if self.unindexed:
             lines.append(f"{self.unindexed:,} blocks are not indexed: call es_skipping.layout.index_groups")
+        for why, blocks in self.elsewhere.items():
+            lines.append(f"{blocks:,} blocks are skipped by no query of this session: {why}")
         if self.helped is not None:
             before = "" if self.designed_for is None else f" ({self.designed_for:.0%} when they were made)"
             lines.append(f"features help {self.helped:.0%} of the queries{before}")
@@ -116,13 +126,19 @@ def group_status(spark: SparkSession, path: str, log: QueryLog | None = None) ->
     root, manifest = manifest_at(spark, path)
     source = blocks_of(spark, root, manifest)
     unindexed = 0
+    elsewhere: Counter[str] = Counter()
     if manifest.conditions:
         dataset = Dataset(spark, path)
         store = dataset._store()
-        known = {object for object, _ in store.objects(dataset.id)} if store.dataset(dataset.id) else set()
-        blocks = manifest.blocks  # an append that died leaves files that are none
-        there = (object for object in source.objects() if object.path[len(root) + 1 :] in blocks)
-        unindexed = sum(object not in known for object in there)
+        stored = store.objects(dataset.id) if store.dataset(dataset.id) else ()
+        known = {object.path for object, features in stored if features}
+        here = evaluation(source, manifest.conditions)
+        for partition in manifest.partitions:
+            paths = {f"{root}/{name}" for name, _ in manifest.blocks_in(partition)}
+            if partition.built_with == here:
+                unindexed += len(paths - known)
+            else:
+                elsewhere[differing(partition.built_with, here)] += len(paths)
     helped = read = None
     if log is not None:
         found = [Feature((predicate_of(resolve(source, text).operand),)) for text in manifest.conditions]
@@ -140,6 +156,7 @@ def group_status(spark: SparkSession, path: str, log: QueryLog | None = None) ->
         manifest.helped,
         helped,
         read,
+        dict(elsewhere),
     )
 
 

@@ -6,7 +6,6 @@ its own order, each block with the tuple ids of its rows. The manifest comes las
 
 from __future__ import annotations
 
-import json
 import re
 import uuid
 from collections.abc import Sequence
@@ -14,33 +13,35 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from es_skipping.errors import DatasetError, StoreConflict
-from es_skipping.indexes.features import Features
+from es_skipping.errors import DatasetError
 from es_skipping.layout.features.conditions import condition_of
 from es_skipping.layout.groups.blocks import GroupWriter
 from es_skipping.layout.groups.group import ColumnGroup
+from es_skipping.layout.groups.indexing import evaluation, index_blocks, index_groups
 from es_skipping.layout.groups.manifest import MANIFEST, GroupManifest, Partition, StoredGroup, add_partitions
 from es_skipping.layout.groups.numbered_rows import OWN, TUPLE, numbered, with_words
-from es_skipping.layout.groups.stored import blocks_of, manifest_at
+from es_skipping.layout.groups.stored import manifest_at
 from es_skipping.layout.target import delete_tree, free_place, names, require_empty
 from es_skipping.predicates.show import quoted_name, show
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
     from es_skipping.spark.source import Source
 
-__all__ = ["FORMAT", "WrittenGroups", "append_groups", "index_groups", "write_groups"]
+__all__ = ["WrittenGroups", "append_groups", "write_groups"]
 
-FORMAT: Final = "es_skipping_groups"
-"""The name of the data source: ``spark.read.format(FORMAT).load(path)``."""
 _ROWS: Final = "es_skipping_rows"
 _DIRECTORY: Final = "es_skipping_group_"
 _LEFT_BEHIND: Final = re.compile(rf"{_ROWS}|{_DIRECTORY}\d+")
 """What a write that did not finish may leave."""
-_WRITERS: Final = 3
-"""So many that publish at once may come first."""
+_LOSSLESS: Final = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+}
+"""What is written is what the features are evaluated on: only this package reads it, so no old reader needs less."""
 _PLAIN: Final = (
     "boolean", "byte", "short", "integer", "long", "float", "double", "decimal", "string", "char", "varchar", "binary",
     "date", "timestamp", "timestamp_ntz",
@@ -123,14 +124,15 @@ def write_groups(
     from pyspark.errors import PySparkException
 
     from es_skipping.spark.hadoop_files import files_of
-    from es_skipping.spark.source import Reading, Source
+    from es_skipping.spark.source import Reading, Source, cloned_session, moved
 
     if min_rows < 1 or not 1 <= partition_rows <= 1 << 24:
         raise ValueError(f"min_rows is {min_rows} and partition_rows {partition_rows}; give at least 1, at most 2^24")
     _check(df, groups)
+    read_by, df = _read_by(df), moved(df, cloned_session(df.sparkSession, _LOSSLESS))
     replicated = any(group.masters for group in groups)
     spark = df.sparkSession
-    root = free_place(spark, path, _read_by(df))
+    root = free_place(spark, path, read_by)
     found = names(spark, root)
     left_behind = {name for name in found if MANIFEST not in found and _LEFT_BEHIND.fullmatch(name)}
     require_empty(path, found - left_behind)
@@ -152,9 +154,11 @@ def write_groups(
             for at, (group, own) in enumerate(zip(groups, conditions, strict=True))
         )
         rows = _kept(numbered(df, within, partition_rows), everything, f"{root}/{_ROWS}")
-        partitions = GroupWriter(rows, root, stored, everything, min_rows).write()
+        built_with = evaluation(source, everything)
+        written = GroupWriter(rows, root, stored, everything, min_rows).write()
     except PySparkException as error:
         raise _not_written(path, error) from error
+    partitions = tuple(replace(one, built_with=built_with) for one in written)
     manifest = GroupManifest(
         source.schema,
         TUPLE,
@@ -206,11 +210,15 @@ def append_groups(df: DataFrame, path: str) -> WrittenGroups:
     from pyspark.sql.types import StructType
 
     from es_skipping.spark.hadoop_files import files_of
+    from es_skipping.spark.source import Reading, Source, cloned_session, moved
 
+    _check_session(df)
+    df = moved(df, cloned_session(df.sparkSession, _LOSSLESS))
     spark = df.sparkSession
     root, manifest = manifest_at(spark, path)
+    schema = StructType.fromJson(dict(manifest.schema))
     # As text, which does not tell whether there may be nulls in a nested type: there may.
-    own = {field.name: field.dataType.simpleString() for field in StructType.fromJson(dict(manifest.schema)).fields}
+    own = {field.name: field.dataType.simpleString() for field in schema.fields}
     given = {field.name: field.dataType.simpleString() for field in df.schema.fields}
     other = [name for name in sorted(own.keys() | given.keys()) if own.get(name) != given.get(name)]
     other += [name for name in given if df.columns.count(name) > 1]
@@ -224,15 +232,15 @@ def append_groups(df: DataFrame, path: str) -> WrittenGroups:
     try:
         rows = numbered(df.select(*map(quoted_name, own)), manifest.within, manifest.partition_rows)
         rows = _kept(rows, manifest.conditions, kept)
-        partitions = GroupWriter(
-            rows, root, manifest.groups, manifest.conditions, manifest.min_rows, f"{mark}/"
-        ).write()
+        built_with = evaluation(Source.open(spark, Reading((kept,), schema=schema)), manifest.conditions)
+        writer = GroupWriter(rows, root, manifest.groups, manifest.conditions, manifest.min_rows, f"{mark}/")
+        partitions = tuple(replace(one, built_with=built_with) for one in writer.write())
     except PySparkException as error:
         raise _not_written(path, error) from error
     finally:
         delete_tree(spark, kept)
     # First: where the store refuses, nothing was appended, and doing it again appends the rows once.
-    _index(spark, path, root, replace(manifest, partitions=partitions))
+    index_blocks(spark, path, root, replace(manifest, partitions=partitions))
     add_partitions(files_of(root), manifest, partitions)
     return _written(path, manifest.groups, partitions)
 
@@ -258,75 +266,13 @@ def _not_written(path: str, error: Exception) -> DatasetError:
     return DatasetError(f"the column groups could not be written to {path}: {reason}")
 
 
-def index_groups(spark: SparkSession, path: str) -> int:
-    """Publish the union vectors of the blocks of a table in column groups to the session's store.
-
-    `write_groups` does it; again it is needed where the store has lost them, or the session has another one. They are
-    in the manifest, so no data is read.
-
-    Returns
-    -------
-    int
-        How many blocks were indexed.
-
-    Raises
-    ------
-    DatasetError
-        There is no such table.
-    StoreError
-        The store cannot be reached, or refused. The table can be read, without skipping.
-    """
-    root, manifest = manifest_at(spark, path)
-    return _index(spark, path, root, manifest, fresh=True)
-
-
-def _index(spark: SparkSession, path: str, root: str, manifest: GroupManifest, *, fresh: bool = False) -> int:
-    """Tell the store of a manifest's blocks; those that it has of others stay, unless it begins afresh."""
-    from es_skipping.clauses.metadata import Values
-    from es_skipping.spark.build import defined
-    from es_skipping.spark.built_with import dataset_facts
-    from es_skipping.spark.dataset import Dataset
-    from es_skipping.spark.registry import registry
-    from es_skipping.stores.base import DatasetDefinition, ObjectMetadata
-
-    dataset = Dataset(spark, path)
-    store = dataset._store()
-    if not manifest.conditions:
-        return 0
-    source = blocks_of(spark, root, manifest)
-    index, _ = defined(source, Features(*manifest.conditions))
-    definition = DatasetDefinition(
-        id=dataset.id,
-        roots=(root,),
-        format=FORMAT,
-        indexes=(index,),
-        schema=json.dumps(manifest.schema, ensure_ascii=False, separators=(",", ":")),
-        built_with=dataset_facts(FORMAT, {}, manifest.schema),
-    )
-    blocks = manifest.blocks
-    known = ((object, blocks.get(object.path[len(root) + 1 :])) for object in source.objects())
-    metadata = [
-        ObjectMetadata(object, block.rows, {index.id: Values(frozenset(block.features), nulls=0)})
-        for object, block in known
-        if block is not None
-    ]
-    for left in reversed(range(_WRITERS)):
-        try:
-            with store.change(definition, fresh=fresh) as change:
-                change.put(metadata)
-                change.publish(())
-            break
-        except StoreConflict:
-            if not left:
-                raise
-        finally:
-            registry.forget()
-    return len(metadata)
+def _check_session(df: DataFrame) -> None:
+    if not hasattr(df.sparkSession, "_jsparkSession"):
+        raise DatasetError("column groups are written by a classic session; this DataFrame is of Spark Connect")
 
 
 def _check(df: DataFrame, groups: Sequence[ColumnGroup]) -> None:
-    if not hasattr(df.sparkSession, "_jsparkSession"):
-        raise DatasetError("column groups are written by a classic session; this DataFrame is of Spark Connect")
+    _check_session(df)
     replicated = any(group.masters for group in groups)
     masters = sorted(name for group in groups for name in (group.masters if replicated else group.columns))
     if masters != sorted(df.columns) or len(set(masters)) < len(masters):

@@ -1,5 +1,6 @@
 package io.esskipping;
 
+import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
@@ -148,13 +149,18 @@ final class ExpressionTrees {
     return null;
   }
 
-  /** A digest of a Python function's code, which tells it from another one that was given its name. */
+  /**
+   * A digest of a Python function's code and of how it is called, which tells it from another one that was given its name: what becomes of a
+   * result of another type, for one, depends on whether it comes row by row, by Arrow or from pandas.
+   */
   static String code(PythonUDF function) {
     List<?> bytes = Scala.list(function.func().command());
     byte[] command = new byte[bytes.size()];
     for (int i = 0; i < command.length; i++) command[i] = (Byte) bytes.get(i);
     try {
-      return Json.hex(MessageDigest.getInstance("SHA-256").digest(command)).substring(0, 32);
+      MessageDigest digest = MessageDigest.getInstance("SHA-256");
+      digest.update((function.evalType() + " " + function.func().pythonVer() + " ").getBytes(StandardCharsets.UTF_8));
+      return Json.hex(digest.digest(command)).substring(0, 32);
     } catch (NoSuchAlgorithmException error) {
       throw new IllegalStateException(error); // every JVM has it
     }

@@ -1,0 +1,143 @@
+"""What a store is told of the blocks of a table in column groups: their union vectors, which the manifest holds.
+
+A feature such as ``hour(at) = 5`` is another one under another time zone, another Spark, another version of a function.
+So the manifest remembers of each coarse partition under which facts its features were evaluated, and vectors are
+published only as what they are; a block whose vector is of other facts is published without it, and always read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from es_skipping.errors import StoreConflict
+from es_skipping.indexes.features import Features
+from es_skipping.layout.groups.manifest import GroupManifest
+from es_skipping.layout.groups.stored import blocks_of, manifest_at
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from es_skipping.spark.source import Source
+    from es_skipping.stores.base import DatasetEntry, IndexDefinition
+
+__all__ = ["FORMAT", "differing", "evaluated_with", "evaluation", "index_blocks", "index_groups"]
+
+FORMAT: Final = "es_skipping_groups"
+"""The name of the data source: ``spark.read.format(FORMAT).load(path)``."""
+_WRITERS: Final = 3
+"""So many that publish at once may come first."""
+
+
+def evaluation(source: Source, conditions: Sequence[str]) -> dict[str, str]:
+    """The facts under which a session evaluates these features; nothing where there are none."""
+    from es_skipping.spark.build import defined
+
+    return evaluated_with(defined(source, Features(*conditions))[0]) if conditions else {}
+
+
+def evaluated_with(index: IndexDefinition) -> dict[str, str]:
+    """The facts that an index of features was built with, and what it takes them to be: functions have versions."""
+    operands = json.dumps(list(index.operands), sort_keys=True, default=str)
+    return {**index.built_with, "features": "sha256:" + hashlib.sha256(operands.encode()).hexdigest()}
+
+
+def index_groups(spark: SparkSession, path: str) -> int:
+    """Publish the union vectors of the blocks of a table in column groups to the session's store.
+
+    `write_groups` does it; again it is needed where the store has lost them, or the session has another one. They are
+    in the manifest, so no data is read.
+
+    Returns
+    -------
+    int
+        How many blocks were indexed: of all those of which a feature was evaluated as this session evaluates it. The
+        others, of another time zone or Spark version for example, are read by each query (`es_skipping.layout.status`
+        tells why); to skip them too, write the table again.
+
+    Raises
+    ------
+    DatasetError
+        There is no such table.
+    StoreError
+        The store cannot be reached, or refused. The table can be read, without skipping.
+    """
+    root, manifest = manifest_at(spark, path)
+    return index_blocks(spark, path, root, manifest, fresh=True)
+
+
+def index_blocks(spark: SparkSession, path: str, root: str, manifest: GroupManifest, *, fresh: bool = False) -> int:
+    """Tell the store of a manifest's blocks; those that it has of others stay, unless it begins afresh."""
+    from es_skipping.clauses.metadata import Values
+    from es_skipping.spark.build import defined
+    from es_skipping.spark.built_with import dataset_facts
+    from es_skipping.spark.dataset import Dataset
+    from es_skipping.spark.registry import registry
+    from es_skipping.stores.base import DatasetDefinition, ObjectMetadata
+
+    dataset = Dataset(spark, path)
+    store = dataset._store()
+    if not manifest.conditions:
+        return 0
+    source = blocks_of(spark, root, manifest)
+    here, _ = defined(source, Features(*manifest.conditions))
+    definition = DatasetDefinition(
+        id=dataset.id,
+        roots=(root,),
+        format=FORMAT,
+        indexes=(here,),
+        schema=json.dumps(manifest.schema, ensure_ascii=False, separators=(",", ":")),
+        built_with=dataset_facts(FORMAT, {}, manifest.schema),
+    )
+    blocks = {
+        f"{root}/{name}": (block, partition.built_with)
+        for partition in manifest.partitions
+        for name, block in manifest.blocks_in(partition)
+    }
+    objects = [object for object in source.objects() if object.path in blocks]
+
+    def publish() -> int:
+        index = here if fresh else _published(store.dataset(dataset.id), here)
+        facts = evaluated_with(index)
+        metadata = []
+        for object in objects:
+            block, own = blocks[object.path]
+            known = {index.id: Values(frozenset(block.features), nulls=0)} if own == facts else {}
+            metadata.append(ObjectMetadata(object, block.rows, known))
+        with store.change(replace(definition, indexes=(index,)), fresh=fresh) as change:
+            if not fresh and _published(store.dataset(dataset.id), here) != index:
+                raise StoreConflict(f"the metadata of {path} was published anew meanwhile; try again")
+            change.put(metadata)
+            change.publish(())
+        return sum(bool(one.metadata) for one in metadata)
+
+    left = _WRITERS
+    while True:
+        left -= 1
+        try:
+            return publish()
+        except StoreConflict:
+            if not left:
+                raise
+        finally:
+            registry.forget()
+
+
+def _published(entry: DatasetEntry | None, here: IndexDefinition) -> IndexDefinition:
+    """The index of features that the store has of the table, which stays what it is; else this session's."""
+    stored = () if entry is None else entry.definition.indexes
+    return next((index for index in stored if index.id == here.id), here)
+
+
+def differing(built_with: Mapping[str, str], here: Mapping[str, str]) -> str:
+    """A fact in which two evaluations differ, for people."""
+    if not built_with:
+        return "nobody remembers how they were evaluated"
+    names = sorted(built_with.keys() | here.keys(), key=lambda name: (name == "features", name))
+    name = next(name for name in names if built_with.get(name) != here.get(name))
+    if name == "features":
+        return "a function of theirs has another version"
+    return f"{name} = {built_with.get(name)} when they were written, {here.get(name)} here"
