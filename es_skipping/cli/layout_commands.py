@@ -69,8 +69,8 @@ def apply(args: argparse.Namespace, console: Console) -> int:
 
 def status(args: argparse.Namespace, console: Console) -> int:
     import es_skipping.layout as layout
+    from es_skipping.layout.groups.manifest import FORMAT
     from es_skipping.layout.groups.stored import is_grouped
-    from es_skipping.layout.groups.table import FORMAT
 
     place: dict[str, Any] = {"table": args.dataset} if args.table else {"path": args.dataset}
     with spark_session(args) as spark:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from es_skipping.errors import StoreConflict
 from es_skipping.indexes.features import Features
-from es_skipping.layout.groups.manifest import GroupManifest
+from es_skipping.layout.groups.manifest import FORMAT, GroupManifest
 from es_skipping.layout.groups.stored import blocks_of, manifest_at
 
 if TYPE_CHECKING:
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from es_skipping.spark.source import Source
     from es_skipping.stores.base import DatasetEntry, IndexDefinition
 
-__all__ = ["FORMAT", "differing", "evaluated_with", "evaluation", "index_blocks", "index_groups"]
+__all__ = ["differing", "evaluated_with", "evaluation", "index_blocks", "index_groups"]
 
-FORMAT: Final = "es_skipping_groups"
-"""The name of the data source: ``spark.read.format(FORMAT).load(path)``."""
 _WRITERS: Final = 3
 """So many that publish at once may come first."""
 

@@ -17,8 +17,19 @@ from es_skipping.errors import StoreFormatError
 if TYPE_CHECKING:
     from es_skipping.stores.parquet.files import Files
 
-__all__ = ["MANIFEST", "Block", "GroupManifest", "Partition", "StoredGroup", "add_partitions", "read_manifest"]
+__all__ = [
+    "FORMAT",
+    "MANIFEST",
+    "Block",
+    "GroupManifest",
+    "Partition",
+    "StoredGroup",
+    "add_partitions",
+    "read_manifest",
+]
 
+FORMAT: Final = "es_skipping_groups"
+"""The name of the data source: ``spark.read.format(FORMAT).load(path)``."""
 MANIFEST: Final = "_es_skipping_groups.json"
 """Spark reads no file whose name begins so."""
 _ADDED: Final = "_es_skipping_groups.{:06}.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from es_skipping.errors import DatasetError
-from es_skipping.layout.groups.manifest import MANIFEST, GroupManifest, read_manifest
+from es_skipping.layout.groups.manifest import FORMAT, MANIFEST, GroupManifest, read_manifest
 from es_skipping.layout.target import names
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ def place_of(spark: SparkSession, table: str) -> str | None:
     """Where a catalog table in column groups lies; None of another table, and of what is none."""
     from pyspark.errors import PySparkException
 
-    from es_skipping.layout.groups.table import FORMAT
     from es_skipping.spark.bridge import relation_facts
 
     try:
