@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from es_skipping.predicates.tree import Column, Operand, parts_of
+from es_skipping.predicates.tree import Call, Column, Operand, parts_of
 from es_skipping.spark.value_settings import RELEVANT_SETTINGS, TEXT_FORMATS, setting, setting_facts
 from es_skipping.stores.base import DatasetDefinition, IndexDefinition
 
@@ -136,7 +136,10 @@ def index_facts(
         facts["column " + _text(column.path)] = fact
         types.add(column.type.name)
     expression = not all(isinstance(operand, Column) for operand in operands)
-    facts.update(setting_facts(format, types, facts.values(), settings, expression=expression))
+    parts = (part for operand in operands for part in parts_of(operand))
+    user_function = any(isinstance(part, Call) and part.name.startswith("udf:") for part in parts)
+    own = facts.values()
+    facts.update(setting_facts(format, types, own, settings, expression=expression, user_function=user_function))
     return facts
 
 

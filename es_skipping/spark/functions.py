@@ -82,7 +82,7 @@ def declare_function(
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
-    from es_skipping.spark.source import classic_session  # which hands on what is declared here
+    from es_skipping.spark.source import active, classic_session  # which hands on what is declared here
 
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise IndexDefinitionError(f"a function is named {name!r}; give a name of letters, digits and _")
@@ -110,8 +110,11 @@ def declare_function(
             )
         if not is_udf and returns is None:
             raise IndexDefinitionError(f"function {name}: say what it returns, such as returns='string'")
-        called = session.udf.register(name, function) if is_udf else session.udf.register(name, function, returns)
-        code = _code_of(session, called)
+        with active(session):
+            made = session.udf.register(name, function) if is_udf else session.udf.register(name, function, returns)
+            code = _code_of(session, made)
+        if hasattr(given, "_jsparkSession"):  # a client of Spark Connect calls it by its name
+            called = made
     distance = function if metric is True else metric or None
     declared = Declared(version, code, function if monotone else None, distance)
     with _lock:

@@ -37,6 +37,7 @@ __all__ = [
     "FORMATS",
     "Reading",
     "Source",
+    "active",
     "build_session",
     "classic_functions",
     "classic_session",
@@ -217,6 +218,24 @@ def classic_functions() -> Iterator[None]:
     finally:
         if before is not None:
             os.environ[key] = before
+
+
+@contextmanager
+def active(session: SparkSession) -> Iterator[None]:
+    """Let functions that PySpark makes be of this classic session meanwhile, whichever the process has active."""
+    sessions: Any = session._jvm.SparkSession  # type: ignore[union-attr]
+    kind: Any = type(session)
+    instantiated, before = kind._instantiatedSession, sessions.getActiveSession()
+    sessions.setActiveSession(session._jsparkSession)
+    try:
+        with classic_functions():
+            yield
+    finally:
+        kind._instantiatedSession = instantiated
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def _python_session(context: Any, session: Any) -> SparkSession:

@@ -89,6 +89,8 @@ _EXPRESSION: Final = {
     "spark.sql.execution.pythonUDF.pandas.intToDecimalCoercionEnabled": "default",
     "spark.sql.execution.pythonUDF.pandas.preferIntExtensionDtype": "default",
     "spark.sql.execution.udf.unified.execution.enabled": "default",
+    "spark.sql.experimental.optimizer.pyTranspilers": "default",
+    "spark.sql.experimental.optimizer.transpilePyUDFs": "default",
     "spark.sql.fromJsonForceNullableSchema": "true",
     "spark.sql.function.concatBinaryAsString": "false",
     "spark.sql.function.eltOutputAsString": "false",
@@ -129,11 +131,14 @@ _EXPRESSION: Final = {
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.legacy.truncateForEmptyRegexSplit": "false",
     "spark.sql.legacy.typeCoercion.datetimeToString.enabled": "false",
+    "spark.sql.legacy.useLegacyXMLParser": "default",
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.mapZipWithUsesJavaCollections": "true",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.variant.allowDuplicateKeys": "false",
     "spark.sql.variant.validateUnicodeInJsonParsing": "true",
+    "spark.sql.xml.variant.respectInferSchema": "default",
     _ZONE: None,
 }
 _DEFAULTS: Final[dict[str, str | None]] = {
@@ -145,7 +150,13 @@ RELEVANT_SETTINGS: Final[tuple[str, ...]] = tuple(sorted(_DEFAULTS))
 
 
 def setting_facts(
-    format: str, types: set[str], fields: Iterable[str], settings: Mapping[str, str | None], *, expression: bool
+    format: str,
+    types: set[str],
+    fields: Iterable[str],
+    settings: Mapping[str, str | None],
+    *,
+    expression: bool,
+    user_function: bool = False,
 ) -> dict[str, str]:
     """The settings that can change what an index collects, as they are.
 
@@ -157,6 +168,8 @@ def setting_facts(
         Facts of the columns.
     expression
         Whether anything is computed from them.
+    user_function
+        Whether a function of the user's is called.
 
     Examples
     --------
@@ -196,6 +209,8 @@ def setting_facts(
     if expression:
         keys.update(_EXPRESSION)
         extra.append(_SPARK)
+    if user_function:
+        extra.append(_JVM_ZONE)  # times reach it as Java's and Python's own, which are of the zone where they run
     facts = {}
     for key in [*keys, *extra]:
         value = setting(key, settings)

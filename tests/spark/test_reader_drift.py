@@ -182,8 +182,11 @@ SETTINGS_OF: list[tuple[str, Any, str, str]] = [
         ("spark.sql.execution.pandas.convertToArrowArraySafely", "true"),
         ("spark.sql.execution.pyspark.binaryAsBytes", "false"),
         ("spark.sql.execution.pythonUDF.pandas.preferIntExtensionDtype", "true"),
+        ("spark.sql.experimental.optimizer.transpilePyUDFs", "true"),
+        ("spark.sql.legacy.useLegacyXMLParser", "true"),
         ("spark.version", "3.9"),
     )),
+    ("json", Call("udf:f", (S,), STRING), "user.timezone", "Asia/Tokyo"),
 ]  # fmt: skip
 """Format, what is indexed, and a setting that can change its values."""
 

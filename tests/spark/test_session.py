@@ -202,6 +202,7 @@ def test_connect_in_local_mode(path: str, tmp_path: Path) -> None:
 from pyspark.sql import SparkSession
 builder = SparkSession.builder.remote("local[1]")
 spark = esk.configure(builder).getOrCreate()
+real = es_skipping.spark.lookup.answer
 skip_all_but_one(spark, {path!r})
 counts = [spark.read.parquet({path!r}).where("id >= 0").count()]
 esk.enable(spark)
@@ -209,12 +210,29 @@ counts += [spark.read.parquet({path!r}).where("id >= 0").count(), esk.is_enabled
 same = classic(spark)._jsparkSession.sessionUUID() == bridge.java_session(spark).sessionUUID()
 esk.disable(spark)
 counts += [spark.read.parquet({path!r}).where("id >= 0").count(), esk.is_enabled(spark)]
-print(json.dumps(dict(counts=counts, same=same)))
+es_skipping.spark.lookup.answer = real
+spark.conf.set("spark.es_skipping.store.url", {(tmp_path / "store").as_uri()!r})
+tens = esk.declare_function("tens", lambda id: id // 10, version="1", returns="bigint", spark=spark)
+made = esk.Dataset(spark, {path!r}).create_indexes(esk.ValueList("tens(id)"))
+esk.enable(spark)
+df = spark.read.parquet({path!r})
+df.createOrReplaceTempView("t")
+declared = [made.added, made.failed]
+for found in (df.where(tens("id") == 3), spark.sql("SELECT * FROM t WHERE tens(id) = 3")):
+    declared += [found.count(), [scan.objects_skipped for scan in esk.last_query(spark).scans]]
+spark.udf.register("tens", lambda id: id // 10 + 1, "bigint")
+declared += [spark.sql("SELECT * FROM t WHERE tens(id) = 1").count()]
+print(json.dumps(dict(counts=counts, same=same, declared=declared, active=type(SparkSession.active()).__module__)))
 spark.stop()
 """
     )
     result = run(script, tmp_path, SPARK_TESTING="1")  # its server then takes any port that is free
-    assert result == {"counts": [40, 10, True, 40, False], "same": True}
+    assert result == {
+        "counts": [40, 10, True, 40, False],
+        "same": True,
+        "declared": [4, [], 10, [3], 10, [3], 10],
+        "active": "pyspark.sql.connect.session",
+    }
 
 
 class RemoteSession:
