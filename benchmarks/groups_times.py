@@ -3,7 +3,7 @@
 Run: ``python -m benchmarks.groups_times --scale 1 --chapter 4 --page`` (needs ``tpchgen-cli``). Writes
 ``docs/benchmarks/groups_times.json`` and a chart of each chapter beside it; with ``--page`` also the table on
 docs/benchmarks/column-groups.md. What is written stays in the folder, so that the same command again only measures;
-``--write`` writes and does not measure, ``--again`` writes all anew.
+``--write`` writes and does not measure, ``--again`` writes all anew, ``--schemes`` takes some of them only.
 
 Some months of the denormalised table are written as plain Parquet and in each scheme of `benchmarks.groups_tpch`, in
 blocks of 5,000 rows or more; SOP is one group of all columns, so that all but plain Parquet are read in the same way.
@@ -27,7 +27,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.groups_tpch import CHAPTERS, Study, arguments, record
+from benchmarks.groups_tpch import CHAPTERS, MONTHS, Study, arguments, record
 from benchmarks.layout_tpch import DOCS, session
 from benchmarks.pages import fill
 from benchmarks.tpch_workload import MONTH, table
@@ -42,8 +42,8 @@ FORMAT = "es_skipping_groups"
 class Tables:
     """One chapter's tables, written once, and what is known of them."""
 
-    def __init__(self, spark: SparkSession, folder: Path, number: int) -> None:
-        self.spark, self.folder, self.number = spark, folder, number
+    def __init__(self, spark: SparkSession, folder: Path, number: int, wanted: Sequence[str] | None = None) -> None:
+        self.spark, self.folder, self.number, self.wanted = spark, folder, number, wanted
         self._record = folder / "tables.json"
         known = json.loads(self._record.read_text(encoding="utf-8")) if self._record.exists() else {}
         self.done: bool = known.get("done", False)
@@ -69,8 +69,13 @@ class Tables:
             replicas, made = study.layouts(baselines=False)
             for name, layouts in made.items():
                 self._groups(name, replicas.column_groups(layouts, study.features), replicas.storage(layouts))
-        self.done = True
+        self.done = not self.wanted
         self._keep()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that is wanted is written."""
+        return self.done or (self.wanted is not None and {PLAIN, *self.wanted} <= set(self.schemes))
 
     def frame(self, name: str) -> DataFrame:
         """Reads a table."""
@@ -89,7 +94,7 @@ class Tables:
         self._written(PLAIN, since, files, 1, 1.0)
 
     def _groups(self, name: str, groups: Sequence[ColumnGroup], stored: float = 1.0) -> None:
-        if name in self.schemes:
+        if name in self.schemes or (self.wanted and name not in self.wanted):
             return
         shutil.rmtree(self._place(name), ignore_errors=True)
         since = time.perf_counter()
@@ -116,7 +121,7 @@ class Tables:
 
 def measured(tables: Tables, rounds: int) -> dict[str, dict[str, Any]]:
     """Every query on every scheme, in so many rounds after one that is not timed."""
-    names = list(tables.schemes)
+    names = [name for name in tables.schemes if name == PLAIN or not tables.wanted or name in tables.wanted]
     frames = {name: tables.frame(name) for name in names}
     answers: dict[int, Any] = {}
     took: dict[str, dict[int, list[float]]] = {name: {} for name in names}
@@ -139,7 +144,8 @@ def measured(tables: Tables, rounds: int) -> dict[str, dict[str, Any]]:
                     took[name].setdefault(template, []).append(seconds)
         print(f"round {number} of {rounds}: {time.perf_counter() - before:.0f} s", flush=True)
     told = {}
-    for name, known in tables.schemes.items():
+    for name in names:
+        known = tables.schemes[name]
         shares = [
             sum(own[at] for own in took[name].values()) / sum(own[at] for own in took[PLAIN].values())
             for at in range(rounds)
@@ -171,6 +177,7 @@ def main() -> None:
     options = arguments(__doc__, scale=1, memory="4g", min_rows=MIN_ROWS)
     options.add_argument("--rounds", type=int, default=5, help="that are timed, after one that is not")
     options.add_argument("--write", action="store_true", help="write what is not there, and measure nothing")
+    options.add_argument("--schemes", nargs="+", metavar="NAME", help="these and plain Parquet only, such as GSOP")
     options.add_argument("--again", action="store_true", help="write all anew")
     options.add_argument("--page", action="store_true", help="put the table into docs/benchmarks/column-groups.md")
     given = options.parse_args()
@@ -180,8 +187,8 @@ def main() -> None:
         target = folder / f"groups-{given.scale:g}-{given.months}-{number}"
         if given.again:
             shutil.rmtree(target, ignore_errors=True)
-        tables = Tables(spark, target, number)
-        if not tables.done:
+        tables = Tables(spark, target, number, given.schemes)
+        if not tables.complete:
             tables.write(Study(spark, table(spark, folder, given.scale), CHAPTERS[number], given))
         if not given.write:
             tell(tables, given)
@@ -193,18 +200,23 @@ def tell(tables: Tables, given: argparse.Namespace) -> None:
     told = measured(tables, given.rounds)
     command = f"python -m benchmarks.groups_times --scale {given.scale:g} --months {given.months}"
     command += f" --rounds {given.rounds} --chapter {tables.number}"
+    if given.schemes:
+        command += " --schemes " + " ".join(f"'{name}'" if " " in name else name for name in given.schemes)
     bars = {name: one["seconds a query"] for name, one in told.items()}
-    record(
-        "groups_times", tables.number, {"command": command, **tables.facts, "schemes": told}, bars, "seconds a query"
-    )
+    facts = {"command": command, **tables.facts, "schemes": told}
+    record("groups_times", tables.number, facts, bars, "seconds a query", months=given.months)
     text = table_of(told)
     print(text, flush=True)
     if given.page:
-        chart = f"![Seconds a query, chapter {tables.number}](groups_times_{tables.number}.svg)"
+        other = given.months != MONTHS
+        chart = (
+            f"![Seconds a query, chapter {tables.number}](groups_times_{tables.number}{f'_{given.months}' * other}.svg)"
+        )
+        place = f"seconds {tables.number}" + f" of {given.months} months" * other
         every = all(one["same answers"] for one in told.values())
         answers = "All answers were those of plain Parquet." if every else "**Some answers were wrong.**"
         rows = f"{tables.facts['rows of these']:,} rows, one query of each template, {given.rounds} rounds. {answers}"
-        fill(f"seconds {tables.number}", f"\n    {command}\n\n{rows}\n\n{text}\n\n{chart}\n", DOCS / "column-groups.md")
+        fill(place, f"\n    {command}\n\n{rows}\n\n{text}\n\n{chart}\n", DOCS / "column-groups.md")
 
 
 if __name__ == "__main__":

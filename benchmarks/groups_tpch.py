@@ -45,6 +45,7 @@ from es_skipping.spark.source import Reading, Source
 
 BUDGETS = (1.1, 1.2, 1.5, 2.0)
 SELECTIVE = (1.2, 1.5, 2.0)
+MONTHS = 2
 CHAPTERS = {4: CHAPTER_4, 5: CHAPTER_5}
 
 
@@ -188,15 +189,24 @@ class Study:
 
 
 def record(
-    stem: str, chapter: int, facts: Mapping[str, Any], bars: Mapping[str, float], told: str, *, percent: bool = False
+    stem: str,
+    chapter: int,
+    facts: Mapping[str, Any],
+    bars: Mapping[str, float],
+    told: str,
+    *,
+    percent: bool = False,
+    months: int = MONTHS,
 ) -> None:
-    """Keep a chapter's figures in ``docs/benchmarks``, beside the other's, with a chart of them."""
+    """Keep a chapter's figures in ``docs/benchmarks``, beside the other's, with a chart of them; those of another
+    number of months than is usual have a place of their own."""
+    other = months != MONTHS
     path = DOCS / f"{stem}.json"
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    known[f"chapter {chapter}"] = facts
+    known[f"chapter {chapter}" + f", {months} months" * other] = facts
     path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     drawn = bar_chart(bars, title=f"TPC-H, templates of chapter {chapter}: {told}", percent=percent)
-    (DOCS / f"{stem}_{chapter}.svg").write_text(drawn + "\n", encoding="utf-8")
+    (DOCS / f"{stem}_{chapter}{f'_{months}' * other}.svg").write_text(drawn + "\n", encoding="utf-8")
 
 
 def arguments(about: str | None, **defaults: Any) -> argparse.ArgumentParser:
@@ -211,7 +221,7 @@ def arguments(about: str | None, **defaults: Any) -> argparse.ArgumentParser:
     options.add_argument("--min-rows", type=int, help="of a block; a hundredth of a month if left out")
     options.add_argument("--chapter", type=int, choices=tuple(CHAPTERS), help="one only")
     options.add_argument("--memory")
-    shared = {"months": 2, "features": 120, "support": 3, "rank": "queries"}
+    shared = {"months": MONTHS, "features": 120, "support": 3, "rank": "queries"}
     options.set_defaults(**{**shared, **defaults})
     return options
 

@@ -15,7 +15,7 @@ from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.arguments import require_column, require_supported
 from es_skipping.indexes.base import Collector, Index, Target
 from es_skipping.predicates.show import show
-from es_skipping.predicates.subsumption import is_certain, subsumes
+from es_skipping.predicates.subsumption import is_certain, operands_of, subsumes
 from es_skipping.predicates.tree import Operand, Predicate
 from es_skipping.predicates.truth import predicate_of
 from es_skipping.predicates.types import DataType
@@ -84,18 +84,21 @@ class Features(Index):
         return _UnionCollector()
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
+        asked = frozenset(operands_of(node))
         known = [
             Ask(target.id, AnyOf((number,)), about=f"a row with {show(feature)}")
-            for number, feature in _certain(target.operands)
-            if subsumes(feature, node)
+            for number, feature, operands in _certain(target.operands)
+            if not operands.isdisjoint(asked) and subsumes(feature, node)
         ]
         return conjunction(known) if known else None
 
 
 @lru_cache(maxsize=256)
-def _certain(operands: tuple[Operand, ...]) -> tuple[tuple[int, Predicate], ...]:
-    """The features that mean what they look like, each with its number."""
-    return tuple((number, feature) for number, feature in enumerate(map(predicate_of, operands)) if is_certain(feature))
+def _certain(operands: tuple[Operand, ...]) -> tuple[tuple[int, Predicate, frozenset[Operand]], ...]:
+    """The features that mean what they look like: the number of each, and what it tests. A condition on nothing of
+    that implies it only if all rows do, or none satisfies the condition."""
+    features = enumerate(map(predicate_of, operands))
+    return tuple((number, one, frozenset(operands_of(one))) for number, one in features if is_certain(one))
 
 
 def feature_words(features: Sequence[SparkColumn]) -> list[SparkColumn]:

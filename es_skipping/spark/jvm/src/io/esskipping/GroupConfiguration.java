@@ -1,5 +1,9 @@
 package io.esskipping;
 
+import java.util.Collections;
+import java.util.Map;
+import java.util.WeakHashMap;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.util.SerializableConfiguration;
@@ -11,10 +15,12 @@ import scala.reflect.ClassTag$;
  */
 final class GroupConfiguration extends Broadcast<SerializableConfiguration> {
   private static final long serialVersionUID = 1L;
+  /** By what was broadcast, and the columns: a task's readers are copies of one another, and have this one each. */
+  private static final Map<Configuration, Map<String, SerializableConfiguration>> MADE =
+      Collections.synchronizedMap(new WeakHashMap<>());
 
   private final Broadcast<SerializableConfiguration> shared;
   private final String columns;
-  private transient volatile SerializableConfiguration own;
 
   /** @param columns the group's, the schema as JSON */
   GroupConfiguration(Broadcast<SerializableConfiguration> shared, String columns) {
@@ -24,14 +30,13 @@ final class GroupConfiguration extends Broadcast<SerializableConfiguration> {
   }
 
   @Override public SerializableConfiguration getValue() {
-    SerializableConfiguration known = own;
-    if (known == null) {
-      Configuration made = new Configuration(shared.value().value());
-      made.set("org.apache.spark.sql.parquet.row.requested_schema", columns);
-      made.set("org.apache.spark.sql.parquet.row.attributes", columns);
-      own = known = new SerializableConfiguration(made);
-    }
-    return known;
+    Configuration common = shared.value().value();
+    return MADE.computeIfAbsent(common, key -> new ConcurrentHashMap<>()).computeIfAbsent(columns, key -> {
+      Configuration own = new Configuration(common);
+      own.set("org.apache.spark.sql.parquet.row.requested_schema", columns);
+      own.set("org.apache.spark.sql.parquet.row.attributes", columns);
+      return new SerializableConfiguration(own);
+    });
   }
 
   @Override public void doUnpersist(boolean blocking) {
