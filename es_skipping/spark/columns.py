@@ -283,10 +283,13 @@ _PATTERN: Final = re.compile(r"(?:[GyYMLwWDdFEuaHkKhmsSzZX\W\d_]|'[^']*')*")
 
 
 def _patterns_in(operand: Operand) -> Iterator[str]:
-    """The constant texts in it that may be patterns of dates and times."""
+    """The texts in it that may be patterns of dates and times; a pattern that is no constant may be any."""
     for part in parts_of(operand):
         if isinstance(part, Literal) and isinstance(part.value, str) and _PATTERN.fullmatch(part.value):
             yield part.value
+        if isinstance(part, Call) and ("date" in part.name or "timestamp" in part.name):
+            patterns = (one for one in part.arguments[1:] if one.type.name == "string")
+            yield from ("yy" for one in patterns if not isinstance(one, Literal))
 
 
 def _null_in_null_out(expression: Any) -> bool:

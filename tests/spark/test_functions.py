@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 import es_skipping as esk
 from es_skipping.errors import ColumnError, IndexDefinitionError
+from es_skipping.spark.bridge import expression_tree
 from tests.spark.objects_read import num_files
 from tests.spark.real import age, objects_by_predicate, objects_read
 
@@ -218,6 +219,39 @@ def test_the_same_code_called_otherwise(spark: SparkSession, tmp_path: Path) -> 
     assert objects_read(spark, question) == [0]
     spark.udf.register("number", F.udf(text, "int", useArrow=True))
     assert objects_read(spark, question) == [4]
+
+
+ALIKE = [
+    (
+        "from_csv(s, 'd date', map('dateFormat', 'dd/MM/yyyy')).d",
+        "from_csv(s, 'd date', map('dateFormat', 'MM/dd/yyyy')).d",
+    ),
+    (
+        "from_xml(s, 'd date', map('dateFormat', 'dd/MM/yyyy')).d",
+        "from_xml(s, 'd date', map('dateFormat', 'MM/dd/yyyy')).d",
+    ),
+    ("to_csv(st, map('sep', ';'))", "to_csv(st, map('sep', '|'))"),
+    ("s LIKE ANY ('a_b', 'c%d_e')", "s LIKE ANY ('a_b', 'c%d_f')"),
+    ("s NOT LIKE ALL ('a_b', 'c%d_e')", "s NOT LIKE ALL ('a_b', 'c%d_f')"),
+    ("transform(a, x -> x + 1)", "transform(a, x -> x + 2)"),
+    ("zip_with(a, a, (x, y) -> x - y)", "zip_with(a, a, (y, x) -> x - y)"),
+    ("CASE WHEN s = 'x' THEN 1 ELSE 2 END", "CASE WHEN s = 'x' THEN 1 ELSE 3 END"),
+    ("mask(s)", "mask(s, 'Y')"),
+    ("str_to_map(s)['a']", "str_to_map(s, ';')['a']"),
+    ("parse_url(s, 'HOST')", "parse_url(s, 'PATH')"),
+    ("element_at(a, 1)", "element_at(a, 2)"),
+]
+"""Calls of the same functions that compute something else, whatever of Catalyst's fields tells so."""
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE)
+def test_calls_that_differ_are_told_apart(spark: SparkSession, tmp_path: Path, one: str, other: str) -> None:
+    source = spark.range(1).selectExpr("'a' AS s", "array(id) AS a", "named_struct('x', id) AS st")
+    source.write.parquet(str(tmp_path / "t"))
+    df = spark.read.parquet(str(tmp_path / "t"))
+    trees = [expression_tree(df.selectExpr(text)) for text in (one, one, other)]
+    assert trees[0] == trees[1] != trees[2]
+    assert "Opaque" not in str(trees)
 
 
 def test_a_function_that_nobody_declared_is_not_indexed(spark: SparkSession, data: str) -> None:

@@ -5,10 +5,13 @@ import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BinaryOperator;
 import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.InSet;
@@ -16,6 +19,8 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.expressions.ScalaUDF;
+import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
@@ -24,6 +29,7 @@ import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 import scala.Product;
+import scala.Tuple2;
 import scala.collection.Iterator;
 
 /**
@@ -116,7 +122,8 @@ final class ExpressionTrees {
       Json.field(out, "name", ((PythonUDF) expression).name());
       Json.field(out, "code", code((PythonUDF) expression)).append('}');
     } else if (expression instanceof Product) {
-      scalars(out, (Product) expression);
+      String why = fields(out, (Product) expression);
+      if (why != null) return why;
     }
     List<Expression> children = Scala.list(expression.children());
     if (!children.isEmpty()) {
@@ -214,26 +221,75 @@ final class ExpressionTrees {
     }
   }
 
-  /** Constructor fields that are neither expressions nor collections; those of an evaluation context count as its own. */
-  private static void scalars(StringBuilder out, Product expression) {
+  /** Constructor fields that are no children; those of an evaluation context count as its own. Else says which cannot be told. */
+  private static String fields(StringBuilder out, Product expression) {
     StringBuilder fields = new StringBuilder("{");
-    for (int i = 0; i < expression.productArity(); i++) {
-      Object value = unwrap(expression.productElement(i));
+    String why = fields(fields, expression, expression);
+    if (why == null && fields.length() > 1) Json.name(out, "a").append(fields).append('}');
+    return why;
+  }
+
+  private static String fields(StringBuilder out, Product owner, Product expression) {
+    for (int i = 0; i < owner.productArity(); i++) {
+      String name = owner.productElementName(i);
+      Object value = unwrap(owner.productElement(i));
+      if (isPassedOver(expression, name, value)) continue;
       if (value instanceof Product && value.getClass().getSimpleName().endsWith("EvalContext")) {
-        Product inner = (Product) value;
-        for (int j = 0; j < inner.productArity(); j++) scalar(fields, inner.productElementName(j), unwrap(inner.productElement(j)));
-      } else {
-        scalar(fields, expression.productElementName(i), value);
+        String why = fields(out, (Product) value, expression);
+        if (why != null) return why;
+      } else if (!scalar(out, name, value) && !map(out, name, value) && !sequence(out, name, value)) {
+        return expression.getClass().getSimpleName() + " has a " + value.getClass().getName() + ", " + name + ", which nothing tells from another one";
       }
     }
-    if (fields.length() > 1) Json.name(out, "a").append(fields).append('}');
+    return null;
+  }
+
+  /** What is among the children, numbers that are others in each plan, and what follows from the rest or is known by its name. */
+  private static boolean isPassedOver(Product expression, String name, Object value) {
+    if (value == null || value instanceof Expression || value instanceof ExprId || value instanceof AtomicReference) return true;
+    if (expression instanceof ScalaUDF) return !name.equals("udfName") && !name.equals("dataType");
+    if (expression instanceof StaticInvoke) return name.equals("inputTypes");
+    return expression instanceof Invoke && name.equals("methodInputTypes");
+  }
+
+  /** Whether all of it is texts, which are written in order, as the options of a reader are. */
+  private static boolean map(StringBuilder out, String name, Object map) {
+    if (!(map instanceof scala.collection.Map)) return false;
+    TreeMap<String, String> sorted = new TreeMap<>();
+    for (Iterator<?> i = ((scala.collection.Map<?, ?>) map).iterator(); i.hasNext();) {
+      Product entry = (Product) i.next();
+      if (!(entry.productElement(0) instanceof String) || !(entry.productElement(1) instanceof String)) return false;
+      sorted.put((String) entry.productElement(0), (String) entry.productElement(1));
+    }
+    StringBuilder text = new StringBuilder("{");
+    sorted.forEach((key, value) -> Json.field(text, key, value));
+    Json.field(out, name, text.append('}').toString());
+    return true;
+  }
+
+  /** Whether its elements are children, or scalars, which are written; a pair, as of a CASE, is children where its halves are. */
+  private static boolean sequence(StringBuilder out, String name, Object sequence) {
+    if (!(sequence instanceof scala.collection.Seq)) return false;
+    StringBuilder text = new StringBuilder("{");
+    int at = 0;
+    for (Iterator<?> i = ((scala.collection.Seq<?>) sequence).iterator(); i.hasNext(); at++) {
+      Object value = unwrap(i.next());
+      if (value instanceof Expression || value instanceof Tuple2 && isOfExpressions((Tuple2<?, ?>) value)) continue;
+      if (value == null || !scalar(text, Integer.toString(at), value)) return false;
+    }
+    if (text.length() > 1) Json.field(out, name, text.append('}').toString());
+    return true;
+  }
+
+  private static boolean isOfExpressions(Tuple2<?, ?> pair) {
+    return pair._1() instanceof Expression && pair._2() instanceof Expression;
   }
 
   private static Object unwrap(Object value) {
     return value instanceof Option ? ((Option<?>) value).isDefined() ? ((Option<?>) value).get() : null : value;
   }
 
-  private static void scalar(StringBuilder out, String name, Object value) {
+  private static boolean scalar(StringBuilder out, String name, Object value) {
     String text = null;
     if (value instanceof DataType) text = ((DataType) value).catalogString();
     else if (value instanceof Class) text = ((Class<?>) value).getName();
@@ -245,7 +301,10 @@ final class ExpressionTrees {
     } else if (value instanceof Boolean || value instanceof Byte || value instanceof Short || value instanceof Integer
         || value instanceof Long) {
       Json.name(out, name).append(value);
+    } else {
+      return false;
     }
+    return true;
   }
 
   private String set(StringBuilder out, InSet expression) {
