@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -47,6 +48,8 @@ __all__ = [
 
 FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
 
+_instantiated: Final = threading.RLock()
+"""Held by whoever changes, for a moment, which session PySpark takes for the process's own."""
 _ASKED: Final = 1_000
 """Files in one question to the JVM."""
 _PINNED: Final = {
@@ -225,29 +228,31 @@ def active(session: SparkSession) -> Iterator[None]:
     """Let functions that PySpark makes be of this classic session meanwhile, whichever the process has active."""
     sessions: Any = session._jvm.SparkSession  # type: ignore[union-attr]
     kind: Any = type(session)
-    instantiated, before = kind._instantiatedSession, sessions.getActiveSession()
-    sessions.setActiveSession(session._jsparkSession)
-    try:
-        with classic_functions():
-            yield
-    finally:
-        kind._instantiatedSession = instantiated
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()
+    with _instantiated:
+        instantiated, before = kind._instantiatedSession, sessions.getActiveSession()
+        sessions.setActiveSession(session._jsparkSession)
+        try:
+            with classic_functions():
+                yield
+        finally:
+            kind._instantiatedSession = instantiated
+            if before.isDefined():
+                sessions.setActiveSession(before.get())
+            else:
+                sessions.clearActiveSession()
 
 
 def _python_session(context: Any, session: Any) -> SparkSession:
     """A Python session over a JVM's, which does not become the default one of the process."""
     from pyspark.sql.session import SparkSession as Session
 
-    before = Session._instantiatedSession
-    Session._instantiatedSession = SimpleNamespace(_sc=context)  # type: ignore[assignment]
-    try:
-        return Session(context, session)
-    finally:
-        Session._instantiatedSession = before
+    with _instantiated:
+        before = Session._instantiatedSession
+        Session._instantiatedSession = SimpleNamespace(_sc=context)  # type: ignore[assignment]
+        try:
+            return Session(context, session)
+        finally:
+            Session._instantiatedSession = before
 
 
 def build_session(spark: SparkSession) -> SparkSession:

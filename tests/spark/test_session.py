@@ -7,6 +7,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import es_skipping as esk
 from es_skipping.errors import EsSkippingError
 from es_skipping.spark import bridge, launch_conf
 from es_skipping.spark.session import classic
+from es_skipping.spark.source import build_session
 from tests.processes import run_python
 from tests.spark.conftest import ENABLED
 from tests.spark.honest import Honest
@@ -243,6 +245,14 @@ class RemoteSession:
     class client:  # noqa: N801
         _user_id = "somebody"
         _session_id = "00000000-0000-0000-0000-000000000000"
+
+
+def test_sessions_that_threads_make_at_once_leave_the_process_its_own(base: SparkSession) -> None:
+    before = SparkSession._instantiatedSession
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: build_session(base), range(60)))
+    assert SparkSession._instantiatedSession is before
+    assert len({str(one._jsparkSession.sessionUUID()) for one in made}) == 60
 
 
 def test_a_remote_connect_session_is_told(base: SparkSession) -> None:
