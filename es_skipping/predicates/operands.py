@@ -30,9 +30,9 @@ __all__ = [
 Tree = Mapping[str, Any]
 
 TRANSPARENT: Final = frozenset({"Alias", "KnownNotNull", "KnownNullable"})
-_OF_SPARK: Final = frozenset(f"org.apache.spark.sql.{name}" for name in ("avro", "execution", "hive", "protobuf"))
+_OF_SPARK: Final = frozenset(f"org.apache.spark.sql.{name}" for name in ("avro", "execution", "protobuf"))
 """Spark's packages outside Catalyst of whose classes some are named here."""
-_USER_FUNCTIONS: Final = frozenset({"ScalaUDF", "PythonUDF", "HiveSimpleUDF", "HiveGenericUDF"})
+_USER_FUNCTIONS: Final = frozenset({"ScalaUDF", "PythonUDF"})
 _METHODS: Final = frozenset({"Invoke", "StaticInvoke"})
 _OPAQUE_METHODS: Final = frozenset(
     {

@@ -240,13 +240,15 @@ ALIKE = [
     ("str_to_map(s)['a']", "str_to_map(s, ';')['a']"),
     ("parse_url(s, 'HOST')", "parse_url(s, 'PATH')"),
     ("element_at(a, 1)", "element_at(a, 2)"),
+    ("many.x", "many.y"),
 ]
 """Calls of the same functions that compute something else, whatever of Catalyst's fields tells so."""
 
 
 @pytest.mark.parametrize(("one", "other"), ALIKE)
 def test_calls_that_differ_are_told_apart(spark: SparkSession, tmp_path: Path, one: str, other: str) -> None:
-    source = spark.range(1).selectExpr("'a' AS s", "array(id) AS a", "named_struct('x', id) AS st")
+    many = "array(named_struct('x', id, 'y', id))"
+    source = spark.range(1).selectExpr("'a' AS s", "array(id) AS a", "named_struct('x', id) AS st", f"{many} AS many")
     source.write.parquet(str(tmp_path / "t"))
     df = spark.read.parquet(str(tmp_path / "t"))
     trees = [expression_tree(df.selectExpr(text)) for text in (one, one, other)]

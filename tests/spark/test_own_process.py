@@ -82,6 +82,14 @@ found["hive suffix"] = read("SELECT * FROM lake.words WHERE word LIKE '%39' AND 
 spark.sql("INSERT INTO lake.words PARTITION (day = 'b') VALUES (4, 'new')")
 found["hive after an insert"] = read("SELECT * FROM lake.words WHERE id BETWEEN 3 AND 5")
 
+# functions of Hive, which are classes by names of a session
+spark.sql("CREATE TEMPORARY FUNCTION small AS 'org.apache.hadoop.hive.ql.udf.generic.GenericUDFLower'")
+try:
+    esk.Dataset(spark, table="lake.words").create_indexes(esk.ValueList("small(word)"))
+except esk.EsSkippingError as error:
+    found["hive function"] = [str(error)]
+found["hive function asked"] = read("SELECT * FROM lake.words WHERE small(word) = 'w3' AND id < 10")
+
 # a file system other than the local one, for data and metadata
 path = f"{lake}/data/numbers"
 spark.range(0, 100, 1, 5).selectExpr("id", "id % 7 AS k", "CAST(id AS STRING) AS text").write.parquet(path)
@@ -151,6 +159,11 @@ def test_hive_tables_skip_in_every_partition(found: dict[str, list[Any]]) -> Non
     assert found["hive elsewhere"] == [1, 1], "a partition at a location of its own"
     assert found["hive suffix"] == [2, 2]
     assert found["hive after an insert"] == [3, 7], "a file that nobody indexed is read"
+
+
+def test_functions_of_hive_are_not_indexed(found: dict[str, list[Any]]) -> None:
+    assert "a function of Hive" in found["hive function"][0]
+    assert found["hive function asked"] == [3, 2], "by the range of id alone, and the file that nobody indexed"
 
 
 def test_data_and_metadata_on_another_file_system(found: dict[str, list[Any]]) -> None:

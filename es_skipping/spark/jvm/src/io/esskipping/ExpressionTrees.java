@@ -24,8 +24,9 @@ import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
-import org.apache.spark.sql.types.UserDefinedType;
 import org.apache.spark.sql.types.ObjectType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.UserDefinedType;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 import scala.Product;
@@ -117,6 +118,8 @@ final class ExpressionTrees {
       if (why != null) return why;
     } else if (expression instanceof StaticInvoke && ((StaticInvoke) expression).scalarFunction().isDefined()) {
       return "a function of a catalog"; // an object whose state is not in the tree
+    } else if (owner.startsWith("org.apache.spark.sql.hive")) {
+      return "a function of Hive"; // a class by a name that a session may give to another one
     } else if (expression instanceof PythonUDF) {
       Json.name(out, "a").append('{');
       Json.field(out, "name", ((PythonUDF) expression).name());
@@ -292,6 +295,8 @@ final class ExpressionTrees {
   private static boolean scalar(StringBuilder out, String name, Object value) {
     String text = null;
     if (value instanceof DataType) text = ((DataType) value).catalogString();
+    else if (value instanceof StructField) text = ((StructField) value).name() + " " + ((StructField) value).dataType().catalogString();
+    else if (value instanceof Product && ((Product) value).productArity() == 0) text = value.toString(); // an object of Scala's: one of a few
     else if (value instanceof Class) text = ((Class<?>) value).getName();
     else if (value instanceof scala.Enumeration.Value || value instanceof Enum) text = value.toString();
     else if (value instanceof String || value instanceof Character || value instanceof UTF8String) text = value.toString();
