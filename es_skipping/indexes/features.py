@@ -14,9 +14,10 @@ from es_skipping.clauses.questions import AnyOf
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.arguments import require_column, require_supported
 from es_skipping.indexes.base import Collector, Index, Target
+from es_skipping.predicates.implied import Conditions
+from es_skipping.predicates.normal import any_of
 from es_skipping.predicates.show import show
-from es_skipping.predicates.subsumption import is_certain, operands_of, subsumes
-from es_skipping.predicates.tree import Operand, Predicate
+from es_skipping.predicates.tree import IsIn, Operand, Predicate
 from es_skipping.predicates.truth import predicate_of
 from es_skipping.predicates.types import DataType
 
@@ -36,8 +37,9 @@ class Features(Index):
 
     A feature is a condition, such as ``returnflag = 'R' AND mode IN ('AIR', 'SHIP')``. A query whose filter implies it
     skips every object without a row that satisfies it: conditions over several columns, comparisons of two columns,
-    LIKE and functions, which no index of one column can summarise. It pays where rows were laid out by these very
-    features (`es_skipping.layout.SOP`), which writes this index itself.
+    LIKE and functions, which no index of one column can summarise. A query that asks for a list of values, each of
+    which is a feature (``size = 7``, ``size = 9``), skips every object without a row of any of them. It pays where
+    rows were laid out by these very features (`es_skipping.layout.SOP`), which writes this index itself.
 
     Sun, *Skipping-oriented Data Design for Large-Scale Analytics*, section 3.5. A null feature counts as not satisfied.
 
@@ -84,21 +86,22 @@ class Features(Index):
         return _UnionCollector()
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        asked = frozenset(operands_of(node))
-        known = [
-            Ask(target.id, AnyOf((number,)), about=f"a row with {show(feature)}")
-            for number, feature, operands in _certain(target.operands)
-            if not operands.isdisjoint(asked) and subsumes(feature, node)
-        ]
-        return conjunction(known) if known else None
+        known = _conditions(target.operands)
+        asks = [_asked(target, known, (number,)) for number in known.implied_by(node)]
+        if isinstance(node, IsIn) and (numbers := known.one_of(node)):
+            asks.append(_asked(target, known, numbers))
+        return conjunction(asks) if asks else None
 
 
 @lru_cache(maxsize=256)
-def _certain(operands: tuple[Operand, ...]) -> tuple[tuple[int, Predicate, frozenset[Operand]], ...]:
-    """The features that mean what they look like: the number of each, and what it tests. A condition on nothing of
-    that implies it only if all rows do, or none satisfies the condition."""
-    features = enumerate(map(predicate_of, operands))
-    return tuple((number, one, frozenset(operands_of(one))) for number, one in features if is_certain(one))
+def _conditions(operands: tuple[Operand, ...]) -> Conditions:
+    return Conditions(list(map(predicate_of, operands)))
+
+
+def _asked(target: Target, known: Conditions, numbers: tuple[int, ...]) -> Ask:
+    """A question for a row that satisfies one of these features."""
+    about = show(any_of(known.predicates[number] for number in numbers))
+    return Ask(target.id, AnyOf(numbers), about=f"a row with {about}")
 
 
 def feature_words(features: Sequence[SparkColumn]) -> list[SparkColumn]:

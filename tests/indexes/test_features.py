@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pytest
 
-from es_skipping.clauses.clause import Ask, Conjunction
+from es_skipping.clauses.clause import KEEP, SKIP, Ask, Conjunction
 from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.merge import Labeller, merge_clause
 from es_skipping.clauses.metadata import Values
@@ -27,6 +27,7 @@ from es_skipping.predicates.tree import (
     IsIn,
     Literal,
     Matches,
+    Not,
     NullTest,
     Operand,
     Or,
@@ -150,3 +151,38 @@ def test_features_are_needed() -> None:
         Features()
     with pytest.raises(IndexDefinitionError, match="a feature is 5"):
         Features(5)
+
+
+SIZES = tuple(call("equalto", X, lit(value, INT)) for value in (3, 5, 7))
+BY_SIZE = Labeller(Features("x = 3", "x = 5", "x = 7"), Target("f", SIZES, (BOOLEAN,) * 3))
+
+
+def test_a_list_is_skipped_where_none_of_its_values_is() -> None:
+    clause = merge_clause(normalise(IsIn(X, (7, 3))), [BY_SIZE])
+    assert clause == Ask("f", AnyOf((0, 2)))
+    assert isinstance(clause, Ask)
+    assert clause.about == "a row with x = 3 OR x = 7"
+    truths = [holds(clause, {"f": Values(frozenset(bits), 0)}) for bits in ([], [0], [1], [2], [0, 1], [0, 2])]
+    assert truths == [False, True, False, True, True, True]
+    assert holds(clause, {}) is None
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [IsIn(X, (7, 4)), IsIn(X, (7, 3), negated=True), Not(IsIn(X, (7, 3))), Not(IsIn(X, (7, 4), negated=True))],
+    ids=str,
+)
+def test_a_list_with_a_value_that_is_no_feature_or_negated_skips_nothing(predicate: Predicate) -> None:
+    assert merge_clause(normalise(predicate), [BY_SIZE]) == KEEP
+
+
+def test_a_list_with_null_is_a_list_without() -> None:
+    clause = merge_clause(normalise(IsIn(X, (7, 3), has_null=True)), [BY_SIZE])
+    assert clause == Ask("f", AnyOf((0, 2)))
+    assert merge_clause(normalise(IsIn(X, (7, 3), negated=True, has_null=True)), [BY_SIZE]) == SKIP
+
+
+def test_what_all_values_imply_is_asked_for_too() -> None:
+    target = Target("f", (*SIZES, call("lessthan", X, lit(6, INT))), (BOOLEAN,) * 4)
+    clause = merge_clause(normalise(IsIn(X, (5, 3))), [Labeller(Features("a", "b", "c", "d"), target)])
+    assert clause == Conjunction((Ask("f", AnyOf((3,))), Ask("f", AnyOf((0, 1)))))
