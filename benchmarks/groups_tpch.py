@@ -8,7 +8,7 @@ fourteen. Spark counts the feature vectors of the rows of some months, evenly ch
 follows from the blocks that the clustering makes, of a hundredth of a month. Nothing is written, and nothing but
 features skips: least and greatest values and the months that a date leaves out would help every layout alike. *Matching
 rows* are those that satisfy all features of a query, if it could read these alone and no ids: no layout by these
-features reads less.
+features reads less. Where a query asks for a list, they are those with any of its values.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from benchmarks.tpch_workload import CHAPTER_4, CHAPTER_5, COLUMNS, MONTH, filte
 from es_skipping.layout import Query, QueryLog
 from es_skipping.layout.chart import bar_chart
 from es_skipping.layout.features.conditions import FeatureFinder
+from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import demands_of
 from es_skipping.layout.groups.design import layouts_by_budget
 from es_skipping.layout.groups.grouping import Designer, Grouping
-from es_skipping.layout.groups.grouping_search import best_grouping
+from es_skipping.layout.groups.grouping_search import best_grouping, grouping_of
 from es_skipping.layout.groups.layouts import Layout
 from es_skipping.layout.groups.replication import Replicas
 from es_skipping.layout.groups.replication_baselines import full_copies, selective_replication, whole_layouts
@@ -66,7 +67,7 @@ class Study:
         before = time.perf_counter()
         train, _ = queries(source.df, chapter, 100, 1)
         test, self.templates = queries(source.df, chapter, 10, 2)
-        finder = FeatureFinder(source, given.rank, given.support)
+        finder = FeatureFinder(source, given.rank, given.support, families=True)
         features, conditions, _ = finder.features(QueryLog(train), given.features)
         months = sorted(row[0] for row in source.df.select(F.expr(MONTH)).distinct().collect())
         self.features = features
@@ -87,20 +88,18 @@ class Study:
             "rows of a block": self.minimum,
             "distinct vectors of a month": self.histogram.distinct,
             "test queries": len(test),
-            "test queries with a feature": sum(bool(one.usable) for one in self.single),
+            "test queries with a feature": sum(bool(one.features) for one in self.single),
             "seconds to mine and count": round(time.perf_counter() - before, 1),
         }
 
     def matching(self) -> dict[str, Any]:
         """What no layout by these features can read less than."""
-        shares = [
-            sum(
-                int(one.counts[one.vectors[:, sorted(demand.usable)].all(axis=1)].sum())
-                for one in self.histogram.groups
-            )
-            / self.histogram.rows
-            for demand in self.single
-        ]
+        shares = []
+        for demand in self.single:
+            asked = Asked.of([demand], range(self.histogram.features))
+            (wanted,) = asked.wanted
+            found = [one.counts[asked.seen(one.vectors)[:, wanted].all(axis=1)] for one in self.histogram.groups]
+            shares.append(sum(int(some.sum()) for some in found) / self.histogram.rows)
         return {"read": self._all(shares), "by template": self._by_template(shares)}
 
     def _all(self, shares: Sequence[float]) -> float:
@@ -119,10 +118,10 @@ class Study:
         with self._timed("GSOP"):
             found = best_grouping(designer).grouping
         return {
-            "SOP": designer.grouping(one_for_all(self.names)),
-            "one group per column": designer.grouping(one_per_column(self.names)),
-            "HillClimb-like": designer.grouping(hill_climbing(self.names, self.demands)),
-            "Hyrise-like": designer.grouping(primary_partitions(self.names, self.demands)),
+            "SOP": grouping_of(designer, one_for_all(self.names)),
+            "one group per column": grouping_of(designer, one_per_column(self.names)),
+            "HillClimb-like": grouping_of(designer, hill_climbing(self.names, self.demands)),
+            "Hyrise-like": grouping_of(designer, primary_partitions(self.names, self.demands)),
             "GSOP": found,
         }
 
@@ -135,7 +134,7 @@ class Study:
             grouping = best_grouping(designer).grouping
         groups = whole_layouts(grouping)
         made: dict[str, Sequence[Layout]] = {
-            "SOP": whole_layouts(designer.grouping(one_for_all(self.names))),
+            "SOP": whole_layouts(grouping_of(designer, one_for_all(self.names))),
             "GSOP": groups,
         }
         search = layouts_by_budget(replicas, grouping, BUDGETS)
@@ -227,7 +226,7 @@ def arguments(about: str | None, **defaults: Any) -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    given = arguments(__doc__, scale=0.1, memory="1g").parse_args()
+    given = arguments(__doc__, scale=0.1, memory="1g", features=240).parse_args()
     folder = given.folder.resolve()
     spark = session(folder, given.memory)
     path = table(spark, folder, given.scale)

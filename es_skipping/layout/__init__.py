@@ -10,7 +10,8 @@
 from __future__ import annotations
 
 from es_skipping.layout.drift import Status, status
-from es_skipping.layout.features.mining import Feature, mine_features
+from es_skipping.layout.features.choosing import mine_features
+from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.gsop import GSOP, GroupPlan
 from es_skipping.layout.groups.gsopr import GSOPR

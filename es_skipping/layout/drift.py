@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from es_skipping.errors import DatasetError
-from es_skipping.layout.features.mining import Feature, subsuming
+from es_skipping.layout.features.helping import Helping
+from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.status import GroupStatus, group_status
 from es_skipping.layout.groups.stored import is_grouped, place_of
 from es_skipping.layout.records import LayoutRecord, read_record
@@ -163,4 +164,4 @@ def _features(source: Source, record: LayoutRecord) -> list[Feature]:
 
 
 def _helped(features: Sequence[Feature], log: QueryLog) -> float:
-    return sum(bool(subsuming(features, query)) for query in log) / len(log) if len(log) else 0.0
+    return sum(map(bool, map(Helping(features).help, log))) / len(log) if len(log) else 0.0

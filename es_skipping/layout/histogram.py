@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,18 +112,28 @@ def unpacked(words: Words, features: int) -> Bits:
     return bits
 
 
-def predicted_share(clustered: Sequence[GroupBlocks], usable: Sequence[int]) -> float:
+def predicted_share(
+    clustered: Sequence[GroupBlocks], usable: Sequence[int], lists: Iterable[Collection[int]] = ()
+) -> float:
     """The share of all rows that lie in blocks which a query must read, by its features alone.
 
     Parameters
     ----------
     usable
         The features that subsume the query: a block is read if all of their bits are set.
+    lists
+        Sets of features: a block is read if one bit of each of them is set.
     """
     total = sum(int(one.blocks.rows.sum()) for one in clustered)
     if not total:
         return 0.0
-    read = sum(int(one.blocks.rows[one.blocks.unions[:, list(usable)].all(axis=1)].sum()) for one in clustered)
+    read = 0
+    for one in clustered:
+        unions = one.blocks.unions
+        kept = unions[:, list(usable)].all(axis=1)
+        for some in lists:
+            kept = kept & unions[:, list(some)].any(axis=1)
+        read += int(one.blocks.rows[kept].sum())
     return read / total
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from es_skipping.layout.chart import bar_chart
-from es_skipping.layout.features.mining import Feature, subsuming
+from es_skipping.layout.features.helping import Help, Helping
+from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.histogram import GroupBlocks, Histogram, predicted_share
 from es_skipping.layout.workload.queries import Query
 
@@ -26,7 +27,7 @@ class Prediction:
     shares
         Of all rows, that each query reads.
     helped
-        How many queries a feature subsumes.
+        How many queries a feature helps, or a list of features.
     """
 
     shares: tuple[float, ...] = ()
@@ -120,16 +121,12 @@ class Plan:
 
 def predict(queries: Sequence[Query], features: Sequence[Feature], clustered: Sequence[GroupBlocks]) -> Prediction:
     """How much of the rows each query will read."""
-    known: dict[tuple[int, ...], float] = {}
-    shares: list[float] = []
-    helped = 0
-    for query in queries:
-        usable = subsuming(features, query)
-        if usable not in known:
-            known[usable] = predicted_share(clustered, usable)
-        shares.append(known[usable])
-        helped += bool(usable)
-    return Prediction(tuple(shares), helped)
+    known: dict[Help, float] = {}
+    helps = list(map(Helping(features).help, queries))
+    for help in helps:
+        if help not in known:
+            known[help] = predicted_share(clustered, sorted(help.usable), help.lists)
+    return Prediction(tuple(known[help] for help in helps), sum(map(bool, helps)))
 
 
 def _named(within: Sequence[str]) -> str:

@@ -28,6 +28,17 @@ def histograms(draw: st.DrawFn, features: int = 4) -> Histogram:
     return histogram_of(draw(st.lists(partition, min_size=1, max_size=3)), features)
 
 
+def satisfying(histogram: Histogram, demand: Demand) -> int:
+    """How many rows have all of a demand's features, and one of each of its lists."""
+    found = 0
+    for group in histogram.groups:
+        kept = group.vectors[:, sorted(demand.usable)].all(axis=1)
+        for some in demand.lists:
+            kept = kept & group.vectors[:, sorted(some)].any(axis=1)
+        found += int(group.counts[kept].sum())
+    return found
+
+
 @st.composite
 def workloads(draw: st.DrawFn, features: int = 4, columns: str = NAMES) -> list[Demand]:
     demand = st.builds(
@@ -35,5 +46,6 @@ def workloads(draw: st.DrawFn, features: int = 4, columns: str = NAMES) -> list[
         st.frozensets(st.sampled_from(columns), min_size=1),
         st.frozensets(st.integers(0, features - 1)),
         st.integers(1, 9),
+        st.frozensets(st.frozensets(st.integers(0, features - 1), min_size=2), max_size=2),
     )
     return draw(st.lists(demand, min_size=1, max_size=6))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
 from es_skipping.layout.features.mining import Feature
+from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.gsop import GroupPlan
 from es_skipping.layout.groups.manifest import Block, GroupManifest, Partition, StoredGroup
@@ -36,14 +39,23 @@ MANIFEST = GroupManifest(
 
 def test_what_queries_read_follows_from_the_manifest() -> None:
     assert storage(MANIFEST) == pytest.approx(1.15)
-    assert read_share(MANIFEST, [(None, ())]) == 1
-    assert read_share(MANIFEST, [(("a",), (0,))]) == pytest.approx(0.4), "the block with x, one column, no ids"
-    assert read_share(MANIFEST, [(("b",), (1,))]) == pytest.approx(0.3), "the replica serves it alone"
-    assert read_share(MANIFEST, [(("b",), ())]) == 1, "the replica lacks 70 rows"
+    assert read_share(MANIFEST, [demand("ab")]) == 1
+    assert read_share(MANIFEST, [demand("a", 0)]) == pytest.approx(0.4), "the block with x, one column, no ids"
+    assert read_share(MANIFEST, [demand("b", 1)]) == pytest.approx(0.3), "the replica serves it alone"
+    assert read_share(MANIFEST, [demand("b")]) == 1, "the replica lacks 70 rows"
     # Both from the first group, of which nothing is skipped by y, costs less than 100 of a, 30 of b, and ids.
-    assert read_share(MANIFEST, [(("a", "b"), (1,))]) == pytest.approx(1)
-    assert read_share(MANIFEST, [(("a",), (0,)), ((), ())]) == pytest.approx(0.4)
+    assert read_share(MANIFEST, [demand("ab", 1)]) == pytest.approx(1)
+    assert read_share(MANIFEST, [demand("a", 0), demand("")]) == pytest.approx(0.4)
+    assert read_share(MANIFEST, [demand("a", 0), replace(demand("b"), count=3)]) == pytest.approx(0.85)
+    # Of a list of both, the first group has one in each block; the replica has all its rows, beside the 70 without.
+    assert read_share(MANIFEST, [demand("b", lists=[(0, 1)])]) == pytest.approx(0.3)
+    assert read_share(MANIFEST, [demand("a", lists=[(0, 1)])]) == 1
+    assert read_share(MANIFEST, [demand("a", lists=[(0,)])]) == pytest.approx(0.4)
     assert GroupManifest.from_json(MANIFEST.to_json(), "here").helped is None
+
+
+def demand(columns: str, *usable: int, lists: Sequence[tuple[int, ...]] = ()) -> Demand:
+    return Demand(frozenset(columns), frozenset(usable), lists=frozenset(map(frozenset, lists)))
 
 
 def test_new_groups_are_due_when_the_workload_moved_on() -> None:

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from es_skipping.layout.features.mining import Feature, candidates_of, mine_features, never_by_time, subsuming
+from es_skipping.layout.features.choosing import mine_features
+from es_skipping.layout.features.mining import Feature, candidates_of, never_by_time, subsuming
 from es_skipping.layout.workload.queries import Query
 from es_skipping.predicates.subsumption import subsumes
 from es_skipping.predicates.tree import And, Column, Comparison, IsIn, Literal, NullTest, Opaque, Or, Predicate

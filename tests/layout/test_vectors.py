@@ -7,12 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from es_skipping.layout.clustering import cluster
+from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
 from es_skipping.layout.histogram import Histogram
-from tests.layout.designs import histogram_of, histograms
+from tests.layout.designs import histogram_of, histograms, satisfying
 
-EVERY = [Demand(frozenset("a"), frozenset(bit for bit in range(4) if mask >> bit & 1)) for mask in range(16)]
+SETS = [frozenset(bit for bit in range(4) if mask >> bit & 1) for mask in range(16)]
+EVERY = [Demand(frozenset("a"), usable) for usable in SETS]
+EVERY += [Demand(frozenset("a"), frozenset(), lists=frozenset({some})) for some in SETS if len(some) > 1]
+EVERY += [Demand(frozenset("a"), frozenset({3}), lists=frozenset({SETS[3], SETS[6]}))]
 FEATURES = st.lists(st.integers(0, 3), unique=True).map(tuple)
 
 
@@ -26,19 +30,21 @@ def test_the_estimate_is_never_below_the_exact_number(
     exact, estimate = vectors.clustered(features, local), vectors.estimated(features, local)
     assert exact.total == estimate.total == histogram.rows
     assert (exact.read(EVERY) <= estimate.read(EVERY)).all()
-    assert (satisfying(histogram, features) <= exact.read(EVERY)).all(), "a row that the query wants is not read"
+    # No block may drop the rows that have all local features of a demand and one of each local list.
+    wanted = np.array([satisfying(histogram, demand.within(features)) for demand in EVERY])
+    assert (wanted <= exact.read(EVERY)).all(), "a row that the query wants is not read"
+    known = Asked.of(EVERY, range(4))
+    assert exact.read_of(known).tolist() == exact.read(EVERY).tolist()
+    helped = [demand.helped_by(features) for demand in EVERY]
+    assert known.helped_by(features).tolist() == helped
 
 
-def satisfying(histogram: Histogram, features: tuple[int, ...]) -> np.ndarray:
-    """Per demand, the rows that satisfy all the local features which subsume it: no block may drop them."""
-    found = [
-        sum(
-            int(group.counts[group.vectors[:, sorted(demand.usable & set(features))].all(axis=1)].sum())
-            for group in histogram.groups
-        )
-        for demand in EVERY
-    ]
-    return np.array(found)
+def test_a_list_is_helped_only_where_all_its_features_are_local() -> None:
+    """Of three blocks one has a value of the list, one another value, one none at all."""
+    query = [Demand(frozenset("a"), frozenset(), lists=frozenset({frozenset({1, 2})}))]
+    blocks = [[True, False, False], [False, False, True], [False, False, False]]
+    assert LocalBlocks((1, 2, 3), np.array([10, 20, 30]), np.array(blocks)).read(query).tolist() == [10]
+    assert LocalBlocks((1, 3), np.array([10, 20, 30]), np.array(blocks)[:, [0, 2]]).read(query).tolist() == [60]
 
 
 def test_the_estimate_counts_on_vectors_that_fill_a_block_only() -> None:

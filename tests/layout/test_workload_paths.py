@@ -27,7 +27,7 @@ def test_a_workload_costs_what_its_queries_cost_on_their_paths(
     layouts = [*some, *(Layout(frozenset(name), own, frozenset(name)) for name, own in zip(NAMES, masters))]
     found = costs.costs(layouts)
     for at, demand in enumerate(log):
-        offers = [one.offer(demand.columns, demand.usable, costs.rows(one)[at]) for one in layouts]
+        offers = [one.offer(demand, costs.rows(one)[at]) for one in layouts]
         assert found[at] == path_cost(retrieval_path(demand.columns, offers), offers)
     assert costs.total(found) == sum(demand.count * cost for demand, cost in zip(log, found))
 

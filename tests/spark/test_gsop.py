@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -97,3 +99,53 @@ def test_a_budget_buys_replicas(spark: SparkSession, tmp_path: Path) -> None:
     for query in (*queries[:3], "SELECT * FROM t", "SELECT c, a FROM t WHERE b = 1", "SELECT count(*) FROM t"):
         expected = spark.sql(query.replace("FROM t", "FROM plain"))
         assert sorted(map(repr, spark.sql(query).collect())) == sorted(map(repr, expected.collect())), query
+
+
+SIZES, BRANDS = 12, 5
+DRAWN = random.Random(8)
+LISTS = [
+    f"SELECT size, cost FROM t WHERE size IN ({', '.join(map(str, DRAWN.sample(range(SIZES), 3)))})" for _ in range(60)
+]
+
+
+@pytest.mark.parametrize(("maker", "rank"), [(layout.GSOP, "savings"), (layout.GSOPR, "queries")])
+def test_lists_that_differ_from_query_to_query(spark: SparkSession, tmp_path: Path, maker: Any, rank: str) -> None:
+    """Each value is a feature then, and a query opens the blocks that have one of its values."""
+    spark.range(0, 3_000, 1, 2).selectExpr(
+        "id",
+        f"IF(id % 50 = 0, NULL, cast(pmod(hash(id, 1), {SIZES}) AS int)) AS size",
+        "id % 97 AS cost",
+        f"concat('b', pmod(hash(id, 2), {BRANDS})) AS brand",
+    ).write.parquet(str(tmp_path / "lake"))
+    spark.read.parquet(str(tmp_path / "lake")).createOrReplaceTempView("t")
+    queries = [*LISTS, *(f"SELECT brand, id FROM t WHERE brand = 'b{at % BRANDS}'" for at in range(30))]
+    random.Random(1).shuffle(queries)
+    designer = maker(spark, str(tmp_path / "lake"), min_rows=100, rank=rank)
+    plan = designer.fit(queries)
+    assert {f"size = {value}" for value in range(SIZES)} <= set(plan.conditions)
+    assert plan.helped == 1
+    assert plan.read["these groups"] < 0.5
+    short = maker(spark, str(tmp_path / "lake"), min_rows=100, features=BRANDS + SIZES - 1).fit(queries)
+    assert not any("size =" in condition for condition in short.conditions), "all values or none"
+    place = str(tmp_path / "groups")
+    done = designer.write(place)
+    spark.table("t").createOrReplaceTempView("plain")
+    spark.read.format("es_skipping_groups").load(place).createOrReplaceTempView("t")
+    log = layout.QueryLog.from_sql(spark.table("t"), LISTS[:10])
+    status = layout.status(spark, place, log=log)
+    assert isinstance(status, layout.GroupStatus)
+    assert status.helped == 1
+    assert status.read is not None
+    assert status.read < 0.5
+    esk.enable(spark)
+    (group,) = [number for number, group in enumerate(plan.groups) if {"size", "cost"} <= set(group.columns)]
+    blocks = done.blocks[group]
+    for query in (*LISTS[:5], *(text.replace("IN", "NOT IN") for text in LISTS[:2]), f"{LISTS[0]} OR size IS NULL"):
+        df = spark.sql(query)
+        expected = spark.sql(query.replace("FROM t", "FROM plain"))
+        assert sorted(map(repr, df.collect())) == sorted(map(repr, expected.collect())), query
+        (opened,) = blocks_read(df)
+        if query in LISTS:
+            assert opened < 0.6 * blocks
+        else:
+            assert opened >= blocks, "nothing is known of other values, nor of null"

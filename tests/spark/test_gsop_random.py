@@ -34,8 +34,15 @@ SYSTEMS = ("GSOP-R", "GSOP")
 """One after the other; what the first one writes has all that the second's has, and replicas."""
 QUERIES = 4
 ROWS = 400
-MIXED = {"m1": "cast(pmod(hash(id, 1), 7) AS int)", "m2": "cast(pmod(hash(id, 2), 7) AS int)"}
+MIXED = {
+    "m1": "cast(pmod(hash(id, 1), 7) AS int)",
+    "m2": "cast(pmod(hash(id, 2), 7) AS int)",
+    "m3": "nullif(cast(pmod(hash(id, 3), 10) AS int), 9)",
+}
 """Columns whose values do not depend on the object, as those of the others do, nor on each other."""
+LISTED = 9
+"""Values of ``m3`` that lists draw from; some rows have none of them."""
+LISTS = 18
 FORMAT = "es_skipping_groups"
 Kind = tuple[str, str, str]
 """The column that all kinds of queries read, another, and a filter."""
@@ -72,7 +79,8 @@ def plans(df: DataFrame, text: str) -> bool:
 
 
 def designed(df: DataFrame, lake: str, system: str, rng: random.Random, found: Sequence[str]) -> tuple[Any, list[Kind]]:
-    """Groups or layouts for two kinds of queries in conflict, and some others.
+    """Groups or layouts for two kinds of queries in conflict, for lists that differ from query to query, and for some
+    other queries.
 
     What the one kind reads and asks for, ``m1``, is independent of what the other does, ``m2``; some of all read the
     same column.
@@ -83,19 +91,22 @@ def designed(df: DataFrame, lake: str, system: str, rng: random.Random, found: S
         kinds = [(one, "m1", f"m1 = {value}") for value in range(3)]
         kinds += [(other, "m2", f"m2 = {value}") for value in range(3)]
         kinds += [(hot, rng.choice(names), text) for text in (*rng.sample(found, 2), "m1 = 0", "m2 = 0")]
+        lists = [(hot, "m3", f"m3 IN {tuple(rng.sample(range(LISTED), 3))}") for _ in range(LISTS)]
         # With larger blocks there is more conflict.
-        options: dict[str, Any] = {"min_rows": 12 + 12 * attempt, "features": 8, "min_support": 2}
+        options: dict[str, Any] = {"min_rows": 12 + 12 * attempt, "features": 8 + 2 * LISTED, "min_support": 2}
         options["partition_rows"] = rng.choice((150, 1_000))
         if system == "GSOP":
             designer = layout.GSOP(session, lake, **options)
         else:
             designer = layout.GSOPR(session, lake, storage_budget=rng.choice((1.5, 2.0, 3.0)), **options)
-        groups = designer.fit([asked(kind) for kind in kinds] * 3, holdout=0).groups
+        plan = designer.fit([asked(kind) for kind in (*kinds * 3, *lists)], holdout=0)
+        assert {f"m3 = {value}" for value in range(LISTED)} <= set(plan.conditions), "each value is a feature"
+        groups = plan.groups
         # With a replica, layouts that are the master of some of their columns and not of others.
         if any(set(own.columns) > set(own.masters) != set() for own in groups) or (
             system == "GSOP" and len(groups) > 1
         ):
-            return designer, kinds
+            return designer, kinds + lists[:4]
     raise AssertionError("of five workloads none has columns in conflict")
 
 
@@ -141,7 +152,7 @@ def test_random_tables_workloads_and_queries(spark: SparkSession, tmp_path: Path
     on.read.format(FORMAT).load(place).createOrReplaceTempView("t")
     esk.enable(on)
     opened = []
-    for query in ("SELECT * FROM t", *map(asked, rng.sample(kinds, 4))):
+    for query in ("SELECT * FROM t", *map(asked, [*rng.sample(kinds[:-4], 4), *kinds[-2:]])):
         got = collectable(on.sql(query))
         assert rows_of(got) == rows_of(collectable(off.sql(query))), (seed, query)
         opened += blocks_read(got)

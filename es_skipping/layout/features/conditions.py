@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from es_skipping.errors import ColumnError, DatasetError
-from es_skipping.layout.features.mining import Feature, candidates_of, frequent_sets, never_by_time
+from es_skipping.layout.features.choosing import chosen
+from es_skipping.layout.features.families import Family, families_of
+from es_skipping.layout.features.mining import Feature, candidates_of, frequent_sets, least_support, never_by_time
 from es_skipping.layout.features.ranking import by_savings, satisfied_shares
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.show import show
@@ -38,6 +39,8 @@ class FeatureFinder:
         How many queries a feature must help that no stricter feature helps.
     candidates
         So many sets of predicates are measured on a sample, where they are chosen so.
+    families
+        Whether features of single values are proposed for lists that differ from query to query.
 
     Raises
     ------
@@ -49,6 +52,7 @@ class FeatureFinder:
     rank: Rank
     min_support: int | None
     candidates: int = 240
+    families: bool = False
 
     def __post_init__(self) -> None:
         if self.rank not in get_args(Rank):
@@ -81,16 +85,27 @@ class FeatureFinder:
             raise DatasetError(f"no feature comes of these {len(log)} queries, so there is nothing to lay out by{why}")
         return kept, tuple(texts[feature.predicates] for feature in kept), tuple(refused)
 
-    def _ranked(self, log: QueryLog, most: int, accept: Callable[[Feature], bool]) -> Iterator[Feature]:
+    def _ranked(self, log: QueryLog, most: int, accept: Callable[[Feature], bool]) -> list[Feature]:
         if self.rank == "queries":
             found = candidates_of(log, min_support=self.min_support, usable=self._usable)
-            yield from islice(filter(accept, found), most)
-            return
+            return chosen(found, self._families(log, found), most, accept)
         candidates = frequent_sets(log, self.candidates, min_support=self.min_support, usable=self._usable)
-        said = [(feature, text) for feature in candidates if (text := sql_of(feature.predicate)) is not None]
-        if said:
-            shares = satisfied_shares(self.source.df, [text for _, text in said])
-            yield from by_savings([feature for feature, _ in said], shares, len(log), most, accept)
+        said = [feature for feature in candidates if sql_of(feature.predicate) is not None]
+        families = [
+            family
+            for family in self._families(log, candidates)
+            if len(family.features) <= most and all(sql_of(feature.predicate) for feature in family.features)
+        ]
+        every = [*said, *(feature for family in families for feature in family.features)]
+        if not every:
+            return []
+        shares = satisfied_shares(self.source.df, [sql_of(feature.predicate) or "" for feature in every])
+        return list(by_savings(said, shares, len(log), most, accept, families))
+
+    def _families(self, log: QueryLog, known: Sequence[Feature]) -> list[Family]:
+        if not self.families:
+            return []
+        return families_of(list(log), known, least_support(list(log), self.min_support), self._usable)
 
     def _usable(self, predicate: Predicate) -> bool:
         from es_skipping.spark.built_with import columns_of

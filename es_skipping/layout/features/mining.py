@@ -23,7 +23,14 @@ from es_skipping.predicates.subsumption import operands_of, subsumes
 from es_skipping.predicates.tree import And, Comparison, IsIn, Literal, Matches, NullTest, Operand, Or, Predicate
 from es_skipping.predicates.value_sets import at_most
 
-__all__ = ["Feature", "candidates_of", "frequent_sets", "mine_features", "never_by_time", "subsuming"]
+__all__ = [
+    "Feature",
+    "candidates_of",
+    "frequent_sets",
+    "least_support",
+    "never_by_time",
+    "subsuming",
+]
 
 _MOST_SETS: Final = 50_000
 """Where there are more frequent sets, the support asked for is raised."""
@@ -40,7 +47,7 @@ class Feature:
     predicates
         None of which implies another.
     weight
-        How many queries of the workload it subsumes.
+        How many queries of the workload it subsumes; of a value of a family, how many lists it is in.
     gain
         How many of them no stricter feature subsumes.
     queries
@@ -75,46 +82,15 @@ class Feature:
         )
 
 
-def mine_features(
-    queries: Iterable[Query],
-    count: int = 15,
-    *,
-    min_support: int | None = None,
-    usable: Callable[[Predicate], bool] | None = None,
-) -> list[Feature]:
-    """The features that help most queries.
-
-    Parameters
-    ----------
-    queries
-        The workload, such as a `QueryLog`.
-    count
-        At most how many features.
-    min_support
-        T of the dissertation: a set of predicates is a feature if it subsumes so many queries that no stricter feature
-        does. Left out: one of a hundred queries, and at least two.
-    usable
-        Which predicates may be part of a feature. Left out: all but comparisons of a date or a time with a constant,
-        which drift; they are the business of partitions and of `MinMax`. What nearly all rows satisfy, such as `<>`,
-        never is.
-
-    Returns
-    -------
-    list of Feature
-        Those with the greatest gain first; the same for the same workload.
-
-    Raises
-    ------
-    ValueError
-        ``count`` or ``min_support`` is below 1.
-    """
-    return candidates_of(queries, min_support=min_support, usable=usable)[: _positive("count", count)]
+def least_support(log: Sequence[Query], min_support: int | None) -> int:
+    """How many queries a feature must help."""
+    return _positive("min_support", min_support) if min_support is not None else max(2, math.ceil(_SHARE * len(log)))
 
 
 def candidates_of(
     queries: Iterable[Query], *, min_support: int | None = None, usable: Callable[[Predicate], bool] | None = None
 ) -> list[Feature]:
-    """All features of a workload, ranked: `mine_features` without the cut."""
+    """All features of a workload, ranked: `es_skipping.layout.mine_features` without the cut, and without families."""
     lattice, found, least = _mined(list(queries), min_support, usable)
     return lattice.ranked(found, least)
 
@@ -134,7 +110,7 @@ def frequent_sets(
 def _mined(
     log: Sequence[Query], min_support: int | None, usable: Callable[[Predicate], bool] | None
 ) -> tuple[_Lattice, list[tuple[int, int]], int]:
-    least = _positive("min_support", min_support) if min_support is not None else max(2, math.ceil(_SHARE * len(log)))
+    least = least_support(log, min_support)
     lattice = _Lattice(log, usable or never_by_time)
     while True:
         found = lattice.frequent(least)

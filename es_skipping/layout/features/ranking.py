@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from es_skipping.indexes.features import feature_words
+from es_skipping.layout.features.families import Family
 from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.histogram import unpacked
+from es_skipping.predicates.tree import Predicate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,21 +37,24 @@ def by_savings(
     queries: int,
     count: int,
     accept: Callable[[Feature], bool] = lambda feature: True,
+    families: Sequence[Family] = (),
 ) -> Iterator[Feature]:
-    """Features in the order of what each adds.
+    """Features in the order of what each adds; those of a family one after another, by what they add on average.
 
     Parameters
     ----------
     candidates
         Frequent sets of predicates.
     satisfied
-        The share of the rows that satisfies each.
+        The share of the rows that satisfies each, and behind them of each feature of each family.
     queries
         How many the workload has.
     count
         At most how many features.
     accept
-        Asked of each before it is taken; one that is refused is passed over.
+        Asked of each before it is taken; one that is refused is passed over, a family with any of its features.
+    families
+        Features that are worth something only together.
 
     Yields
     ------
@@ -58,24 +63,35 @@ def by_savings(
 
     Examples
     --------
-    >>> strict, loose = Feature((), 1, 1, queries=(0,)), Feature((), 2, 2, queries=(0, 1))
+    >>> from es_skipping.predicates.tree import ALWAYS, NEVER
+    >>> strict, loose = Feature((NEVER,), 1, 1, queries=(0,)), Feature((ALWAYS,), 2, 2, queries=(0, 1))
     >>> [one.saved for one in by_savings([strict, loose], [0.0, 0.25], 2, 5)]
     [1.5, 0.25]
     """
-    helps = np.zeros((len(candidates), queries))
+    units = [(feature,) for feature in candidates] + [family.features for family in families]
+    helps = np.zeros((len(units), queries))
     for at, feature in enumerate(candidates):
         helps[at, list(feature.queries)] = 1.0 - satisfied[at]
+    behind = len(candidates)
+    for at, family in enumerate(families, len(candidates)):
+        shares = np.array(satisfied[behind : behind + len(family.features)])
+        behind += len(family.features)
+        for query, some in family.lists.items():
+            helps[at, query] = max(0.0, 1.0 - shares[sorted(some)].sum())
     best = np.zeros(queries)
-    taken = 0
-    while taken < count and len(candidates):
-        gains = np.maximum(helps - best, 0.0).sum(axis=1)
+    taken: set[tuple[Predicate, ...]] = set()
+    while len(taken) < count and units:
+        new = [[feature for feature in unit if feature.predicates not in taken] for unit in units]
+        sizes = np.array([max(1, len(some)) for some in new])
+        gains = np.maximum(helps - best, 0.0).sum(axis=1) / sizes
+        gains[len(taken) + sizes > count] = 0.0
         at = int(gains.argmax())
         if gains[at] < _LEAST:
             return
-        if accept(candidates[at]):
-            yield replace(candidates[at], saved=float(gains[at]))
+        if all(map(accept, new[at])):
+            yield from (replace(feature, saved=float(gains[at])) for feature in new[at])
+            taken.update(feature.predicates for feature in new[at])
             best = np.maximum(best, helps[at])
-            taken += 1
         helps[at] = 0.0
 
 

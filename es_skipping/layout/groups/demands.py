@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from es_skipping.layout.features.mining import Feature, subsuming
+from es_skipping.layout.features.helping import Help, Helping
+from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.workload.queries import Query
 
-__all__ = ["Demand", "demands_of", "related_columns", "weights_of"]
+__all__ = ["Demand", "demands_of", "helped_share", "related_columns", "units_of", "weights_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,29 @@ class Demand:
         Numbers of the features that subsume them.
     count
         How many they are.
+    lists
+        Sets of features of which each row that they ask for satisfies one at least: a block without any feature of
+        one of the sets is skipped.
     """
 
     columns: frozenset[str]
     usable: frozenset[int]
     count: int = 1
+    lists: frozenset[frozenset[int]] = frozenset()
+
+    @property
+    def features(self) -> frozenset[int]:
+        """All that have a part in it."""
+        return self.usable.union(*self.lists)
+
+    def helped_by(self, features: Collection[int]) -> bool:
+        """Whether each row that it asks for satisfies one of these features."""
+        return not self.usable.isdisjoint(features) or any(some.issubset(features) for some in self.lists)
+
+    def within(self, features: Collection[int]) -> Demand:
+        """The same, where there are no other features than these."""
+        kept = frozenset(some for some in self.lists if some.issubset(features))
+        return replace(self, usable=self.usable.intersection(features), lists=kept)
 
 
 def demands_of(queries: Iterable[Query], features: Sequence[Feature], columns: Sequence[str]) -> tuple[Demand, ...]:
@@ -45,18 +64,26 @@ def demands_of(queries: Iterable[Query], features: Sequence[Feature], columns: S
     --------
     >>> from es_skipping.predicates.tree import ALWAYS
     >>> demands_of([Query(ALWAYS), Query(ALWAYS)], [], ["a"])
-    (Demand(columns=frozenset({'a'}), usable=frozenset(), count=2),)
+    (Demand(columns=frozenset({'a'}), usable=frozenset(), count=2, lists=frozenset()),)
     """
-    known = set(columns)
-    counted: Counter[tuple[frozenset[str], frozenset[int]]] = Counter()
+    known, helping = set(columns), Helping(features)
+    counted: Counter[tuple[frozenset[str], Help]] = Counter()
     for query in queries:
         reads = known if query.columns is None else known.intersection(query.columns)
-        counted[frozenset(reads), frozenset(subsuming(features, query))] += 1
-    return tuple(Demand(reads, usable, count) for (reads, usable), count in counted.items())
+        counted[frozenset(reads), helping.help(query)] += 1
+    return tuple(Demand(reads, help.usable, count, help.lists) for (reads, help), count in counted.items())
+
+
+def helped_share(demands: Iterable[Demand]) -> float:
+    """The share of the queries that a feature helps, or a list of features."""
+    counted = [(demand.count, bool(demand.features)) for demand in demands]
+    total = sum(count for count, _ in counted)
+    return sum(count for count, helped in counted if helped) / total if total else 0.0
 
 
 def weights_of(demands: Iterable[Demand], columns: Collection[str]) -> dict[int, int]:
-    """By feature, how many of the queries that read one of the columns it subsumes: its weight in their group.
+    """By feature, how many of the queries that read one of the columns it subsumes, or has in a list: its weight in
+    their group. For a list that is too much where a block has more than one of its features; it is exact for the first.
 
     Examples
     --------
@@ -66,15 +93,41 @@ def weights_of(demands: Iterable[Demand], columns: Collection[str]) -> dict[int,
     weights: Counter[int] = Counter()
     for demand in demands:
         if not demand.columns.isdisjoint(columns):
-            for feature in demand.usable:
+            for feature in demand.features:
                 weights[feature] += demand.count
     return dict(sorted(weights.items()))
 
 
 def related_columns(demands: Iterable[Demand]) -> dict[int, frozenset[str]]:
-    """rel-cols of the dissertation (5.3.1): by feature, all columns of the queries that it subsumes."""
+    """rel-cols of the dissertation (5.3.1): by feature, all columns of the queries that it helps."""
     found: dict[int, frozenset[str]] = {}
     for demand in demands:
-        for feature in demand.usable:
+        for feature in demand.features:
             found[feature] = found.get(feature, frozenset()) | demand.columns
     return found
+
+
+def units_of(demands: Iterable[Demand]) -> tuple[frozenset[int], ...]:
+    """The features that help queries, those together that are worth something only together: values of the same lists,
+    which help more queries in a list than by themselves.
+
+    Examples
+    --------
+    >>> lists = frozenset({frozenset({1, 2})}), frozenset({frozenset({2, 4})})
+    >>> demands = [Demand(frozenset("a"), frozenset({0}), lists=some) for some in lists]
+    >>> [sorted(unit) for unit in units_of(demands)]
+    [[0], [1, 2, 4]]
+    """
+    alone: Counter[int] = Counter()
+    listed: Counter[int] = Counter()
+    families: list[frozenset[int]] = []
+    for demand in demands:
+        alone.update(dict.fromkeys(demand.usable, demand.count))
+        listed.update(dict.fromkeys(frozenset().union(*demand.lists), demand.count))
+        for some in demand.lists:
+            met = [family for family in families if not family.isdisjoint(some)]
+            families = [family for family in families if family.isdisjoint(some)] + [some.union(*met)]
+    bound = [frozenset(one for one in family if listed[one] > alone[one]) for family in families]
+    single = alone.keys() | listed.keys()
+    single -= frozenset().union(*bound)
+    return tuple(sorted([frozenset({one}) for one in single] + [one for one in bound if one], key=min))

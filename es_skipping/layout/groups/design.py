@@ -10,7 +10,7 @@ from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.demands import Demand, demands_of
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.grouping import Designer, Grouping
-from es_skipping.layout.groups.grouping_search import best_grouping
+from es_skipping.layout.groups.grouping_search import best_grouping, grouping_of
 from es_skipping.layout.groups.local_features import DISTINCT
 from es_skipping.layout.groups.replication import Replicas
 from es_skipping.layout.groups.replication_baselines import selective_replication, whole_layouts
@@ -81,8 +81,8 @@ def design_groups(
     found = best_grouping(designer).grouping
     kinds = {
         "these groups": found,
-        "one group for all (SOP)": designer.grouping(one_for_all(columns)),
-        "a group for each column": designer.grouping(one_per_column(columns)),
+        "one group for all (SOP)": grouping_of(designer, one_for_all(columns)),
+        "a group for each column": grouping_of(designer, one_per_column(columns)),
     }
     read = {kind: _share(grouping.cost(others).read, others, vectors.rows) for kind, grouping in kinds.items()}
     return GroupDesign(found.column_groups(columns, features), 1.0, read)

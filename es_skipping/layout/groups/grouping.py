@@ -14,7 +14,8 @@ import numpy as np
 
 from es_skipping.layout.clustering import Reals
 from es_skipping.layout.features.mining import Feature
-from es_skipping.layout.groups.demands import Demand, weights_of
+from es_skipping.layout.groups.asked import Asked
+from es_skipping.layout.groups.demands import Demand, units_of, weights_of
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.local_features import DISTINCT, local_features
 from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
@@ -163,15 +164,22 @@ class Designer:
         self.columns = tuple(columns)
         self.demands = tuple(demands)
         self.vectors = vectors
+        self.asked = Asked.of(self.demands, range(vectors.features))
+        self._units = units_of(self.demands)
         self._distinct = distinct
         self._known: dict[tuple[tuple[int, int], ...], tuple[int, ...]] = {}
+
+    def without_lists(self) -> Designer:
+        """A designer that knows of no lists: it never has features that are only in these."""
+        demands = [replace(demand, lists=frozenset()) for demand in self.demands]
+        return Designer(self.columns, demands, self.vectors, distinct=self._distinct)
 
     def features(self, columns: Iterable[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The local features of a group of these columns, and their weights in it."""
         weights = weights_of(self.demands, frozenset(columns))
         key = tuple(weights.items())
         if key not in self._known:
-            self._known[key] = local_features(weights, self.vectors.distinct, self._distinct)
+            self._known[key] = local_features(weights, self.vectors.distinct, self._distinct, self._units)
         chosen = self._known[key]
         return chosen, tuple(weights[feature] for feature in chosen)
 

@@ -5,14 +5,15 @@ is left; the cheapest scheme on the way is the answer. Mergers are compared by t
 clustered, so that errors do not add up. It never stops at a minimum that is only local, and both ends, one group per
 column and one for all (which is SOP), are among the schemes.
 
-Two departures. Columns that the very same queries read start in one group: apart they would have the same features and
-blocks, and cost ids besides. And the mergers that look best are clustered before one is chosen, since the estimate sees
-nothing of vectors that are too few for a block of their own.
+Three departures. Columns that the very same queries read start in one group: apart they would have the same features
+and blocks, and cost ids besides. And the mergers that look best are clustered before one is chosen, since the estimate
+sees nothing of vectors that are too few for a block of their own. Where queries have lists, it searches once more with
+groups that have no features for these alone, and takes what is cheaper: more features are more conflict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, Literal
@@ -23,7 +24,7 @@ from es_skipping.layout.clustering import Reals
 from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.groups.grouping import ASSEMBLY, Cost, Designer, Grouping, GroupTerms, counts_of
 
-__all__ = ["Found", "Step", "best_grouping", "read_alike"]
+__all__ = ["Found", "Step", "best_grouping", "grouping_of", "read_alike"]
 
 _TRIED: Final = 3
 """So many of the mergers that look best are clustered before one is chosen."""
@@ -39,11 +40,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best scheme, and the way to it."""
+    """The best scheme, the way to it, and who planned the groups."""
 
     grouping: Grouping
     cost: Cost
     steps: tuple[Step, ...]
+    planner: Designer
 
 
 def read_alike(columns: Sequence[str], demands: Iterable[Demand]) -> list[frozenset[str]]:
@@ -79,14 +81,28 @@ def best_grouping(
     rows
         How mergers are compared: ``"exact"`` clusters for each, which takes far longer.
     """
-    return _Search(designer, assembly, rows == "exact").run()
+    found = (_Search(planner, designer, assembly, rows == "exact").run() for planner in _planners(designer))
+    return min(found, key=lambda one: one.cost.total)
+
+
+def grouping_of(designer: Designer, groups: Collection[Iterable[str]], *, assembly: float = ASSEMBLY) -> Grouping:
+    """The scheme of these groups, with features that are only in lists or without, whichever costs less."""
+    schemes = (planner.grouping(groups) for planner in _planners(designer))
+    return min(schemes, key=lambda scheme: scheme.cost(designer.demands, assembly).total)
+
+
+def _planners(designer: Designer) -> list[Designer]:
+    lists = any(demand.lists for demand in designer.demands)
+    return [designer, designer.without_lists()] if lists else [designer]
 
 
 class _Search:
-    """The groups there are, and for each and for each pair the terms of its cost."""
+    """The groups there are, and for each and for each pair the terms of its cost: planned by one designer, and measured
+    on the demands of another, or the same."""
 
-    def __init__(self, designer: Designer, assembly: float, exact: bool) -> None:
-        self._designer, self._demands, self._assembly = designer, designer.demands, assembly
+    def __init__(self, designer: Designer, measured: Designer, assembly: float, exact: bool) -> None:
+        self._designer, self._assembly = designer, assembly
+        self._demands, self._asked = measured.demands, measured.asked
         self._counts = counts_of(self._demands)
         self._exact = exact
         self._groups = read_alike(designer.columns, self._demands)
@@ -105,11 +121,11 @@ class _Search:
         # Of equals the one with fewer groups.
         best = min(reversed(steps), key=lambda step: step.cost)
         grouping = self._designer.grouping(best.groups)
-        return Found(grouping, grouping.cost(self._demands, self._assembly), tuple(steps))
+        return Found(grouping, grouping.cost(self._demands, self._assembly), tuple(steps), self._designer)
 
     def _of(self, group: frozenset[str], exact: bool) -> GroupTerms:
         blocks = self._designer.planned(group).blocks if exact else self._designer.estimated(group)
-        return GroupTerms.of(group, blocks.read(self._demands), self._demands, self._assembly)
+        return GroupTerms.of(group, blocks.read_of(self._asked), self._demands, self._assembly)
 
     def _step(self) -> Step:
         terms = self._terms.values()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
 from es_skipping.layout.features.conditions import FeatureFinder, Rank
-from es_skipping.layout.features.mining import Feature, subsuming
+from es_skipping.layout.features.mining import Feature
+from es_skipping.layout.groups.demands import demands_of, helped_share
 from es_skipping.layout.groups.design import GroupDesign, design_groups
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.picture import group_chart
@@ -99,7 +100,8 @@ class GSOP:
     min_rows
         Rows of a block: at least so many.
     features
-        How many features at most, over all groups.
+        How many features at most, over all groups. Where lists of values differ from query to query, each value is one,
+        all values that the lists use or none.
     min_support, rank
         As `es_skipping.layout.SOP` has them.
     within
@@ -147,7 +149,7 @@ class GSOP:
         self._name = repr(dataset)
         self._min_rows, self._count, self._partition_rows = min_rows, features, partition_rows
         self._source = Source.open(spark, dataset._as_given)
-        self._finder = FeatureFinder(self._source, rank, min_support)
+        self._finder = FeatureFinder(self._source, rank, min_support, families=True)
         self._within = (*map(quoted_name, self._source.partition_columns), *within)
         self._plan: GroupPlan | None = None
 
@@ -198,7 +200,7 @@ class GSOP:
         found = self._designed(counted, features, train, test)
         place = {feature.predicates: at for at, feature in enumerate(features)}
         own = [[place[feature.predicates] for feature in group.features] for group in found.groups]
-        helped = sum(bool(subsuming(features, query)) for query in train) / len(train)
+        helped = helped_share(demands_of(train, features, self.df.columns))
         self._plan = GroupPlan(
             found.groups,
             features,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.groups.retrieval import Offer
 
 __all__ = ["Layout", "merged", "merged_and_replicated", "replicated", "storage", "tidied"]
@@ -16,7 +17,7 @@ __all__ = ["Layout", "merged", "merged_and_replicated", "replicated", "storage",
 Satisfying = Callable[[frozenset[int]], int]
 """How many rows satisfy at least one of these features."""
 Related = Mapping[int, frozenset[str]]
-"""By feature, all columns of the queries that it subsumes."""
+"""By feature, all columns of the queries that it helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,10 @@ class Layout:
     features: frozenset[int]
     masters: frozenset[str] = frozenset()
 
-    def offer(self, wanted: frozenset[str], usable: frozenset[int], rows: float) -> Offer:
-        """What it can do for a query of these columns that these features subsume (5.6.1)."""
-        serves = self.masters if self.features.isdisjoint(usable) else self.columns
-        return Offer(wanted & serves, rows)
+    def offer(self, demand: Demand, rows: float) -> Offer:
+        """What it can do for a query (5.6.1), if that reads so many rows of it."""
+        serves = self.columns if demand.helped_by(self.features) else self.masters
+        return Offer(demand.columns & serves, rows)
 
 
 def storage(layouts: Iterable[Layout], rows: int, columns: int, satisfying: Satisfying) -> float:
@@ -88,11 +89,13 @@ def tidied(layouts: Iterable[Layout], satisfying: Satisfying) -> tuple[Layout, .
     return tuple(found)
 
 
-def replicated(layouts: Sequence[Layout], at: int, feature: int, related: Related) -> list[Layout]:
-    """repl: one of a layout's features moves out, to a replica of the columns that its queries read."""
+def replicated(layouts: Sequence[Layout], at: int, features: frozenset[int], related: Related) -> list[Layout]:
+    """repl: one of a layout's features, or those of a family, move out, to a replica of the columns that their queries
+    read."""
     old = layouts[at]
-    replica = Layout(related[feature] & old.columns, frozenset({feature}))
-    return [*_without(layouts, at), replace(old, features=old.features - {feature}), *_some(replica)]
+    columns = frozenset().union(*(related[feature] for feature in features))
+    replica = Layout(columns & old.columns, features)
+    return [*_without(layouts, at), replace(old, features=old.features - features), *_some(replica)]
 
 
 def merged(layouts: Sequence[Layout], one: int, other: int) -> list[Layout]:

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from es_skipping.layout.clustering import Reals
 from es_skipping.layout.features.mining import Feature
-from es_skipping.layout.groups.demands import Demand, related_columns, weights_of
+from es_skipping.layout.groups.asked import Asked
+from es_skipping.layout.groups.demands import Demand, related_columns, units_of, weights_of
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.grouping import counts_of
 from es_skipping.layout.groups.layouts import Layout, storage, tidied
 from es_skipping.layout.groups.local_features import DISTINCT, local_features
-from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks, usable_bits
+from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
 from es_skipping.layout.groups.workload_paths import Served, WorkloadPaths
 
 __all__ = ["Replicas"]
@@ -40,10 +41,11 @@ class Replicas:
             raise ValueError("layouts keep rows without a feature apart: give GlobalVectors(..., apart=True)")
         self.columns, self.demands, self.vectors = tuple(columns), tuple(demands), vectors
         self.related = related_columns(self.demands)
+        self.units = units_of(self.demands)
         self._distinct = distinct
         self._counts = counts_of(self.demands)
-        self._usable = usable_bits(self.demands, range(vectors.features))
-        self._paths = WorkloadPaths(self.demands, self._usable)
+        self._asked = Asked.of(self.demands, range(vectors.features))
+        self._paths = WorkloadPaths(self.demands, self._asked)
         self._satisfying: dict[frozenset[int], int] = {}
         self._weights: dict[frozenset[str], dict[int, int]] = {}
         self._ranked: dict[tuple[frozenset[str], frozenset[int]], tuple[tuple[int, ...], tuple[int, ...]]] = {}
@@ -69,7 +71,7 @@ class Replicas:
         key = layout.columns, layout.features
         if key not in self._kept:
             numbers, weights = self._weighted(layout)
-            kept = local_features(dict(zip(numbers, weights)), self.vectors.distinct, self._distinct)
+            kept = local_features(dict(zip(numbers, weights)), self.vectors.distinct, self._distinct, self.units)
             self._kept[key] = frozenset(kept)
         return replace(layout, features=self._kept[key])
 
@@ -102,7 +104,7 @@ class Replicas:
         """rr: how many rows each demand of the workload reads of a layout."""
         key = *self._weighted(layout), exact
         if key not in self._rows:
-            self._rows[key] = self.blocks(layout, exact=exact).read_of(self._usable)
+            self._rows[key] = self.blocks(layout, exact=exact).read_of(self._asked)
         return self._rows[key]
 
     def costs(self, layouts: Sequence[Layout], rough: Collection[Layout] = ()) -> Reals:
@@ -129,9 +131,9 @@ class Replicas:
         """Cells and ids that a workload reads: the one that the layouts are designed for, or another."""
         if demands is None:
             return self.total(self.costs(layouts))
-        usable = usable_bits(demands, range(self.vectors.features))
-        paths = WorkloadPaths(demands, usable)
-        costs = paths.costs([paths.served(layout, self.blocks(layout).read_of(usable)) for layout in layouts])
+        asked = Asked.of(demands, range(self.vectors.features))
+        paths = WorkloadPaths(demands, asked)
+        costs = paths.costs([paths.served(layout, self.blocks(layout).read_of(asked)) for layout in layouts])
         return float(counts_of(demands) @ costs)
 
     def column_groups(self, layouts: Iterable[Layout], features: Sequence[Feature]) -> tuple[ColumnGroup, ...]:

@@ -15,13 +15,14 @@ from typing import Final
 import numpy as np
 
 from es_skipping.layout.clustering import Reals
-from es_skipping.layout.groups.demands import Demand, weights_of
+from es_skipping.layout.groups.asked import Asked
+from es_skipping.layout.groups.demands import Demand, units_of, weights_of
 from es_skipping.layout.groups.grouping import Designer, Grouping, counts_of
 from es_skipping.layout.groups.grouping_search import best_grouping
 from es_skipping.layout.groups.layouts import Layout
 from es_skipping.layout.groups.local_features import DISTINCT
 from es_skipping.layout.groups.replication import Replicas
-from es_skipping.layout.groups.vectors import GlobalVectors, usable_bits
+from es_skipping.layout.groups.vectors import GlobalVectors
 
 __all__ = ["clusters_of_features", "full_copies", "selective_replication", "whole_layouts"]
 
@@ -35,24 +36,26 @@ def whole_layouts(grouping: Grouping) -> tuple[Layout, ...]:
 
 
 def selective_replication(replicas: Replicas, grouping: Grouping, budget: float) -> tuple[Layout, ...]:
-    """GSOP-SE: replicate the feature with which the workload reads least, as long as one fits the budget and helps."""
+    """GSOP-SE: replicate the feature (or family) with which the workload reads least, as long as one fits the budget
+    and helps."""
     layouts = whole_layouts(grouping)
     cost = replicas.cost(layouts)
-    left = set(replicas.related)
+    left = list(replicas.units)
     while left:
         ideas = []
-        for feature in sorted(left):
-            forgetful = (replace(one, features=one.features - {feature}) if one.masters else one for one in layouts)
-            idea = (*forgetful, Layout(replicas.related[feature], frozenset({feature})))
+        for at, unit in enumerate(left):
+            forgetful = (replace(one, features=one.features - unit) if one.masters else one for one in layouts)
+            columns = frozenset().union(*(replicas.related[feature] for feature in unit))
+            idea = (*forgetful, Layout(columns, unit))
             if replicas.storage(idea) <= budget:
                 rough = frozenset(idea).difference(layouts)
-                ideas.append((replicas.total(replicas.costs(idea, rough)), feature, idea))
+                ideas.append((replicas.total(replicas.costs(idea, rough)), at, idea))
         likely = sorted(ideas, key=lambda one: one[:2])[:_TRIED]
-        tried = [(replicas.cost(idea), feature, idea) for _, feature, idea in likely]
+        tried = [(replicas.cost(idea), at, idea) for _, at, idea in likely]
         if not tried or min(tried)[0] >= cost:
             break
-        cost, feature, layouts = min(tried, key=lambda one: one[:2])
-        left.remove(feature)
+        cost, at, layouts = min(tried, key=lambda one: one[:2])
+        del left[at]
     return layouts
 
 
@@ -69,7 +72,7 @@ def full_copies(
     goes = np.argmin(read, axis=0) if read else np.zeros(len(demands), np.int64)
     layouts: list[Layout] = []
     for number, cluster in enumerate(clusters or [frozenset()]):
-        own = [replace(demand, usable=demand.usable & cluster) for demand, at in zip(demands, goes) if at == number]
+        own = [demand.within(cluster) for demand, at in zip(demands, goes) if at == number]
         layouts += whole_layouts(best_grouping(Designer(columns, own, vectors, distinct=distinct)).grouping)
     return tuple(layouts)
 
@@ -79,7 +82,7 @@ def clusters_of_features(demands: Sequence[Demand], vectors: GlobalVectors, numb
     at the cluster where it reads least, read fewest cells; again and again."""
     read = _reader(demands, vectors)
     cells = counts_of(demands) * np.array([len(demand.columns) for demand in demands], np.float64)
-    clusters = [frozenset({feature}) for feature in sorted({one for demand in demands for one in demand.usable})]
+    clusters = list(units_of(demands))
     known = {cluster: read(cluster) for cluster in clusters}
 
     def cost(pair: tuple[frozenset[int], frozenset[int]]) -> float:
@@ -97,11 +100,11 @@ def clusters_of_features(demands: Sequence[Demand], vectors: GlobalVectors, numb
 
 def _reader(demands: Sequence[Demand], vectors: GlobalVectors) -> Callable[[frozenset[int]], Reals]:
     """Tells how many rows each demand reads of the whole table clustered by some features, by the estimate."""
-    usable = usable_bits(demands, range(vectors.features))
+    asked = Asked.of(demands, range(vectors.features))
     weights = weights_of(demands, frozenset().union(*(demand.columns for demand in demands)))
 
     def read(cluster: frozenset[int]) -> Reals:
         features = tuple(sorted(cluster, key=lambda feature: (-weights.get(feature, 0), feature)))
-        return vectors.estimated(features, tuple(float(weights.get(one, 0)) for one in features)).read_of(usable)
+        return vectors.estimated(features, tuple(float(weights.get(one, 0)) for one in features)).read_of(asked)
 
     return read

@@ -114,9 +114,9 @@ class _Search:
     def _transformations(self, layouts: tuple[Layout, ...]) -> Iterator[tuple[str, list[Layout]]]:
         related = self._replicas.related
         for at, layout in enumerate(layouts):
-            if len(layout.features) > 1:
-                for feature in sorted(layout.features):
-                    yield "repl", replicated(layouts, at, feature, related)
+            for unit in self._replicas.units:
+                if unit < layout.features:
+                    yield "repl", replicated(layouts, at, unit, related)
         for one, other in combinations(range(len(layouts)), 2):
             if not layouts[one].features.isdisjoint(layouts[other].features):
                 yield "merge", merged(layouts, one, other)

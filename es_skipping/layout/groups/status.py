@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from es_skipping.layout.features.mining import Feature, subsuming
+from es_skipping.layout.features.mining import Feature
+from es_skipping.layout.groups.asked import Asked
+from es_skipping.layout.groups.demands import Demand, demands_of, helped_share
 from es_skipping.layout.groups.indexing import differing, evaluation
-from es_skipping.layout.groups.manifest import Block, GroupManifest
+from es_skipping.layout.groups.manifest import GroupManifest
 from es_skipping.layout.groups.retrieval import Offer, path_cost, retrieval_path
 from es_skipping.layout.groups.stored import blocks_of, manifest_at
 from es_skipping.layout.workload.log import QueryLog
@@ -142,9 +144,9 @@ def group_status(spark: SparkSession, path: str, log: QueryLog | None = None) ->
     helped = read = None
     if log is not None:
         found = [Feature((predicate_of(resolve(source, text).operand),)) for text in manifest.conditions]
-        usable = [(query.columns, subsuming(found, query)) for query in log]
-        helped = sum(bool(some) for _, some in usable) / len(usable) if usable else 0.0
-        read = read_share(manifest, usable)
+        demands = demands_of(log, found, [str(field["name"]) for field in manifest.schema["fields"]])
+        helped = helped_share(demands)
+        read = read_share(manifest, demands)
     return GroupStatus(
         len(manifest.groups),
         len(manifest.blocks),
@@ -172,36 +174,33 @@ def storage(manifest: GroupManifest) -> float:
     return cells / max(1, manifest.rows * columns)
 
 
-def read_share(manifest: GroupManifest, queries: Sequence[tuple[Sequence[str] | None, Sequence[int]]]) -> float:
+def read_share(manifest: GroupManifest, demands: Sequence[Demand]) -> float:
     """Cells and ids that queries read, as a share of the cells of their columns.
 
     Parameters
     ----------
-    queries
-        Of each the columns, None for all of them, and the places of the conditions that subsume it.
+    demands
+        Of the queries; features are the places of conditions.
     """
-    names = [str(field["name"]) for field in manifest.schema["fields"]]
-    by_group: list[list[Block]] = [
-        [block for partition in manifest.partitions for block in partition.blocks[at]]
-        for at in range(len(manifest.groups))
-    ]
-    rows = [np.array([block.rows for block in own], np.float64) for own in by_group]
-    whole = [np.array([block.whole for block in own], bool) for own in by_group]
-    bits = []
-    for own in by_group:
+    asked = Asked.of(demands, range(len(manifest.conditions)))
+    rows, whole, left = [], [], []
+    for at in range(len(manifest.groups)):
+        own = [block for partition in manifest.partitions for block in partition.blocks[at]]
         union = np.zeros((len(own), len(manifest.conditions)), bool)
-        for at, block in enumerate(own):
-            union[at, list(block.features)] = True
-        bits.append(union)
+        for number, block in enumerate(own):
+            union[number, list(block.features)] = True
+        seen = asked.seen(union)
+        left.append([seen[:, bits].all(axis=1) for bits in asked.wanted])
+        rows.append(np.array([block.rows for block in own], np.float64))
+        whole.append(np.array([block.whole for block in own], bool))
     cells = wanted = 0.0
-    for asked, usable in queries:
-        columns = frozenset(names if asked is None else asked).intersection(names)
+    for number, demand in enumerate(demands):
         offers = []
         for at, group in enumerate(manifest.groups):
-            left = bits[at][:, list(usable)].all(axis=1)
+            kept = left[at][number]
             # As the reader has it: where only whole blocks are left, all columns may be taken from the layout.
-            serves = group.columns if whole[at][left].all() else group.masters
-            offers.append(Offer(columns.intersection(serves), float(rows[at][left].sum())))
-        cells += path_cost(retrieval_path(columns, offers), offers)
-        wanted += manifest.rows * len(columns)
+            serves = group.columns if whole[at][kept].all() else group.masters
+            offers.append(Offer(demand.columns.intersection(serves), float(rows[at][kept].sum())))
+        cells += demand.count * path_cost(retrieval_path(demand.columns, offers), offers)
+        wanted += demand.count * manifest.rows * len(demand.columns)
     return cells / wanted if wanted else 0.0

@@ -16,26 +16,15 @@ from functools import cached_property
 import numpy as np
 
 from es_skipping.layout.clustering import Bits, Counts, Reals, cluster
+from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.histogram import Histogram
 
-__all__ = ["GlobalVectors", "LocalBlocks", "usable_bits"]
+__all__ = ["GlobalVectors", "LocalBlocks"]
 
 _WORD = 62
 """So many bits are packed into an integer."""
 _MIX = np.int64(0x1E3779B97F4A7C15)
-
-
-def usable_bits(demands: Sequence[Demand], features: Sequence[int]) -> Bits:
-    """Which of the features subsume each demand: a row per demand, a column per feature.
-
-    Examples
-    --------
-    >>> usable_bits([Demand(frozenset("a"), frozenset({7}))], [3, 7])
-    array([[False,  True]])
-    """
-    bits: Bits = np.array([[one in demand.usable for one in features] for demand in demands], bool)
-    return bits.reshape(len(demands), len(features))
 
 
 @dataclass(frozen=True)
@@ -68,20 +57,22 @@ class LocalBlocks:
         >>> blocks.read([Demand(frozenset("a"), frozenset({7})), Demand(frozenset("a"), frozenset({8}))])
         array([10., 40.])
         """
-        return self._read(usable_bits(demands, self.features))
+        return self._read(Asked.of(demands, self.features))
 
-    def read_of(self, usable: Bits) -> Reals:
-        """As `read`, of demands whose `usable_bits` over all features are known."""
-        return self._read(usable[:, list(self.features)])
+    def read_of(self, asked: Asked) -> Reals:
+        """As `read`, of demands of which it is known what they ask for of all features."""
+        return self._read(asked.of_features(self.features))
 
-    def _read(self, usable: Bits) -> Reals:
+    def _read(self, asked: Asked) -> Reals:
+        usable = asked.wanted
         if not usable.size:
             return np.full(len(usable), float(self.total))
+        unions = asked.seen(self.unions)
         # Many demands are alike here: they differ in columns, or in features that this group does not have.
         packed = np.ascontiguousarray(np.packbits(usable, axis=1))
         alike = packed.view([("", f"V{packed.shape[1]}")]).ravel()
         _, first, which = np.unique(alike, return_index=True, return_inverse=True)
-        lacking = (~self.unions).astype(np.float32) @ usable[first].T.astype(np.float32) > 0
+        lacking = (~unions).astype(np.float32) @ usable[first].T.astype(np.float32) > 0
         read: Reals = self.total - self.rows.astype(np.float64) @ lacking
         return read[which.ravel()]
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from es_skipping.layout.clustering import Bits, Counts, Reals
+from es_skipping.layout.clustering import Counts, Reals
+from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.groups.layouts import Layout
 
@@ -46,13 +47,13 @@ class WorkloadPaths:
     ----------
     demands
         The workload.
-    usable
-        Their `es_skipping.layout.groups.vectors.usable_bits` over all features.
+    asked
+        What they ask for of all features.
     """
 
-    def __init__(self, demands: Sequence[Demand], usable: Bits) -> None:
+    def __init__(self, demands: Sequence[Demand], asked: Asked) -> None:
         pairs = [(at, name) for at, demand in enumerate(demands) for name in sorted(demand.columns)]
-        self._usable = usable
+        self._asked = asked
         self._demand: Counts = np.array([at for at, _ in pairs], np.int64)
         self._wanted = np.array([len(demand.columns) for demand in demands], np.float64)
         self._most = self._wanted.max(initial=0) + 1
@@ -64,7 +65,7 @@ class WorkloadPaths:
     def served(self, layout: Layout, rows: Reals) -> Served:
         """What a layout can do (5.6.1), if demands read so many rows of it."""
         serves = np.zeros(len(self._demand), bool)
-        helped = np.asarray(self._usable[:, list(layout.features)].any(axis=1))
+        helped = self._asked.helped_by(layout.features)
         for name in layout.columns:
             if name in self._places:
                 place = self._places[name]

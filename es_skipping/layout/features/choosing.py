@@ -1,0 +1,92 @@
+"""Which of the features that were mined to take: those that help most queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from es_skipping.layout.features.families import Family, families_of
+from es_skipping.layout.features.mining import Feature, candidates_of, least_support, never_by_time
+from es_skipping.layout.workload.queries import Query
+from es_skipping.predicates.tree import Predicate
+
+__all__ = ["chosen", "mine_features"]
+
+
+def mine_features(
+    queries: Iterable[Query],
+    count: int = 15,
+    *,
+    min_support: int | None = None,
+    usable: Callable[[Predicate], bool] | None = None,
+    families: bool = False,
+) -> list[Feature]:
+    """The features that help most queries.
+
+    Parameters
+    ----------
+    queries
+        The workload, such as a `QueryLog`.
+    count
+        At most how many features.
+    min_support
+        T of the dissertation: a set of predicates is a feature if it subsumes so many queries that no stricter feature
+        does. Left out: one of a hundred queries, and at least two.
+    usable
+        Which predicates may be part of a feature. Left out: all but comparisons of a date or a time with a constant,
+        which drift; they are the business of partitions and of `MinMax`. What nearly all rows satisfy, such as `<>`,
+        never is.
+    families
+        Whether to take a feature for each value where lists of values differ from query to query, all values that these
+        lists use or none (`es_skipping.layout.features.families`). For column groups; in a single order of the rows so
+        many features are in each other's way.
+
+    Returns
+    -------
+    list of Feature
+        Those with the greatest gain first; the same for the same workload.
+
+    Raises
+    ------
+    ValueError
+        ``count`` or ``min_support`` is below 1.
+    """
+    if count < 1:
+        raise ValueError(f"count is {count}; give a whole number of at least 1")
+    log = list(queries)
+    ranked = candidates_of(log, min_support=min_support, usable=usable)
+    least = least_support(log, min_support)
+    found = families_of(log, ranked, least, usable or never_by_time) if families else []
+    return chosen(ranked, found, count)
+
+
+def chosen(
+    ranked: Sequence[Feature],
+    families: Sequence[Family],
+    most: int,
+    accept: Callable[[Feature], bool] = lambda feature: True,
+) -> list[Feature]:
+    """The features that help most queries, families among them by the queries that each helps for each feature.
+
+    Parameters
+    ----------
+    ranked
+        By how many queries each helps that no stricter feature does.
+    most
+        At most so many features; a family that does not fit is passed over.
+    accept
+        Asked of each before it is taken; a family is refused with any of its features.
+
+    Examples
+    --------
+    >>> single = Feature((), 9, 5)
+    >>> len(chosen([single], [Family((single, single), {at: frozenset({0}) for at in range(3)})], 5))
+    1
+    """
+    units: list[tuple[float, tuple[Feature, ...]]] = [(feature.gain, (feature,)) for feature in ranked]
+    units += [(family.gain, family.features) for family in families]
+    taken: dict[tuple[Predicate, ...], Feature] = {}
+    for _, unit in sorted(units, key=lambda one: -one[0]):
+        new = [feature for feature in unit if feature.predicates not in taken]
+        if len(taken) + len(new) <= most and all(map(accept, new)):
+            taken.update((feature.predicates, feature) for feature in new)
+    return list(taken.values())

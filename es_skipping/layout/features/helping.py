@@ -1,0 +1,55 @@
+"""How features help a query: by those that subsume it, and by those of which each of its rows has one at least."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from es_skipping.layout.features.mining import Feature, subsuming
+from es_skipping.layout.workload.queries import Query
+from es_skipping.predicates.implied import Conditions
+
+__all__ = ["Help", "Helping"]
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """What blocks a query can skip: those that lack one of ``usable``, or all of one of ``lists``.
+
+    Parameters
+    ----------
+    usable
+        Numbers of the features that subsume the query.
+    lists
+        Sets of features of which each row that it asks for satisfies one at least, though none subsumes it.
+    """
+
+    usable: frozenset[int] = frozenset()
+    lists: frozenset[frozenset[int]] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.usable or self.lists)
+
+
+class Helping:
+    """Tells which of some features help a query, as the index of them does when the query is run.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.tree import Column, Comparison, IsIn, Literal
+    >>> from es_skipping.predicates.types import DataType
+    >>> size = Column(("size",), DataType("int"))
+    >>> seven, nine = (Feature((Comparison("=", size, Literal(value, size.type)),)) for value in (7, 9))
+    >>> Helping([seven, nine]).help(Query(IsIn(size, (7, 9)))).lists
+    frozenset({frozenset({0, 1})})
+    """
+
+    def __init__(self, features: Sequence[Feature]) -> None:
+        self._features = features
+        self._conditions = Conditions([feature.predicate for feature in features])
+
+    def help(self, query: Query) -> Help:
+        """The features that help a query."""
+        usable = frozenset(subsuming(self._features, query))
+        lists = (self._conditions.one_of(item) for item in query.items)
+        return Help(usable, frozenset(frozenset(some) for some in lists if some and usable.isdisjoint(some)))

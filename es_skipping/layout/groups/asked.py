@@ -1,0 +1,87 @@
+"""What demands ask of blocks, as tables of bits: features that must be there, and lists of which any must."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from es_skipping.layout.clustering import Bits
+from es_skipping.layout.groups.demands import Demand
+
+__all__ = ["Asked"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What demands ask for of some features. A list counts as one feature more: the OR of its members.
+
+    Parameters
+    ----------
+    usable
+        Which features subsume each demand: a row per demand, a column per feature.
+    lists
+        Which features are in each list: a row per list.
+    listed
+        Which lists each demand has: a row per demand, a column per list.
+    """
+
+    usable: Bits
+    lists: Bits
+    listed: Bits
+
+    @classmethod
+    def of(cls, demands: Sequence[Demand], features: Sequence[int]) -> Asked:
+        """What demands ask for of these features; lists with another feature are no help.
+
+        Examples
+        --------
+        >>> asked = Asked.of([Demand(frozenset("a"), frozenset({7}), lists=frozenset({frozenset({3, 7})}))], [3, 7, 9])
+        >>> asked.usable.tolist(), asked.lists.tolist(), asked.listed.tolist()
+        ([[False, True, False]], [[True, True, False]], [[True]])
+        """
+        place = {feature: at for at, feature in enumerate(features)}
+        numbers: dict[frozenset[int], int] = {}
+        usable = np.zeros((len(demands), len(place)), bool)
+        pairs = []
+        for row, demand in enumerate(demands):
+            usable[row, [place[one] for one in demand.usable if one in place]] = True
+            for some in demand.lists:
+                if place.keys() >= some:
+                    pairs.append((row, numbers.setdefault(some, len(numbers))))
+        lists = np.zeros((len(numbers), len(place)), bool)
+        for some, number in numbers.items():
+            lists[number, [place[one] for one in some]] = True
+        listed = np.zeros((len(demands), len(numbers)), bool)
+        for row, number in pairs:
+            listed[row, number] = True
+        return cls(usable, lists, listed)
+
+    def of_features(self, features: Collection[int]) -> Asked:
+        """Of some of the features only, in this order."""
+        kept = self._inside(features)
+        return Asked(self.usable[:, list(features)], self.lists[kept][:, list(features)], self.listed[:, kept])
+
+    def _inside(self, features: Collection[int]) -> Bits:
+        outside = np.ones(self.lists.shape[1], bool)
+        outside[list(features)] = False
+        inside: Bits = ~np.asarray(self.lists[:, outside].any(axis=1), bool)
+        return inside
+
+    def helped_by(self, features: Collection[int]) -> Bits:
+        """Per demand, whether each row that it asks for satisfies one of these features."""
+        return np.asarray(self.of_features(tuple(features)).wanted.any(axis=1), bool)
+
+    @cached_property
+    def wanted(self) -> Bits:
+        """Per demand what a block must have: a column per feature, and behind them one per list."""
+        return np.hstack([self.usable, self.listed])
+
+    def seen(self, vectors: Bits) -> Bits:
+        """Vectors of the features, with the columns of the lists behind them."""
+        if not len(self.lists):
+            return vectors
+        some = vectors.astype(np.float32) @ self.lists.T.astype(np.float32) > 0
+        return np.hstack([vectors, some])
