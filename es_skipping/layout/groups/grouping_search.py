@@ -92,8 +92,9 @@ def grouping_of(designer: Designer, groups: Collection[Iterable[str]], *, assemb
 
 
 def _planners(designer: Designer) -> list[Designer]:
-    lists = any(demand.lists for demand in designer.demands)
-    return [designer, designer.without_lists()] if lists else [designer]
+    alone = frozenset().union(*(demand.usable for demand in designer.demands))
+    in_lists_only = any(not some <= alone for demand in designer.demands for some in demand.lists)
+    return [designer, designer.without_lists()] if in_lists_only else [designer]
 
 
 class _Search:
