@@ -150,8 +150,8 @@ def _function(operand: Operand) -> _Function | None:
         return None
     first, second = operand.arguments[0], operand.arguments[-1]
     if first.type.name == "date":
-        span = _of_date(operand.name, second)
-        return None if span is None else _Function(first, span)
+        of_date = _of_date(operand.name, second)
+        return None if of_date is None else _Function(first, *of_date)
     if operand.name == "trunctimestamp" and second.type.name == "timestamp":
         width = _UNITS.get(_text(first))
         # Twice an offset: the zone's may be another at the cut than at the time that was cut.
@@ -177,17 +177,18 @@ def _of_cast(source: str, target: str, slack: int) -> Span | None:
     return None
 
 
-def _of_date(name: str, unit: Operand) -> Span | None:
+def _of_date(name: str, unit: Operand) -> tuple[Span, int] | None:
+    """Where the argument lies, and how near to the ends of the type a day of another month or year wraps around."""
     match name:
         case "year":
-            return lambda v: (_new_year(v), _new_year(v + 1) - 1)
+            return lambda v: (_new_year(v), _new_year(v + 1) - 1), 0
         case "lastday":
-            return lambda v: (v - 30, v)
+            return lambda v: (v - 30, v), 31
         case "unixdate":
-            return lambda v: (v, v)
+            return lambda v: (v, v), 0
         case "truncdate" if _text(unit) in _UNIT_DAYS:
             width = _UNIT_DAYS[_text(unit)]
-            return lambda v: (v, v + width - 1)
+            return lambda v: (v, v + width - 1), width
     return None
 
 

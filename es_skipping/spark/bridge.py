@@ -38,6 +38,7 @@ __all__ = [
     "list_objects_again",
     "same_files",
     "records",
+    "refuse_all_but_files",
     "relation_facts",
     "session_settings",
     "ship_jar",
@@ -213,6 +214,11 @@ def relation_facts(df: DataFrame) -> dict[str, Any]:
     """
     facts: dict[str, Any] = json.loads(_ask(df, "facts"))
     return facts
+
+
+def refuse_all_but_files(df: DataFrame) -> None:
+    """Raise `DatasetError` for a view, and for what does not have the rows and columns of its files as they are."""
+    _ask(df, "refuseAllButFiles")
 
 
 def list_objects(df: DataFrame) -> Iterator[tuple[str, int, int]]:

@@ -24,6 +24,7 @@ __all__ = [
     "columns_of",
     "compatible",
     "dataset_facts",
+    "depends_on_columns_read",
     "index_facts",
     "is_secret",
     "reader_options",
@@ -136,10 +137,14 @@ def index_facts(
         facts["column " + _text(column.path)] = fact
         types.add(column.type.name)
     expression = not all(isinstance(operand, Column) for operand in operands)
-    parts = (part for operand in operands for part in parts_of(operand))
-    user_function = any(isinstance(part, Call) and part.name.startswith("udf:") for part in parts)
+    parts = [part for operand in operands for part in parts_of(operand)]
+    calls = [part.name for part in parts if isinstance(part, Call)]
+    user_function = any(name.startswith("udf:") for name in calls)
+    zoned = expression and any("timestamp" in name for name in (*calls, *(part.type.name for part in parts)))
     own = facts.values()
-    facts.update(setting_facts(format, types, own, settings, expression=expression, user_function=user_function))
+    facts.update(
+        setting_facts(format, types, own, settings, expression=expression, zoned=zoned, user_function=user_function)
+    )
     return facts
 
 
@@ -187,6 +192,16 @@ def compatible(definition: DatasetDefinition, index: IndexDefinition, request: M
             if value is None or value != remembered:
                 return f"it was built with {name} = {remembered}, this session has {value or 'an unknown value'}"
     return None
+
+
+def depends_on_columns_read(format: str, options: Mapping[str, str]) -> bool:
+    """Whether what a record yields depends on which of its columns are read.
+
+    So it is where one bad value can void a record of JSON, or drop one of CSV.
+    """
+    return format == "json" or (
+        format == "csv" and reader_options(format, options).get("mode", "").strip() == "DROPMALFORMED"
+    )
 
 
 def columns_of(operands: Iterable[Operand]) -> list[Column]:

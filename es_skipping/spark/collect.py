@@ -22,7 +22,7 @@ from es_skipping.indexes.base import Index
 from es_skipping.predicates.tree import Operand
 from es_skipping.predicates.types import DataType
 from es_skipping.spark.bridge import distinct_rows
-from es_skipping.spark.built_with import TEXT_FORMATS, columns_of
+from es_skipping.spark.built_with import TEXT_FORMATS, columns_of, depends_on_columns_read
 from es_skipping.spark.collect_worker import FINISHED, PARTIAL, CollectPartials, Finish, FinishAndWrite, Part
 from es_skipping.spark.columns import ResolvedColumn, spark_column
 from es_skipping.spark.failures import error_text, is_systemic, named_in, reason
@@ -179,12 +179,10 @@ class Collection:
         """The indexes that may be collected in one pass.
 
         What a JSON record yields depends on which of its fields are read, and so does whether CSV drops it: there each
-        index is read with its own columns and no others, so that no query can see a value which the index did not.
+        index is read with its own columns and no others. A query that reads these and perhaps more sees no value which
+        the index did not; others do not use it (`es_skipping.spark.verdict`).
         """
-        source = self.source
-        alone = source.format == "json" or (
-            source.format == "csv" and source.options.get("mode", "").strip().upper() == "DROPMALFORMED"
-        )
+        alone = depends_on_columns_read(self.source.format, self.source.options)
         return [[one] for one in wanted] if alone else [list(wanted)]
 
     def _doubtful(self, doubts: Sequence[Doubt], objects: Sequence[ObjectId]) -> dict[ObjectId, str]:

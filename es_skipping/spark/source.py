@@ -21,6 +21,7 @@ from es_skipping.spark.bridge import (
     java_session,
     list_objects,
     list_objects_again,
+    refuse_all_but_files,
     relation_facts,
     same_files,
     session_settings,
@@ -128,6 +129,7 @@ class Source:
             settings = session_settings(spark, RELEVANT_SETTINGS)
         df = _frame(build_session(spark), reading)
         facts = relation_facts(df)
+        refuse_all_but_files(df)
         if facts["format"] not in FORMATS:
             raise DatasetError(
                 f"{reading.name} is read as {facts['format']}; only {', '.join(sorted(FORMATS))} can be indexed"

@@ -156,6 +156,7 @@ def setting_facts(
     settings: Mapping[str, str | None],
     *,
     expression: bool,
+    zoned: bool = False,
     user_function: bool = False,
 ) -> dict[str, str]:
     """The settings that can change what an index collects, as they are.
@@ -168,6 +169,8 @@ def setting_facts(
         Facts of the columns.
     expression
         Whether anything is computed from them.
+    zoned
+        Whether times are, for which the rules of zones may have a say.
     user_function
         Whether a function of the user's is called.
 
@@ -208,9 +211,11 @@ def setting_facts(
             keys.update(_TEXT_TEMPORAL)
     if expression:
         keys.update(_EXPRESSION)
-        extra.append(_SPARK)
+        extra += (_SPARK, _JAVA, _LANGUAGE)
     if user_function:
         extra.append(_JVM_ZONE)  # times reach it as Java's and Python's own, which are of the zone where they run
+    if zoned or user_function or (stamped and (expression or format in ("orc", *TEXT_FORMATS))):
+        extra.append(_ZONE_RULES)
     facts = {}
     for key in [*keys, *extra]:
         value = setting(key, settings)
@@ -220,7 +225,13 @@ def setting_facts(
 
 _JVM_ZONE: Final = "user.timezone"
 _SPARK: Final = "spark.version"
-_AS_WRITTEN: Final = frozenset({_ZONE, _JVM_ZONE, "spark.sql.columnNameOfCorruptRecord"})
+_JAVA: Final = "java.specification.version"
+"""Spark leaves classes and cases of characters and the texts of dates to Java's tables."""
+_LANGUAGE: Final = "user.language"
+"""By which `upper` and `lower` go."""
+_ZONE_RULES: Final = "java.time.zone"
+"""The version of the tables of time zones: governments change them, and updates of Java bring the changes."""
+_AS_WRITTEN: Final = frozenset({_ZONE, _JVM_ZONE, _JAVA, _LANGUAGE, _ZONE_RULES, "spark.sql.columnNameOfCorruptRecord"})
 
 
 def setting(key: str, settings: Mapping[str, str | None]) -> str | None:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from es_skipping.clauses.clause import Ask, Clause, Conjunction, Disjunction
 from es_skipping.clauses.merge import Trace, merge_clause
 from es_skipping.predicates.functions import versioned, with_images
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.read import read_predicate
+from es_skipping.predicates.subsumption import operands_of
 from es_skipping.predicates.tree import And, Predicate
-from es_skipping.spark.built_with import compatible
+from es_skipping.spark.built_with import columns_of, compatible, depends_on_columns_read
 from es_skipping.spark.functions import declarations
 from es_skipping.spark.registry import IndexedDataset
 
 __all__ = ["Verdict", "clause_for", "indexes_of", "read_filters"]
+
+_OTHER_COLUMNS: Final = (
+    "it is of several columns, which the filter does not all test, and what a record of this format yields depends on "
+    "the columns that are read of it"
+)
 
 
 def read_filters(trees: Sequence[dict[str, Any]], session: str = "") -> Predicate:
@@ -74,8 +80,13 @@ def clause_for(
     """
     usable = _Usable(unusable=list(dataset.unusable))
     functions = declarations(str(request.get("session", "")))
+    read = None
+    if depends_on_columns_read(request["format"], request["options"]):
+        read = set(columns_of(operands_of(predicate)))
     for definition, labeller in dataset.labellers:
         reason = compatible(dataset.entry.definition, definition, request)
+        if reason is None and read is not None and not read.issuperset(columns_of(labeller.target.operands)):
+            reason = _OTHER_COLUMNS
         if reason is None:
             usable.labellers.append(replace(labeller, target=replace(labeller.target, functions=functions)))
         else:

@@ -32,6 +32,9 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "user.timezone": "UTC",
+    "user.language": "en-US en-US",
+    "java.time.zone": "2025b",
+    "java.specification.version": "17",
     "spark.version": "4.0",
 }
 

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import es_skipping as esk
+from es_skipping.indexes.features import Features
 from tests.spark.real import age, objects_read, reading
 
 SCHEMA = "id BIGINT, word STRING, day DATE, price DECIMAL(9,2)"
@@ -208,3 +209,27 @@ def test_nested_columns(spark: SparkSession, tmp_path: Path) -> None:
     esk.Dataset(spark, path, format="json").create_indexes(esk.MinMax("s.x"), esk.ValueList("s.deep.y.z"))
     expected = {"s.x >= 80": 1, "s.deep.y.z = 'w3'": 1, "s.x IS NULL": 5, "s.x IS NOT NULL": 3, "s IS NULL": 5}
     assert {p: reading(spark, lambda s, p=p: s.read.json(path).where(p)) for p in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("format", "records"),
+    [("csv", ("5,x\n1,1\n", "7,1\n")), ("json", ('{"a": 5, "b": "x"}\n{"a": 1, "b": 1}\n', '{"a": 7, "b": 1}\n'))],
+)
+def test_records_that_are_dropped_for_a_column_that_is_not_read(
+    spark: SparkSession, tmp_path: Path, format: str, records: tuple[str, str]
+) -> None:
+    """An index of several columns never saw a record that is bad in one of them; a query of the others does."""
+    path = tmp_path / "d"
+    path.mkdir()
+    for number, text in enumerate(records):
+        (path / f"{number}.{format}").write_text(text)
+    age(path)
+    how: dict[str, Any] = {"schema": "a INT, b INT", "options": {"mode": "dropMalformed"}}
+    esk.Dataset(spark, str(path), format=format, **how).create_indexes(Features("a = 5", "b = 1"))
+
+    def where(condition: str) -> int:
+        frame = lambda s: s.read.format(format).schema(how["schema"]).options(**how["options"]).load(str(path))  # noqa: E731
+        return reading(spark, lambda s: frame(s).where(condition).select("a"))
+
+    assert where("a = 5") == 2
+    assert where("a = 5 AND b = 1") == 0

@@ -22,7 +22,7 @@ from es_skipping.spark.built_with import RELEVANT_SETTINGS, compatible
 from tests.spark.real import age, reading
 from tests.spark.test_built_with import SETTINGS, built, field, request, struct
 
-STRING, TIMESTAMP, DATE = parse_type("string"), parse_type("timestamp"), parse_type("date")
+INT, STRING, TIMESTAMP, DATE = map(parse_type, ("int", "string", "timestamp", "date"))
 SCHEMA = struct(field("s", "string"), field("t", "timestamp"), field("d", "date"))
 S, T = Column(("s",), STRING), Column(("t",), TIMESTAMP)
 
@@ -185,6 +185,12 @@ SETTINGS_OF: list[tuple[str, Any, str, str]] = [
         ("spark.sql.experimental.optimizer.transpilePyUDFs", "true"),
         ("spark.sql.legacy.useLegacyXMLParser", "true"),
         ("spark.version", "3.9"),
+        ("java.specification.version", "21"),
+        ("user.language", "tr-TR tr-TR"),
+    )),
+    *((format, operand, "java.time.zone", "2022e") for format, operand in (
+        ("csv", T), ("json", T), ("orc", T), ("parquet", Call("hour", (T,), INT)),
+        ("parquet", Call("tounixtimestamp", (S,), INT)), ("parquet", Call("udf:f", (S,), STRING)),
     )),
     ("json", Call("udf:f", (S,), STRING), "user.timezone", "Asia/Tokyo"),
 ]  # fmt: skip
@@ -326,3 +332,54 @@ def test_case_mappings_of_another_library(spark: SparkSession, tmp_path: Path) -
     ):
         assert reading(spark, f"SELECT * FROM parquet.`{path}` WHERE {condition}") == 4
     assert reading(spark, f"SELECT * FROM parquet.`{path}` WHERE upper(s) = 'none of them'") == 4
+
+
+def test_case_mappings_of_another_language(spark: SparkSession, tmp_path: Path) -> None:
+    """In Turkish an i has another capital. A process has its language from its environment, and may change it."""
+    path = str(tmp_path / "d")
+    spark.range(0, 4, 1, 4).selectExpr(
+        "element_at(array('iş', 'a', 'b', 'c'), cast(id AS INT) + 1) AS s"
+    ).write.parquet(path)
+    age(path)
+    esk.Dataset(spark, path).create_indexes(esk.ValueList("upper(s)"), esk.ValueList("s"))
+    jvm: Any = spark._jvm
+    locale = jvm.java.util.Locale
+    before = locale.getDefault()
+    query = f"SELECT * FROM parquet.`{path}` WHERE "
+    assert reading(spark, query + "upper(s) = 'IŞ'") == 1
+    locale.setDefault(locale.forLanguageTag("tr-TR"))
+    try:
+        assert reading(spark, query + "upper(s) = 'İŞ'") == 4
+        assert reading(spark, query + "s = 'iş'") == 1
+    finally:
+        locale.setDefault(before)
+
+
+def test_a_view_of_another_session(spark: SparkSession, tmp_path: Path) -> None:
+    """A global temporary view opens files as the session that made it, and parses and computes as the one that asks."""
+    parquet, csv, name = str(tmp_path / "parquet"), str(tmp_path / "csv"), f"view_{tmp_path.name}"
+    days = spark.range(0, 4, 1, 4).selectExpr("concat('2020-1-', id + 1) AS s")
+    days.write.parquet(parquet)
+    days.write.csv(csv)
+    age(tmp_path)
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    esk.Dataset(spark, parquet).create_indexes(esk.ValueList("to_date(s, 'yyyy-MM-dd')"), esk.ValueList("s"))
+    how: dict[str, Any] = {"options": {"dateFormat": "yyyy-MM-dd"}, "schema": "s DATE"}
+    esk.Dataset(spark, csv, format="csv", **how).create_indexes(esk.ValueList("s"))
+    spark.read.parquet(parquet).createGlobalTempView(f"{name}_parquet")
+    spark.read.csv(csv, schema="s DATE", dateFormat="yyyy-MM-dd").createGlobalTempView(f"{name}_csv")
+    other = spark.newSession()
+    other.conf.set("spark.es_skipping.store.url", spark.conf.get("spark.es_skipping.store.url"))
+    other.conf.set("spark.sql.ansi.enabled", "false")
+    computed = f"SELECT * FROM global_temp.{name}_parquet WHERE to_date(s, 'yyyy-MM-dd') = DATE'2020-01-02'"
+    parsed = f"SELECT * FROM global_temp.{name}_csv WHERE s = DATE'2020-01-02'"
+    try:
+        for session in (spark, other):
+            assert reading(session, computed) == reading(session, parsed) == 0
+        other.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
+        assert reading(other, computed) == reading(other, parsed) == 4
+        assert reading(other, f"SELECT * FROM global_temp.{name}_parquet WHERE s = '2020-1-2'") == 1
+    finally:
+        esk.disable(other)
+        for kind in ("parquet", "csv"):
+            spark.catalog.dropGlobalTempView(f"{name}_{kind}")

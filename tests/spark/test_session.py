@@ -139,6 +139,17 @@ def test_facts_objects_and_trees(session: SparkSession, path: str) -> None:
         bridge.expression_tree(df.selectExpr("sum(id)"))
 
 
+def test_what_is_not_the_rows_of_files(session: SparkSession, path: str) -> None:
+    """An extension may put a filter or a mask around a table; what is read so must not be indexed as the files."""
+    df = session.read.parquet(path)
+    bridge.refuse_all_but_files(df)
+    bridge.refuse_all_but_files(df.select("id"))
+    with pytest.raises(esk.DatasetError, match="its rows are not those of its files, but of a Filter"):
+        bridge.refuse_all_but_files(df.where("id > 5"))
+    with pytest.raises(esk.DatasetError, match="its column id is not that of its files"):
+        bridge.refuse_all_but_files(df.selectExpr("id + 1 AS id"))
+
+
 def run(script: str, tmp_path: Path, **env: str) -> dict[str, Any]:
     """Run a script in a Python of its own, and return the JSON of its last line."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}

@@ -178,3 +178,19 @@ def test_a_table_dropped_and_made_anew(spark: SparkSession, name: str) -> None:
     rows = "SELECT /*+ REPARTITION_BY_RANGE(2, id) */ concat('', 40 - id) AS id FROM range(40)"
     spark.sql(f"CREATE TABLE {name} USING orc AS {rows}")
     assert reading(spark, f"SELECT * FROM {name} WHERE id < '5'") == 2
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT id AS other, word AS id FROM {}", "SELECT * FROM {} WHERE id > 5", "TABLE {}"],
+    ids=["columns", "rows", "all"],
+)
+def test_views_are_not_indexed(spark: SparkSession, name: str, query: str) -> None:
+    """A view may call its columns as it likes, and leave rows out; its table can be indexed."""
+    spark.sql(f"CREATE TABLE {name} USING parquet AS {ROWS}")
+    age(location(spark, name))
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name}_view AS {query.format(name)}")
+    for index in (esk.MinMax("id"), esk.ValueList("id")):
+        with pytest.raises(esk.DatasetError, match="it is a view: index the table or the path"):
+            esk.Dataset(spark, table=f"{name}_view").create_indexes(index)
+    spark.sql(f"DROP VIEW {name}_view")

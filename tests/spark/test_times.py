@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from tests.spark.objects_read import num_files
+from tests.spark.real import age, reading
 
 MONTHS = 36
 LOCAL = "CAST(ts AS DATE) AS d", "CAST(ts AS TIMESTAMP_NTZ) AS n"
@@ -82,3 +86,25 @@ def test_objects_read(sessions: tuple[SparkSession, SparkSession], zone: str) ->
         found = rows(on, condition)
         assert sorted(found.collect()) == sorted(rows(off, condition).collect()) != [], condition
         assert sum(num_files(found)) <= (in_utc if zone == "UTC" else elsewhere) + EXTREMES, condition
+
+
+def test_the_ends_of_dates(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark computes the first and the last day of a month in 32 bits, beyond which they wrap around."""
+    path = tmp_path / "d"
+    path.mkdir()
+    for number, days in enumerate(([2**31 - 1, 2**31 - 8], [-(2**31), 8 - 2**31], [0], [19_000])):
+        pq.write_table(pa.table({"d": pa.array(days, pa.int32()).cast(pa.date32())}), path / f"{number}.parquet")
+    age(path)
+    esk.Dataset(spark, str(path)).create_indexes(esk.MinMax("d"))
+    for condition, most in (
+        ("last_day(d) < DATE'1960-01-01'", 2),
+        ("last_day(d) > DATE'2020-01-01'", 3),
+        ("last_day(d) = DATE'1970-01-31'", 3),
+        ("trunc(d, 'YEAR') > DATE'2030-01-01'", 2),
+        ("trunc(d, 'MM') > DATE'2030-01-01'", 2),
+        ("trunc(d, 'WEEK') < DATE'1960-01-01'", 2),
+        ("year(d) < 0", 1),
+        ("unix_date(d) > 20000", 1),
+    ):
+        query = f"SELECT unix_date(d) AS u FROM parquet.`{path}` WHERE {condition}"
+        assert reading(spark, query) <= most, condition

@@ -20,6 +20,11 @@ public final class PythonApi {
     return Relations.facts(dataset);
   }
 
+  /** See {@link Relations#refuseAllButFiles}. */
+  public void refuseAllButFiles(Object dataset) {
+    Relations.refuseAllButFiles(dataset);
+  }
+
   /** See {@link Relations#objects}. */
   public void objects(Object dataset, String file) throws Exception {
     Relations.objects(dataset, file);

@@ -17,12 +17,15 @@ import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.plans.logical.BaseEvalPython;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
@@ -52,6 +55,28 @@ public final class Relations {
     write(out, relation);
     Json.field(out, "location", relation.location().getClass().getSimpleName());
     return out.append('}').toString();
+  }
+
+  /**
+   * Refuses what is not the rows and columns of its files as they are. A view may call a column by another's name; and an
+   * extension of Spark may hide rows of a table, or what is in them, from some users: what they would index is not what
+   * others read.
+   */
+  public static void refuseAllButFiles(Object dataset) {
+    QueryExecution execution = ((Dataset<?>) dataset).queryExecution();
+    if (hasView(execution.analyzed())) {
+      throw new IllegalArgumentException("it is a view: index the table or the path behind it, whose indexes queries of the view use");
+    }
+    LogicalPlan plan = execution.optimizedPlan();
+    while (!readsFiles(plan)) {
+      if (!(plan instanceof Project)) throw new IllegalArgumentException("its rows are not those of its files, but of a " + plan.nodeName());
+      for (NamedExpression named : Scala.list(((Project) plan).projectList())) {
+        if (named instanceof Alias && !isPadding(((Alias) named).child())) {
+          throw new IllegalArgumentException("its column " + named.name() + " is not that of its files");
+        }
+      }
+      plan = ((Project) plan).child();
+    }
   }
 
   /**
@@ -135,6 +160,23 @@ public final class Relations {
     }
     if (leaves.size() != 1) throw new IllegalArgumentException("it reads " + leaves.size() + " relations, not one");
     return leaves.get(0);
+  }
+
+  private static boolean hasView(LogicalPlan plan) {
+    if (plan instanceof View) return true;
+    for (LogicalPlan child : Scala.list(plan.children())) {
+      if (hasView(child)) return true;
+    }
+    return false;
+  }
+
+  /** Whether it is what Spark puts around a CHAR, alone or in a struct, an array or a map. */
+  private static boolean isPadding(Expression expression) {
+    if (expression instanceof StaticInvoke) return ((StaticInvoke) expression).functionName().equals("readSidePadding");
+    for (Expression child : Scala.list(expression.children())) {
+      if (isPadding(child)) return true;
+    }
+    return false;
   }
 
   private static boolean readsFiles(LogicalPlan node) {

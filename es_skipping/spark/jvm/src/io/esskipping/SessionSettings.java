@@ -1,7 +1,9 @@
 package io.esskipping;
 
+import java.time.zone.ZoneRulesProvider;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TimeZone;
 import java.util.TreeMap;
 import org.apache.spark.sql.classic.SparkSession;
@@ -62,20 +64,38 @@ final class SessionSettings {
   }
 
   /**
-   * This package's keys of the asking session, the wanted keys as the reading session has them, and the zone of this
-   * JVM, on which a reader may fall back.
+   * This package's keys of the asking session, the wanted keys, and what of this JVM can change a value.
+   *
+   * <p>Files are opened with the settings of the session that made the relation, expressions are evaluated and texts
+   * are parsed with those of the session that asks. They are one, but for a global temporary view: a setting that is
+   * not the same in both gets a value that no index was built with.
    */
   static Map<String, String> forRequest(SparkSession asking, SparkSession reading, String[] wanted) {
     Map<String, String> found = new TreeMap<>();
-    SQLConf readers = reading.sessionState().conf();
     for (String key : wanted) {
-      String value = readers.contains(key) ? readers.getConfString(key) : defaultOf(readers, key);
-      if (value == null && !key.startsWith("spark.")) value = reading.sparkContext().hadoopConfiguration().get(key);
+      String value = valueOf(reading, key);
+      String asked = asking == reading ? value : valueOf(asking, key);
+      if (!Objects.equals(value, asked)) value = value + " where its files are opened and " + asked + " where it is asked";
       if (value != null) found.put(key, value);
     }
-    found.put("user.timezone", TimeZone.getDefault().getID());
+    found.putAll(ofThisJvm());
     found.putAll(own(asking.sessionState().conf()));
     return found;
+  }
+
+  private static String valueOf(SparkSession session, String key) {
+    SQLConf conf = session.sessionState().conf();
+    String value = conf.contains(key) ? conf.getConfString(key) : defaultOf(conf, key);
+    return value != null || key.startsWith("spark.") ? value : session.sparkContext().hadoopConfiguration().get(key);
+  }
+
+  /** Of functions that Spark leaves to Java: the zone, the rules of all zones, the language, the tables of characters. */
+  private static Map<String, String> ofThisJvm() {
+    return Map.of(
+        "user.timezone", TimeZone.getDefault().getID(),
+        "java.time.zone", ZoneRulesProvider.getVersions("UTC").lastKey(),
+        "user.language", Locale.getDefault().toLanguageTag() + " " + Locale.getDefault(Locale.Category.FORMAT).toLanguageTag(),
+        "java.specification.version", System.getProperty("java.specification.version"));
   }
 
   /** Everything under this package's prefix. */
