@@ -21,6 +21,7 @@ from es_skipping.spark.bridge import expression_tree
 from es_skipping.spark.built_with import TEXT_FORMATS, columns_of
 from es_skipping.spark.functions import declarations, session_of
 from es_skipping.spark.text_doubts import has_short_year
+from es_skipping.spark.value_settings import setting
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -204,7 +205,8 @@ def _is_name(df: DataFrame, text: str) -> bool:
     parts = _name_parts(text)
     if parts is None:
         return False
-    sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    key = "spark.sql.caseSensitive"
+    sensitive = setting(key, {key: df.sparkSession.conf.get(key)}) == "true"
     type: Any = df.schema
     for part in parts:
         if not isinstance(type, StructType):

@@ -18,6 +18,7 @@ from es_skipping.indexes.summaries import lower_bound, upper_bound
 from es_skipping.predicates.tree import Column
 from es_skipping.predicates.types import DataType
 from es_skipping.spark.built_with import reader_options
+from es_skipping.spark.value_settings import setting
 from es_skipping.stores.base import ObjectId, ObjectMetadata
 
 if TYPE_CHECKING:
@@ -43,11 +44,9 @@ def can_answer(source: Source, wanted: Sequence[Wanted]) -> bool:
     """Whether footers may be asked at all: every index is a MinMax of a plain column of a type they are sound for."""
     if source.format != "parquet" or reader_options("parquet", source.options):
         return False
-    if source.settings.get("spark.sql.parquet.fieldId.read.enabled") == "true":
+    if setting("spark.sql.parquet.fieldId.read.enabled", source.settings) != "false":
         return False
-    corrected = (
-        str(source.settings.get("spark.sql.parquet.datetimeRebaseModeInRead") or "CORRECTED").upper() == "CORRECTED"
-    )
+    corrected = setting("spark.sql.parquet.datetimeRebaseModeInRead", source.settings) == "CORRECTED"
     for one in wanted:
         if type(one.index) is not MinMax:
             return False
@@ -86,7 +85,7 @@ def from_footers(
     left
         Filled while the iterator is used.
     """
-    sensitive = source.settings.get("spark.sql.caseSensitive") == "true"
+    sensitive = setting("spark.sql.caseSensitive", source.settings) != "false"
     opener = _opener(source)
 
     def one(object: ObjectId) -> ObjectMetadata | None:

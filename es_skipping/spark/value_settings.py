@@ -248,9 +248,10 @@ def setting(key: str, settings: Mapping[str, str | None]) -> str | None:
 
 
 def _canonical(value: str | None) -> str | None:
-    """Settings other than zones and names are booleans and enumerations, in any case."""
+    """Settings other than zones and names are booleans and enumerations, in any case and with spaces around them."""
     if value is None:
         return None
+    value = value.strip()
     return value.lower() if value.lower() in ("true", "false") else value.upper()
 
 

@@ -251,3 +251,13 @@ def test_statistics_that_others_write(spark: SparkSession, tmp_path: Path) -> No
         )
         assert (result.added, result.failed) == (3, ())
         objects_by_predicate(spark, reader(path), predicates)
+
+
+@pytest.mark.parametrize("sensitive", ["true", "TRUE", " True "])
+def test_a_column_that_a_file_has_in_another_case(spark: SparkSession, tmp_path: Path, sensitive: str) -> None:
+    """Where names differ by case, a file with A has no a; Spark takes the setting in any spelling."""
+    path = parquet(tmp_path / "d", pa.table({"a": [1, 2]}), pa.table({"A": [5, 6]}))
+    spark.conf.set("spark.sql.caseSensitive", sensitive)
+    esk.Dataset(spark, path, schema="a BIGINT").create_indexes(esk.MinMax("a"))
+    found = objects_by_predicate(spark, reader(path, "a BIGINT"), ("a IS NULL", "a = 5", "a = 1"))
+    assert found == {"a IS NULL": 1, "a = 5": 0, "a = 1": 1}
