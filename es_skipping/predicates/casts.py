@@ -17,10 +17,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 from es_skipping.predicates.codec import float32
-from es_skipping.predicates.tree import NEVER, And, Comparison, Literal, NullTest, Operand, Or, Predicate
+from es_skipping.predicates.tree import NEVER, And, Cast, Comparison, Literal, NullTest, Operand, Or, Predicate
 from es_skipping.predicates.types import DataType, Value
 
-__all__ = ["UTC", "compare_image", "less", "monotone", "same_family"]
+__all__ = ["UTC", "compare_image", "less", "may_be_null", "monotone", "same_family"]
 
 _DAY: Final = 86_400_000_000
 UTC: Final = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00"})
@@ -99,6 +99,8 @@ def ends_of(type: DataType) -> tuple[Value, Value] | None:
 def monotone(source: DataType, target: DataType, zone: str | None = None) -> Function | None:
     """The cast from one type to another as a function, where it is non-decreasing and defined for every value.
 
+    Days that no timestamp can hold count as defined: Spark fails at them, or under TRY has NULL (`may_be_null`).
+
     Parameters
     ----------
     source, target
@@ -131,6 +133,18 @@ def monotone(source: DataType, target: DataType, zone: str | None = None) -> Fun
     if source.name == "float" and target.name == "double":
         return _identity
     return _temporal(source.name, target.name, zone)
+
+
+def may_be_null(cast: Cast) -> bool:
+    """Whether a monotone cast may be null of a value: a timestamp cannot hold each day that a date can.
+
+    Examples
+    --------
+    >>> day = Literal(2**31 - 1, DataType("date"))
+    >>> may_be_null(Cast(day, DataType("timestamp"), "TRY", "UTC")), may_be_null(Cast(day, DataType("date"), "TRY"))
+    (True, False)
+    """
+    return cast.mode != "ANSI" and cast.child.type.name == "date" and cast.type.name in ("timestamp", "timestamp_ntz")
 
 
 def _temporal(source: str, target: str, zone: str | None) -> Function | None:

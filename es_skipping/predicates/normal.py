@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import Final
 
 from es_skipping.predicates import reasons
-from es_skipping.predicates.casts import compare_image, less, monotone, same_family
+from es_skipping.predicates.casts import compare_image, less, may_be_null, monotone, same_family
 from es_skipping.predicates.likes import match_form
 from es_skipping.predicates.times import said_of_argument
 from es_skipping.predicates.tree import (
@@ -175,7 +175,9 @@ def _leaf(leaf: Predicate, negated: bool, depth: int) -> Predicate:
 
 def _null_test(operand: Operand, negated: bool) -> Predicate:
     while isinstance(operand, Cast) and monotone(operand.child.type, operand.type, operand.zone):
-        operand = operand.child  # defined for every value, so null exactly where the child is
+        if not negated and may_be_null(operand):
+            break
+        operand = operand.child  # null where the child is, and nowhere else
     if isinstance(operand, Literal):
         return ALWAYS if (operand.value is None) != negated else NEVER
     if isinstance(operand, Opaque):

@@ -103,6 +103,11 @@ def test_the_ends_of_dates(spark: SparkSession, tmp_path: Path) -> None:
         ("trunc(d, 'YEAR') > DATE'2030-01-01'", 2),
         ("trunc(d, 'MM') > DATE'2030-01-01'", 2),
         ("trunc(d, 'WEEK') < DATE'1960-01-01'", 2),
+        ("try_cast(d AS TIMESTAMP) IS NULL", 4),
+        ("try_cast(d AS TIMESTAMP_NTZ) <=> NULL", 4),
+        ("coalesce(try_cast(d AS TIMESTAMP_NTZ) < TIMESTAMP_NTZ'1960-01-01', true)", 4),
+        ("try_cast(d AS TIMESTAMP) IS NOT NULL", 4),
+        ("try_cast(d AS TIMESTAMP) > TIMESTAMP'2020-01-01'", 2),
         ("year(d) < 0", 1),
         ("unix_date(d) > 20000", 1),
     ):
