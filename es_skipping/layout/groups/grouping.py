@@ -169,9 +169,12 @@ class Designer:
         self._distinct = distinct
         self._known: dict[tuple[tuple[int, int], ...], tuple[int, ...]] = {}
 
-    def without_lists(self) -> Designer:
-        """A designer that knows of no lists: it never has features that are only in these."""
-        demands = [replace(demand, lists=frozenset()) for demand in self.demands]
+    def without_families(self) -> Designer:
+        """A designer to whom features are nothing that help no query but in a list; the same where there are none."""
+        alone = frozenset().union(*(demand.usable for demand in self.demands))
+        if all(demand.features <= alone for demand in self.demands):
+            return self
+        demands = [demand.within(alone) for demand in self.demands]
         return Designer(self.columns, demands, self.vectors, distinct=self._distinct)
 
     def features(self, columns: Iterable[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -92,9 +92,7 @@ def grouping_of(designer: Designer, groups: Collection[Iterable[str]], *, assemb
 
 
 def _planners(designer: Designer) -> list[Designer]:
-    alone = frozenset().union(*(demand.usable for demand in designer.demands))
-    in_lists_only = any(not some <= alone for demand in designer.demands for some in demand.lists)
-    return [designer, designer.without_lists()] if in_lists_only else [designer]
+    return list(dict.fromkeys([designer, designer.without_families()]))
 
 
 class _Search:
