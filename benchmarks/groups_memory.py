@@ -1,7 +1,7 @@
 """Memory that a scan holds while it puts column groups together, against plain Parquet.
 
-Run: ``python -m benchmarks.groups_memory --scale 1 --months 2 --page``, on the tables that
-``python -m benchmarks.groups_times --scale 1 --months 2 --chapter 4 --write`` has written. With ``--page`` it fills its
+Run: ``python -m benchmarks.groups_memory --scale 1 --months 2 --chapter 5 --page``, on the tables that
+``python -m benchmarks.groups_times --scale 1 --months 2 --chapter 5 --write`` has written. With ``--page`` it fills its
 table on docs/benchmarks/column-groups.md.
 
 All columns of all rows are read, and given to nobody, by two tasks in the driver's JVM, while a thread collects garbage
@@ -78,13 +78,14 @@ def main() -> None:
     given = options.parse_args()
     folder: Path = given.folder.resolve()
     spark = session(folder, given.memory)
-    tables = Tables(spark, folder / f"groups-{given.scale:g}-{given.months}-4", 4, given.schemes)
+    number = given.chapter or 4
+    tables = Tables(spark, folder / f"groups-{given.scale:g}-{given.months}-{number}", number, given.schemes)
     if not tables.complete:
-        raise SystemExit("write the tables first: python -m benchmarks.groups_times --chapter 4 --write")
+        raise SystemExit(f"write the tables first: python -m benchmarks.groups_times --chapter {number} --write")
     text = measured(tables)
-    command = f"python -m benchmarks.groups_memory --scale {given.scale:g} --months {given.months}"
+    command = f"python -m benchmarks.groups_memory --scale {given.scale:g} --months {given.months} --chapter {number}"
     if given.schemes:
-        command += " --schemes " + " ".join(given.schemes)
+        command += " --schemes " + " ".join(f"'{name}'" if " " in name else name for name in given.schemes)
     rows = f"{tables.facts['rows of these']:,} rows of 68 columns in two partitions, both read at once."
     if given.page:
         fill("memory", f"\n    {command}\n\n{rows}\n\n{text}\n", DOCS / "column-groups.md")
