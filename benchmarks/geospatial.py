@@ -224,7 +224,6 @@ def chart(name: str, rows: list[dict[str, Any]]) -> str:
         x_label="size of the window, degrees",
         y_label="objects",
         powers=True,
-        legend="bottom right",
     )
 
 

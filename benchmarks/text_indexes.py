@@ -148,7 +148,6 @@ def chart(lengths: dict[str, dict[str, Any]]) -> str:
         x_label="length",
         y_label="scanning factor",
         percent=True,
-        legend="right",
     )
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from typing import Final, Literal
+from typing import Final
 
 __all__ = ["bar_chart", "line_chart"]
 
 _COLOURS: Final = ("#1b6ca8", "#d1495b", "#6a994e", "#8d6a9f", "#c98a1b", "#5c677d")
 _WIDTH, _HEIGHT = 640, 380
 _FONT: Final = 'font-family="sans-serif" font-size="12"'
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 40, 56
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 40, 40, 56
+_ROW: Final = 16
 
 
 def line_chart(
@@ -24,28 +25,29 @@ def line_chart(
     percent: bool = False,
     percent_x: bool = False,
     powers: bool = False,
-    legend: Literal["left", "right", "bottom right"] = "left",
 ) -> str:
-    """Lines over common axes that begin at zero, or with ``powers`` of powers of ten; ``legend`` is the names' corner.
+    """Lines over common axes that begin at zero, or with ``powers`` of powers of ten; their names stand above them.
 
     Examples
     --------
     >>> line_chart({"a": [(0, 0), (1, 2)]}, title="Two points").startswith("<svg")
     True
-    >>> "1000" in line_chart({"a": [(0.1, 20), (5, 700)]}, title="Two points", powers=True)
+    >>> "1,000" in line_chart({"a": [(0.1, 20), (5, 700)]}, title="Two points", powers=True)
     True
     """
     points = [point for line in lines.values() for point in line]
     x_ticks, y_ticks = ((_powers if powers else _quarters)([point[axis] for point in points]) for axis in (0, 1))
     scale = math.log10 if powers else float
+    names = _ROW * len(lines)
+    base = _HEIGHT + names - _BOTTOM
 
     def place(x: float, y: float) -> tuple[float, float]:
         return (
             _LEFT + (_WIDTH - _LEFT - _RIGHT) * _share(scale, x, x_ticks),
-            _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * _share(scale, y, y_ticks),
+            base - (_HEIGHT - _TOP - _BOTTOM) * _share(scale, y, y_ticks),
         )
 
-    parts = _frame(title, x_label, y_label)
+    parts = _frame(title, x_label, y_label, names=names)
     for tick in y_ticks:
         _, y = place(x_ticks[0], tick)
         parts.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="#8884"/>')
@@ -53,13 +55,11 @@ def line_chart(
     for tick in x_ticks:
         x, bottom = place(tick, y_ticks[0])
         parts.append(_text(x, bottom + 16, _number(tick, percent_x), "middle"))
-    top = _HEIGHT - _BOTTOM - 6 - 16 * len(lines) if legend == "bottom right" else _TOP
     for number, (name, line) in enumerate(lines.items()):
         colour = _COLOURS[number % len(_COLOURS)]
         drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in line))
         parts.append(f'<polyline points="{drawn}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        corner, anchor = (_LEFT + 10, "start") if legend == "left" else (_WIDTH - _RIGHT - 10, "end")
-        parts.append(_text(corner, top + 14 + 16 * number, name, anchor, colour))
+        parts.append(_text(_LEFT, _TOP + _ROW * number + 4, name, "start", colour))
     return "\n".join([*parts, "</svg>"])
 
 
@@ -103,16 +103,17 @@ def bar_chart(bars: Mapping[str, float], *, title: str, x_label: str = "", perce
     return "\n".join([*parts, "</svg>"])
 
 
-def _frame(title: str, x_label: str, y_label: str, *, axes: bool = True) -> list[str]:
+def _frame(title: str, x_label: str, y_label: str, *, names: int = 0, axes: bool = True) -> list[str]:
+    height = _HEIGHT + names
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" {_FONT} role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" {_FONT} role="img">',
         f"<title>{escape(title)}</title>",
         "<style>text{fill:#222}@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>",
         _text(_WIDTH / 2, 22, title, "middle"),
-        _text(_WIDTH / 2, _HEIGHT - 12, x_label, "middle"),
+        _text(_WIDTH / 2, height - 12, x_label, "middle"),
     ]
     if axes:
-        middle = (_TOP + _HEIGHT - _BOTTOM) / 2
+        middle = names + (_TOP + _HEIGHT - _BOTTOM) / 2
         turned = f'x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})"'
         parts.append(f"<text {turned}>{escape(y_label)}</text>")
     return parts
@@ -124,4 +125,6 @@ def _text(x: float, y: float, text: str, anchor: str, colour: str | None = None)
 
 
 def _number(value: float, percent: bool) -> str:
-    return f"{100 * value:.3g} %" if percent else f"{value:.4g}"
+    if percent:
+        return f"{100 * value:.3g} %"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
