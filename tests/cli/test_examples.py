@@ -65,6 +65,21 @@ def test_the_readme(tmp_path: Path) -> None:
     assert re.search(r"\b100\b", out), "the report names all objects"
 
 
+def test_the_layout_of_the_readme(tmp_path: Path) -> None:
+    first, second = python_blocks(ROOT / "README.md")[:2]
+    asked = """
+from tests.spark.objects_read import num_files
+df = spark.read.parquet("events_by_query")
+found = df.where("hour(ts) = 9")
+print("rows", len(found.collect()), "objects", len(df.inputFiles()), "read", sum(num_files(found)))
+"""
+    out = run_example(first + second + asked, tmp_path)
+    assert "hour(ts) = 9" in out, "fit names the feature"
+    ((rows, objects, read),) = re.findall(r"rows (\d+) objects (\d+) read (\d+)", out)
+    assert int(rows) == 695 * 60, "an hour of each day"
+    assert int(read) < int(objects) / 10
+
+
 def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
