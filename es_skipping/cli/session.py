@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,7 @@ def spark_session(args: argparse.Namespace, defaults: Mapping[str, str] | None =
     import es_skipping as esk
 
     try:
+        from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise SettingError("PySpark is not installed: pip install 'pyspark>=4.0,<5'") from error
@@ -72,6 +74,9 @@ def spark_session(args: argparse.Namespace, defaults: Mapping[str, str] | None =
         builder = builder.master(args.master)
     for key, value in {**_QUIET, **(defaults or {}), **given_conf(args)}.items():
         builder = builder.config(key, value)
+    if not args.debug:
+        # PySpark writes an error of analysis as pages of JSON, before it raises what is then told in a line.
+        PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     spark = esk.configure(builder).getOrCreate()
     try:
         esk.enable(spark)

@@ -185,8 +185,10 @@ def _analyzed(df: DataFrame, given: Any, shown: str) -> tuple[SparkColumn, DataF
             projection = df.select(column)
             plan = projection._jdf.queryExecution().analyzed()
         except (AnalysisException, ParseException) as error:
+            missing = str(error.getCondition()).startswith(("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND"))
+            wrong = "is not there" if missing else "is no column, and no SQL that Spark understands"
             raise ColumnError(
-                f"column {shown!r} is not there: {_first_line(error)}; the columns are {', '.join(df.columns)}"
+                f"column {shown!r} {wrong}: {_first_line(error)}; the columns are {', '.join(df.columns)}"
             ) from None
         except PySparkException as error:
             raise ColumnError(f"column {shown!r} cannot be indexed: {_first_line(error)}") from None
@@ -230,21 +232,26 @@ def _name_parts(text: str) -> list[str] | None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """PySpark logs a page for each name that it does not find; ours is an error of its own."""
-    logger = logging.getLogger("DataFrameQueryContextLogger")
+    from pyspark.logger import PySparkLogger
+
+    # By PySpark's own getLogger: a plain logger of that name breaks every later error of analysis in this process.
+    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
     here = threading.get_ident()
 
     def others(record: logging.LogRecord) -> bool:
         return record.thread != here
 
-    logger.addFilter(others)
+    for logger in loggers:
+        logger.addFilter(others)
     try:
         yield
     finally:
-        logger.removeFilter(others)
+        for logger in loggers:
+            logger.removeFilter(others)
 
 
 def _first_line(error: Exception | None) -> str:
-    return str(error).strip().split("\n", 1)[0]
+    return str(error).strip().split("\n", 1)[0].rstrip(";")
 
 
 def _nodes(expression: Any) -> list[Any]:
