@@ -7,11 +7,13 @@
     ├── DatasetError           a dataset that cannot be listed, read or indexed as asked
     │   └── ColumnError        a column that is unknown, or of a kind that cannot be indexed
     ├── IndexDefinitionError   an index that is duplicate, missing, or has impossible parameters
-    ├── StoreError             the metadata store refused, failed or answered something unusable
-    │   ├── StoreUnavailable   it could not be reached in time; trying again may help
-    │   ├── StoreConflict      another writer changed the same dataset; trying again may help
-    │   └── StoreFormatError   it was written in a format this version does not read
-    └── SkippingError          a look-up failed under ``spark.es_skipping.strict``
+    └── StoreError             the metadata store refused, failed or answered something unusable
+        ├── StoreUnavailable   it could not be reached in time; trying again may help
+        ├── StoreConflict      another writer changed the same dataset; trying again may help
+        └── StoreFormatError   it was written in a format this version does not read
+
+A look-up that fails under ``spark.es_skipping.strict`` fails the query, so it is Spark's own error that is raised, with
+``io.esskipping.LookupFailed`` and the reason in its text.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ __all__ = [
     "EsSkippingError",
     "IndexDefinitionError",
     "SettingError",
-    "SkippingError",
     "StoreConflict",
     "StoreError",
     "StoreFormatError",
@@ -64,7 +65,3 @@ class StoreConflict(StoreError):
 
 class StoreFormatError(StoreError):
     """The metadata was written in a format that this version does not read."""
-
-
-class SkippingError(EsSkippingError):
-    """A look-up failed while ``spark.es_skipping.strict`` was true."""

@@ -25,33 +25,44 @@ def _boolean(text: str) -> bool:
     raise ValueError("true or false")
 
 
+def _number(kind: Callable[[str], Any], text: str, expected: str) -> Any:
+    """Python's own message says what it could not do, not what is wanted."""
+    try:
+        return kind(text)
+    except ValueError:
+        raise ValueError(expected) from None
+
+
 def _seconds(text: str) -> float:
+    expected = "a positive duration such as 2s or 500ms"
     units = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
     text = text.strip().lower()
     for unit in sorted(units, key=len, reverse=True):
         if text.endswith(unit):
-            value = float(text[: -len(unit)]) * units[unit]
+            value: float = _number(float, text[: -len(unit)], expected) * units[unit]
             break
     else:
-        value = float(text)
+        value = _number(float, text, expected)
     if not 0 < value < float("inf"):
-        raise ValueError("a positive duration such as 2s or 500ms")
+        raise ValueError(expected)
     return value
 
 
 def _count(text: str) -> int:
-    value = int(text)
+    expected = "a positive whole number"
+    value: int = _number(int, text, expected)
     if value < 1:
-        raise ValueError("a positive whole number")
+        raise ValueError(expected)
     return value
 
 
 def _bytes(text: str) -> int:
     text = text.strip().lower().removesuffix("b")
     scale = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}.get(text[-1:], 1)
-    value = int(text[:-1] if scale > 1 else text) * scale
+    expected = "a positive number of bytes such as 4096 or 64k"
+    value: int = _number(int, text[:-1] if scale > 1 else text, expected) * scale
     if value < 1:
-        raise ValueError("a positive number of bytes such as 4096 or 64k")
+        raise ValueError(expected)
     return value
 
 
@@ -102,7 +113,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "strict",
             "false",
             "boolean",
-            "Raise where a look-up fails, instead of reading all files. For tests.",
+            "Let a query fail where a look-up fails, instead of reading all files; Spark's error names "
+            "`io.esskipping.LookupFailed` and the reason. For tests.",
             _boolean,
         ),
         Setting(

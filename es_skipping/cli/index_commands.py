@@ -14,7 +14,7 @@ from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.registry import index_class, index_types
 from es_skipping.settings import PREFIX, Settings
 from es_skipping.spark.session_store import session_store
-from es_skipping.stores.base import IndexDefinition
+from es_skipping.stores.base import IndexDefinition, MetadataStore
 from es_skipping.stores.open import open_store
 
 if TYPE_CHECKING:
@@ -54,8 +54,11 @@ def describe(args: argparse.Namespace, console: Console) -> int:
         if console.form == "json":
             console.value({"indexes": rows, "health": _fields(health)})
         else:
-            console.rows(rows)
-            console.text("")
+            if rows:
+                console.rows(rows)
+                console.text("")
+            else:
+                console.tell(f"no indexes of {args.dataset} in the store {_store(spark).url}")
             console.value(_fields(health))
     return 0
 
@@ -80,20 +83,22 @@ def list_indexes(args: argparse.Namespace, console: Console) -> int:
         entries = open_store(url, Settings(given_conf(args))).datasets()
     else:
         with spark_session(args) as spark:
-            entries = session_store(dict(spark.conf.getAll)).datasets()
-    console.rows(
-        [
-            {
-                "dataset": entry.definition.table or ", ".join(entry.definition.roots),
-                "index": index_label(index),
-                "objects": entry.objects,
-                "metadata bytes": entry.metadata_bytes.get(index.id),
-                "refreshed": datetime.fromtimestamp(entry.refreshed / 1000, timezone.utc).isoformat(timespec="seconds"),
-            }
-            for entry in entries
-            for index in entry.definition.indexes
-        ]
-    )
+            store = _store(spark)
+            url, entries = store.url, store.datasets()
+    rows = [
+        {
+            "dataset": entry.definition.table or ", ".join(entry.definition.roots),
+            "index": index_label(index),
+            "objects": entry.objects,
+            "metadata bytes": entry.metadata_bytes.get(index.id),
+            "refreshed": datetime.fromtimestamp(entry.refreshed / 1000, timezone.utc).isoformat(timespec="seconds"),
+        }
+        for entry in entries
+        for index in entry.definition.indexes
+    ]
+    console.rows(rows)
+    if not rows:
+        console.tell(f"no indexes in the store {url}")
     return 0
 
 
@@ -131,11 +136,17 @@ def _dataset(spark: SparkSession, args: argparse.Namespace) -> Dataset:
     return esk.Dataset(spark, **dataset_named(args))
 
 
+def _store(spark: SparkSession) -> MetadataStore:
+    return session_store(dict(spark.conf.getAll))
+
+
 def _report(result: RefreshResult, console: Console) -> int:
     counts = {name: getattr(result, name) for name in ("added", "updated", "removed", "unchanged")}
     failed = [{"path": path, "reason": reason} for path, reason in result.failed]
     if console.form == "json":
-        console.value({**counts, "failed": failed})
+        unknown = [{"index": id, "reason": reason} for id, reason in result.unknown]
+        degraded = [{"index": id, "form": form, "objects": objects} for id, form, objects in result.degraded]
+        console.value({**counts, "failed": failed, "unknown": unknown, "degraded": degraded})
     else:
         console.value({**counts, "failed": len(failed)})
     for failure in failed:

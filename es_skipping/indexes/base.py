@@ -90,7 +90,7 @@ class Collector(ABC, Generic[P]):
 class Index(ABC):
     """Base class of every index type.
 
-    Subclasses are frozen dataclasses and set two class attributes.
+    Subclasses are frozen dataclasses and set one class attribute.
 
     Attributes
     ----------

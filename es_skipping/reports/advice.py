@@ -161,7 +161,7 @@ def why_not(df: DataFrame, *, objects: int = _OBJECTS) -> Advice:
     Raises
     ------
     EsSkippingError
-        A session of Spark Connect.
+        It is no DataFrame, or one of Spark Connect.
 
     Examples
     --------
@@ -176,9 +176,9 @@ def why_not(df: DataFrame, *, objects: int = _OBJECTS) -> Advice:
     <BLANKLINE>
     Judged from 64 of 1,000 objects.
     """
-    from es_skipping.reports.driver import Driver
+    from es_skipping.reports.driver import Driver, session_of
 
-    spark = df.sparkSession
+    spark = session_of(df)
     if not hasattr(spark, "_jsparkSession"):
         raise EsSkippingError("why_not needs a classic session: it reads a sample of the data in a session of its own")
     return Advice(tuple(_advice(spark, scan.request, objects) for scan in Driver(spark).planned_scans(df)))

@@ -16,13 +16,27 @@ if TYPE_CHECKING:
 
     from es_skipping.stores.base import Answer
 
-__all__ = ["OBSERVERS", "Driver", "PlannedScan"]
+__all__ = ["OBSERVERS", "Driver", "PlannedScan", "session_of"]
 
 OBSERVERS: Final = "es_skipping.observers"
 """Local property of a thread: the observers of what it runs, joined by commas."""
 
 _apis: dict[int, tuple[Any, Any]] = {}
 _lock = threading.Lock()
+
+
+def session_of(df: DataFrame) -> SparkSession:
+    """The session of a DataFrame.
+
+    Raises
+    ------
+    EsSkippingError
+        It is none, such as the text of a query.
+    """
+    spark: SparkSession | None = getattr(df, "sparkSession", None)
+    if spark is None:
+        raise EsSkippingError(f"{df!r} is no DataFrame; of a query in SQL give spark.sql('SELECT ...')")
+    return spark
 
 
 class PlannedScan:

@@ -10,7 +10,7 @@ from es_skipping.clauses.merge import Trace
 from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import And, Or
 from es_skipping.reports.clause_text import clause_text
-from es_skipping.reports.driver import Driver, PlannedScan
+from es_skipping.reports.driver import Driver, PlannedScan, session_of
 from es_skipping.reports.explanation import DatasetExplanation, Explanation, NodeExplanation, ScanExplanation
 from es_skipping.settings import Settings
 
@@ -50,7 +50,7 @@ def explain(df: DataFrame, *, detail: bool = False) -> Explanation:
     Raises
     ------
     EsSkippingError
-        The session has no driver that this process can ask.
+        It is no DataFrame, or the session has no driver that this process can ask.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def explain(df: DataFrame, *, detail: bool = False) -> Explanation:
     """
     from es_skipping.spark.session import is_enabled
 
-    spark = df.sparkSession
+    spark = session_of(df)
     scans = tuple(
         _explain_scan(scan.request | _settings(spark, scan.request), scan, detail)
         for scan in Driver(spark).planned_scans(df)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from es_skipping.errors import EsSkippingError
 from es_skipping.reports.render import Cell, Rendered, Table, one_line
@@ -187,7 +187,7 @@ def _objects(scan: ScanIndicators) -> list[Cell]:
     return [Cell(f"{n:,}", number=True) for n in (scan.objects, scan.objects_relevant, scan.objects_opened)]
 
 
-def indicators(spark: SparkSession, queries: Iterable[str | DataFrame]) -> Indicators:
+def indicators(spark: SparkSession, queries: str | DataFrame | Iterable[str | DataFrame]) -> Indicators:
     """Measure how well the metadata and the layout of the data serve a workload.
 
     Each scan's data is read twice (once to count the rows of every object, once those that satisfy the filter), so
@@ -199,7 +199,7 @@ def indicators(spark: SparkSession, queries: Iterable[str | DataFrame]) -> Indic
     spark
         A classic session.
     queries
-        SQL texts or DataFrames.
+        SQL texts or DataFrames, one or several.
 
     Raises
     ------
@@ -218,11 +218,13 @@ def indicators(spark: SparkSession, queries: Iterable[str | DataFrame]) -> Indic
 
     if not hasattr(spark, "_jsparkSession"):
         raise EsSkippingError("indicators need a classic session: Spark Connect does not let plans be taken apart")
+    one = isinstance(queries, str) or hasattr(queries, "sparkSession")
+    given = cast("Iterable[str | DataFrame]", [queries] if one else queries)
     was_on = is_enabled(spark)
     enable(spark)
     try:
         found = []
-        for number, query in enumerate(queries, 1):
+        for number, query in enumerate(given, 1):
             text = one_line(query, 60) if isinstance(query, str) else f"query {number}"
             df = spark.sql(query) if isinstance(query, str) else query
             found += [_measured(spark, number, text, scan) for scan in _scans(df)]

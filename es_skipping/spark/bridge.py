@@ -371,10 +371,12 @@ def connect_session(spark: Any) -> Any:
     Raises
     ------
     EsSkippingError
-        It is not: the server is a remote one.
+        It is not: the server is a remote one. Or it is no session at all.
     """
     from pyspark import SparkContext
 
+    if not hasattr(spark, "client"):
+        raise EsSkippingError(f"{spark!r} is no Spark session")
     jvm: Any = SparkContext._jvm
     if jvm is None or SparkContext._active_spark_context is None:
         raise EsSkippingError(REMOTE)

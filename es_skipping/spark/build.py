@@ -19,7 +19,7 @@ from es_skipping.spark.collect import Collection, Progress, Wanted
 from es_skipping.spark.columns import ResolvedColumn, resolve
 from es_skipping.spark.executor_writing import LEARNED, ExecutorWriting
 from es_skipping.spark.listing import Listing, Restriction, changed_since, settled
-from es_skipping.spark.narrowing import narrowed
+from es_skipping.spark.narrowing import has_glob, narrowed
 from es_skipping.spark.shipping import ship_package
 from es_skipping.stores.base import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.stores.object_list import Keys, ObjectList, as_keys, is_among
@@ -132,13 +132,19 @@ class Update:
         self._tell(0, 0, "list")
         entry = self.store.dataset(self.id)
         if self.must_exist and (entry is None or not entry.definition.indexes):
-            raise DatasetError(f"{self.reading.name} has no index to refresh; create one with create_indexes")
+            raise DatasetError(
+                f"{self.reading.name} has no index to refresh in the store {self.store.url}; create one with "
+                "create_indexes, or set spark.es_skipping.store.url to the store that has it"
+            )
         part = None
         if entry is not None and not self.add and (self.paths is None) != (self.partitions is None):
             part = narrowed(self.spark, self.reading, entry.definition, self.paths, self.partitions)
         reading = self.reading if part is None else part.reading
         listing = settled(self.spark, reading) if part is None else settled(self.spark, reading, part.restored)
         restriction = Restriction(self.spark, self.paths, self.partitions, listing.source.partition_columns)
+        if self.reading.table is None and not any(has_glob(path) for path in self.reading.paths):
+            known = entry.definition.roots if entry is not None else ()
+            restriction.refuse_elsewhere(self.reading.name, (*listing.source.roots, *known))
         plan = self._plan(entry, listing, restriction, None if part is None else part.paths)
         unsettled = {object: why for object, why in listing.unsettled.items() if restriction.holds(object.path)}
         elsewhere = tuple(

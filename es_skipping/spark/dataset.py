@@ -96,7 +96,7 @@ class Dataset:
     --------
     >>> dataset = Dataset(spark, "/lake/events")                  # doctest: +SKIP
     >>> dataset.create_indexes(MinMax("ts"), ValueList("city"))   # doctest: +SKIP
-    RefreshResult(added=24, updated=0, removed=0, unchanged=0, failed=())
+    RefreshResult(added=24, updated=0, removed=0, unchanged=0, failed=(), unknown=(), degraded=(), by_executors=0)
     """
 
     def __init__(
@@ -116,6 +116,8 @@ class Dataset:
             raise DatasetError(
                 f"table {table} has its format, options and schema in the catalog; give none of them here"
             )
+        if options is not None and not isinstance(options, Mapping):
+            raise DatasetError(f"options={options!r}; give names and values, such as options={{'header': 'true'}}")
         self._user_spark = spark
         self._spark = classic_session(spark)
         self._as_given = Reading(
@@ -192,6 +194,8 @@ class Dataset:
         """
         if bool(indexes) == all:
             raise IndexDefinitionError("name the indexes to drop, or say all=True; not both and not neither")
+        if not all:
+            _checked(indexes)
         store = self._store()
         if all:
             store.drop(self.id)
@@ -311,7 +315,7 @@ class Dataset:
         for index in indexes:
             found = next((one for one in left if _is(one, index)), None)
             if found is None:
-                names = ", ".join(one.id for one in there) or "none"
+                names = ", ".join(one.id for one in there) or f"none in the store {store.url}"
                 raise IndexDefinitionError(f"{index!r} is no index of {self._as_given.name}; it has {names}")
             left.remove(found)
         if not left or entry is None:
@@ -366,8 +370,13 @@ def _checked(indexes: Sequence[Index]) -> Sequence[Index]:
     if not indexes:
         raise IndexDefinitionError("give at least one index, such as MinMax('ts')")
     for index in indexes:
-        if not isinstance(index, Index):
-            raise IndexDefinitionError(f"{index!r} is no index; give for example MinMax({index!r})")
+        if isinstance(index, Index):
+            continue
+        if isinstance(index, (list, tuple)):
+            raise IndexDefinitionError(f"{index!r} is no index; give them one by one, or with a star: *indexes")
+        if isinstance(index, type) and issubclass(index, Index):
+            raise IndexDefinitionError(f"{index.__name__} is no index but a type; say of what: {index.__name__}('ts')")
+        raise IndexDefinitionError(f"{index!r} is no index; give for example MinMax('ts'), without quotes around it")
     return indexes
 
 

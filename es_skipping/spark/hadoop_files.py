@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from es_skipping.errors import SettingError
+from es_skipping.spark.failures import error_text, reason
 from es_skipping.stores.parquet.files import arrow_files, create_by_claim
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class HadoopFiles:
         except Exception as error:
             raise SettingError(
                 f"spark.es_skipping.store.url is {root!r}, which no file system of this session serves: "
-                f"{str(error).splitlines()[0]}"
+                f"{reason(error_text(error))}. Elasticsearch is written http(s)://host:port; other schemes need the "
+                "jar of their file system on Spark's class path"
             ) from error
         self._scheme = str(self._system.getUri().getScheme()).lower()
 

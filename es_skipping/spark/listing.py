@@ -138,6 +138,18 @@ class Restriction:
         self._paths = None if given is None else [qualified(spark, path) for path in given]
         self._partitions = None if partitions is None else directory_names(partitions, partition_columns)
 
+    def refuse_elsewhere(self, name: str, roots: Sequence[str]) -> None:
+        """Paths outside of a dataset are a mistake: nothing there would be refreshed, without a word.
+
+        Raises
+        ------
+        DatasetError
+            One lies neither below these roots nor above one of them.
+        """
+        for path in self._paths or ():
+            if not is_under(path, roots) and not any(is_under(root, [path]) for root in roots):
+                raise DatasetError(f"{path} is no part of {name}, which lies at {', '.join(sorted(set(roots)))}")
+
     @property
     def everything(self) -> bool:
         return self._paths is None and self._partitions is None

@@ -21,10 +21,15 @@ if TYPE_CHECKING:
     from es_skipping.spark.source import Reading, Source
     from es_skipping.stores.base import DatasetDefinition
 
-__all__ = ["Part", "narrowed"]
+__all__ = ["Part", "has_glob", "narrowed"]
 
 _BASE: Final = "basePath"
 _GLOB: Final = frozenset("*?[{\\")
+
+
+def has_glob(path: str) -> bool:
+    """Whether a path is a pattern of paths."""
+    return bool(_GLOB & set(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ def narrowed(
     lower = {name.lower() for name in reading.options}
     if reading.table is not None or len(reading.paths) != 1 or lower & {_BASE.lower(), "recursivefilelookup"}:
         return None
-    if (paths is None) == (partitions is None) or _GLOB & set(reading.paths[0]):
+    if (paths is None) == (partitions is None) or has_glob(reading.paths[0]):
         return None
     root = qualified(spark, reading.paths[0])
     files = _Files(spark, root)
@@ -88,7 +93,7 @@ def _readable(root: str, path: str) -> bool:
     if not path.startswith(root + "/"):
         return False
     names = path[len(root) + 1 :].split("/")
-    return all("=" in name for name in names[:-1]) and not names[-1].startswith((".", "_")) and not _GLOB & set(path)
+    return all("=" in name for name in names[:-1]) and not names[-1].startswith((".", "_")) and not has_glob(path)
 
 
 class _Files:

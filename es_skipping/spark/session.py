@@ -13,7 +13,7 @@ from es_skipping.spark.launch_conf import launch_conf
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["classic", "configure", "disable", "enable", "is_enabled"]
+__all__ = ["configure", "disable", "enable", "is_enabled"]
 
 _ENABLED: Final = PREFIX + "enabled"
 _JARS: Final = "spark.jars"
@@ -121,26 +121,3 @@ def is_enabled(spark: SparkSession) -> bool:
     """
     switched_on = str(spark.conf.get(_ENABLED, "false")).strip().lower() == "true"
     return switched_on and bridge.installed(spark)
-
-
-def classic(spark: SparkSession) -> SparkSession:
-    """The classic session behind a session: itself, or for Spark Connect in local mode the one its server runs it in.
-
-    Raises
-    ------
-    EsSkippingError
-        A remote Spark Connect session.
-    """
-    if hasattr(spark, "_jsparkSession"):
-        return spark
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession as Classic
-
-    session = bridge.java_session(spark)
-    default, active = Classic._instantiatedSession, getattr(Classic, "_activeSession", None)
-    try:
-        return Classic(SparkContext._active_spark_context, session)  # type: ignore[arg-type, unused-ignore]
-    finally:  # to make one must not change which is the default one
-        Classic._instantiatedSession = default
-        if hasattr(Classic, "_activeSession"):
-            Classic._activeSession = active

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from es_skipping.errors import SettingError
-from es_skipping.settings import Settings
-from es_skipping.stores.open import open_store
+from es_skipping.settings import PREFIX, SETTINGS, Settings
+from es_skipping.stores.open import check_url, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["WAREHOUSE", "session_store", "store_conf", "store_url"]
 
 WAREHOUSE: Final = "spark.sql.warehouse.dir"
+
+_log = logging.getLogger("es_skipping")
+_told: set[str] = set()
+"""Keys that were named already."""
 
 
 def store_conf(spark: SparkSession) -> dict[str, str]:
@@ -61,10 +66,20 @@ def session_store(conf: Mapping[str, str]) -> MetadataStore:
     SettingError
         The URL or a credential cannot be used.
     """
-    url = store_url(conf)
+    _tell_unknown(conf)
+    url = check_url(store_url(conf))
     files = None
     if not url.startswith(("http://", "https://")):
         from es_skipping.spark.hadoop_files import files_of
 
         files = files_of(url)
     return open_store(url, Settings(conf), files)
+
+
+def _tell_unknown(conf: Mapping[str, str]) -> None:
+    """Name each key that nobody reads in one warning: a typo would else be a setting that does nothing."""
+    unread = {key for key in conf if key.startswith(PREFIX) and key[len(PREFIX) :] not in SETTINGS} - _told
+    for key in sorted(unread):
+        _told.add(key)
+        nearest = Settings(conf).unknown[key]
+        _log.warning("nobody reads the setting %s%s", key, f": did you mean {nearest}?" if nearest else "")

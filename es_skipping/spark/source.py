@@ -293,14 +293,24 @@ def _frame(spark: SparkSession, reading: Reading) -> DataFrame:
     except PySparkException as error:
         condition = _condition(error)
         if condition.startswith(("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
-            raise DatasetError(f"{reading.name} is not there") from None
+            place = (error.getMessageParameters() or {}).get("path", reading.name)
+            raise DatasetError(
+                f"{reading.name} is not there" + (f": nothing is at {place}" if place != reading.name else "")
+            ) from None
         if condition.startswith("UNABLE_TO_INFER_SCHEMA"):
             raise DatasetError(
                 f"{reading.name} holds no {reading.format} files to take a schema from: empty, or of another format?"
             ) from None
-        raise DatasetError(f"{reading.name} cannot be read as {reading.format}: {_first_line(error)}") from error
+        raise _unreadable(reading, error) from error
     except Exception as error:
-        raise DatasetError(f"{reading.name} cannot be read as {reading.format}: {_first_line(error)}") from error
+        raise _unreadable(reading, error) from error
+
+
+def _unreadable(reading: Reading, error: Exception) -> DatasetError:
+    why = _first_line(error)
+    if "ClassNotFoundException" in why and reading.format.lower() not in FORMATS:
+        why = f"this Spark knows no such format; {', '.join(sorted(FORMATS))} can be indexed"
+    return DatasetError(f"{reading.name} cannot be read as {reading.format}: {why}")
 
 
 def _load(spark: SparkSession, reading: Reading, **more: str) -> DataFrame:
@@ -356,6 +366,9 @@ def as_paths(path: str | Sequence[str] | None) -> tuple[str, ...]:
     """One path or several, as text."""
     if path is None:
         return ()
-    return (
-        (str(path),) if isinstance(path, str) or not isinstance(path, Sequence) else tuple(str(part) for part in path)
-    )
+    several = isinstance(path, Sequence) and not isinstance(path, str)
+    parts = tuple(path) if several else (path,)
+    for part in parts:
+        if not isinstance(part, (str, os.PathLike)):
+            raise DatasetError(f"{part!r} is a {type(part).__name__}, no path; give a path or several, as text")
+    return tuple(str(part) for part in parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["check_url", "open_store"]
 
 _KEY: Final = "spark.es_skipping.store.url"
+_HOST_AND_PORT: Final = re.compile(r"[\w.-]+:\d+/?")
 _CREDENTIALS: Final = ("store.user", "store.password", "store.token", "store.caCerts", "store.sslFingerprint")
 _OTHERS: Final = ("store.timeout", "store.buildTimeout")
 
@@ -40,6 +42,8 @@ def check_url(url: str) -> str:
     stripped = url.strip()
     if not stripped or any(ord(character) < 32 for character in stripped):
         raise SettingError(f"{_KEY} is {url!r}, expected a URL such as https://es:9200 or file:///lake/metadata")
+    if _HOST_AND_PORT.fullmatch(stripped):
+        raise SettingError(f"{_KEY} is {url!r}, which has no scheme: write http://{stripped} or https://{stripped}")
     scheme, colon, rest = stripped.partition(":")
     if not colon or "/" in scheme or "\\" in scheme:
         return stripped.rstrip("/") or "/"  # a plain path
@@ -121,7 +125,7 @@ def _elasticsearch(url: str, settings: Mapping[str, Any]) -> MetadataStore:
         if not (error.name or "").startswith("elastic"):
             raise
         raise SettingError(
-            f"{_KEY} is {url!r}, but the Elasticsearch client is missing: pip install 'es-skipping[elasticsearch]'"
+            f"{_KEY} is {url!r}, but the Elasticsearch client is missing: pip install 'elasticsearch>=8.19,<9'"
         ) from error
     store: MetadataStore = ElasticsearchStore(url, settings)
     return store

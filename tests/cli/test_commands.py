@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,8 +26,9 @@ def test_create_list_describe_explain_refresh_drop(tmp_path: Path) -> None:
         write(data, f"part-{part}.parquet", range(part * 100, part * 100 + 100))
     json = ["--output", "json"]
     sql = f"SELECT * FROM parquet.`{data}` WHERE id = 123"
-    created, again, ensured, listed, described, explained, dropped, rest, wiped, empty = run_commands(
+    before, created, again, ensured, listed, described, explained, dropped, rest, wiped, empty, *after = run_commands(
         tmp_path,
+        ["index", "list"],
         ["index", "create", str(data), "MinMax(id)", "ValueList(name)", *json],
         ["index", "create", str(data), "MinMax(id)", *json],
         ["index", "create", str(data), "MinMax(id)", "Prefix(name, length=1)", "--ensure", *json],
@@ -37,8 +39,14 @@ def test_create_list_describe_explain_refresh_drop(tmp_path: Path) -> None:
         ["index", "list", *json],
         ["index", "drop", str(data), "--all"],
         ["index", "list", *json],
+        ["index", "describe", str(data)],
+        ["index", "refresh", str(data)],
     )
+    assert before.code == 0
+    assert before.out == ""
+    assert re.search(r"^no indexes in the store \S*/_es_skipping$", before.err, re.MULTILINE)
     assert created.code == 0, created.err
+    assert created.json["unknown"] == created.json["degraded"] == []
     assert created.json["added"] == 4
     assert created.json["failed"] == []
     assert "indexing" in created.err
@@ -56,6 +64,11 @@ def test_create_list_describe_explain_refresh_drop(tmp_path: Path) -> None:
     assert [row["index"] for row in rest.json] == ["MinMax(id)", "Prefix(name, length=1)"]
     assert wiped.code == 0, wiped.err
     assert empty.json == []
+    bare, undone = after
+    assert re.search(rf"^no indexes of {data} in the store \S*/_es_skipping$", bare.err, re.MULTILINE)
+    assert bare.out.startswith("objects      4\n")
+    assert undone.code == 1
+    assert f"{data} has no index to refresh in the store " in undone.err
 
 
 def test_refresh_reports_what_it_could_not_read_and_exits_with_3(tmp_path: Path) -> None:
@@ -88,15 +101,17 @@ def test_a_doctor_with_spark_skips_three_of_four_objects_and_leaves_nothing(tmp_
 
 
 def test_a_dataset_or_query_that_cannot_be_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
-    nowhere, unread, unknown = run_commands(
+    nowhere, unread, unknown, column = run_commands(
         tmp_path,
         ["index", "create", str(tmp_path / "nowhere"), "MinMax(id)"],
         ["explain", "SELEKT 1"],
         ["explain", "SELECT nothing FROM here"],
+        ["explain", "SELECT nothing FROM range(3)"],
     )
-    for done, expected in ((nowhere, "nowhere"), (unread, "SELEKT"), (unknown, "here")):
+    for done, expected in ((nowhere, "nowhere"), (unread, "SELEKT"), (unknown, "here"), (column, "nothing")):
         assert done.code == 1
         assert done.out == ""
         assert expected in done.err
         assert done.err.splitlines()[-1].startswith("es-skipping: ")
         assert "Traceback" not in done.err
+        assert '"exception"' not in done.err, "PySpark's log of errors"

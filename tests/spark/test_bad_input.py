@@ -7,11 +7,19 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import es_skipping as esk
-from es_skipping.errors import ColumnError, DatasetError, IndexDefinitionError, SettingError, StoreError
+from es_skipping.errors import (
+    ColumnError,
+    DatasetError,
+    EsSkippingError,
+    IndexDefinitionError,
+    SettingError,
+    StoreError,
+)
 from es_skipping.spark import columns
 from es_skipping.spark.columns import resolve
 from es_skipping.spark.source import Reading, Source
@@ -39,7 +47,8 @@ def data(tmp_path: Path) -> Path:
     [
         (lambda: esk.MinMax("nothing"), "'nothing' is not there"),
         (lambda: esk.MinMax("struct.b"), "'struct.b' is not there"),
-        (lambda: esk.MinMax("x +"), "'x \\+' is not there"),
+        (lambda: esk.MinMax("x +"), "'x \\+' is no column, and no SQL"),
+        (lambda: esk.MinMax("to_dat(x)"), "'to_dat\\(x\\)' is no column, and no SQL .* `to_dat`"),
         (lambda: esk.MinMax("p"), "partition column"),
         (lambda: esk.MinMax("p + x"), "partition column 'p'"),
         (lambda: esk.MinMax("list"), "list.*array<bigint>"),
@@ -66,6 +75,20 @@ def test_columns_that_cannot_be_indexed(spark: SparkSession, data: Path, index: 
     assert not dataset.is_indexed()
 
 
+def test_pyspark_logs_its_errors_as_before_but_not_ours(
+    spark: SparkSession, data: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A logger of PySpark's that somebody else makes first is no PySparkLogger, and each of its errors then fails."""
+    dataset = esk.Dataset(spark, str(data))
+    for missing in ("nothing", F.col("nothing"), "to_dat(x)"):
+        with pytest.raises(ColumnError):
+            dataset.create_indexes(esk.MinMax(missing))
+    assert "UNRESOLVED" not in capfd.readouterr().err
+    for mistake in (lambda: spark.range(1).select(F.col("nothing")), lambda: spark.sql("SELECT nothing")):
+        with pytest.raises(AnalysisException, match="nothing"):
+            mistake()
+
+
 def test_names_that_differ_by_case_alone(spark: SparkSession, tmp_path: Path) -> None:
     write_each(tmp_path / "data", {"a": pa.table([[1], [2]], names=["a", "A"])})
     spark.conf.set("spark.sql.caseSensitive", "true")
@@ -82,8 +105,14 @@ def test_lengths(length: Any) -> None:
 
 def test_what_is_no_index(spark: SparkSession, data: Path) -> None:
     dataset = esk.Dataset(spark, str(data))
+    with pytest.raises(IndexDefinitionError, match=r"'MinMax\(x\)' is no index; .* MinMax\('ts'\), without quotes"):
+        dataset.create_indexes("MinMax(x)")  # type: ignore[arg-type]
+    with pytest.raises(IndexDefinitionError, match=r"MinMax is no index but a type; say of what: MinMax\('ts'\)"):
+        dataset.create_indexes(esk.MinMax)  # type: ignore[arg-type]
+    with pytest.raises(IndexDefinitionError, match="one by one"):
+        dataset.create_indexes([esk.MinMax("x")])  # type: ignore[arg-type]
     with pytest.raises(IndexDefinitionError, match="'x' is no index"):
-        dataset.create_indexes("x")  # type: ignore[arg-type]
+        dataset.drop_indexes("x")  # type: ignore[arg-type]
     with pytest.raises(IndexDefinitionError, match="at least one"):
         dataset.create_indexes()
     with pytest.raises(IndexDefinitionError, match="not both"):
@@ -108,10 +137,38 @@ def test_places(spark: SparkSession, tmp_path: Path) -> None:
         esk.Dataset(spark, "/x", table="t")
     with pytest.raises(DatasetError, match="in the catalog"):
         esk.Dataset(spark, table="t", format="csv")
+    with pytest.raises(DatasetError, match=r"relative is not there: nothing is at file:/.*/relative$"):
+        esk.Dataset(spark, "relative").create_indexes(esk.MinMax("x"))
+
+
+def test_what_is_no_path_no_session_and_no_frame(spark: SparkSession, data: Path) -> None:
+    with pytest.raises(DatasetError, match="is a DataFrame, no path"):
+        esk.Dataset(spark, spark.range(1))  # type: ignore[arg-type]
+    with pytest.raises(DatasetError, match="is a int, no path"):
+        esk.Dataset(spark, [1])  # type: ignore[list-item]
+    with pytest.raises(DatasetError, match="options='header'; give names and values"):
+        esk.Dataset(spark, str(data), format="csv", options="header")  # type: ignore[arg-type]
+    for asked in (esk.enable, lambda given: esk.Dataset(given, str(data)), esk.indexes, esk.last_query):
+        with pytest.raises(EsSkippingError, match="'/lake' is no Spark session"):
+            asked("/lake")
+    for asked in (esk.explain, esk.why_not):
+        with pytest.raises(EsSkippingError, match=r"'SELECT 1' is no DataFrame; .*spark\.sql"):
+            asked("SELECT 1")
+
+
+def test_paths_of_a_refresh_that_are_elsewhere(spark: SparkSession, data: Path) -> None:
+    """A job with a wrong path would else refresh nothing, every night, and succeed."""
+    dataset = esk.Dataset(spark, str(data))
+    dataset.create_indexes(esk.MinMax("x"))
+    for path in ("p=1", f"{data}2/p=1", "/elsewhere"):
+        with pytest.raises(DatasetError, match=rf"{path} is no part of {data}, which lies at file:{data}$"):
+            dataset.refresh(paths=[path])
+    for path in (f"{data}/p=1", f"{data}/p=7", str(data), str(data.parent)):
+        dataset.refresh(paths=[path])
 
 
 def test_formats(spark: SparkSession, data: Path) -> None:
-    with pytest.raises(DatasetError, match="cannot be read as nonsense"):
+    with pytest.raises(DatasetError, match=r"as nonsense: .* no such format; csv, json, orc, parquet, text"):
         esk.Dataset(spark, str(data), format="nonsense").create_indexes(esk.MinMax("x"))
     with pytest.raises(DatasetError, match="binaryFile"):
         esk.Dataset(spark, str(data), format="binaryFile").create_indexes(esk.MinMax("length"))
@@ -122,17 +179,38 @@ def test_refresh_without_an_index(spark: SparkSession, data: Path) -> None:
         esk.Dataset(spark, str(data)).refresh()
 
 
-@pytest.mark.parametrize("url", ["http://", "https://user:pw@host:9200", "noscheme://x/y", "http://host:port"])
-def test_stores_that_cannot_be(spark: SparkSession, data: Path, url: str) -> None:
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("http://", r"expected http://host:port"),
+        ("https://user:pw@host:9200", r"user or password in the URL"),
+        ("htp://x/y", r"htp.*Elasticsearch is written http\(s\)://host:port"),
+        ("http://host:port", r"expected http://host:port"),
+        ("host:9200", r"no scheme: write http://host:9200 or https://host:9200"),
+    ],
+)
+def test_stores_that_cannot_be(spark: SparkSession, data: Path, url: str, message: str) -> None:
     spark.conf.set(ROOT_SETTING, url)
-    with pytest.raises(SettingError, match=r"spark\.es_skipping\.store\.url"):
+    with pytest.raises(SettingError, match=r"spark\.es_skipping\.store\.url .*" + message):
         esk.Dataset(spark, str(data)).create_indexes(esk.MinMax("x"))
 
 
-def test_a_store_that_cannot_be_reached(spark: SparkSession, data: Path) -> None:
+def test_a_setting_that_nobody_reads_is_named_once(
+    spark: SparkSession, data: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spark.conf.set("spark.es_skipping.store.timeot", "5s")
+    for _ in range(2):
+        esk.Dataset(spark, str(data)).is_indexed()
+    assert [record.getMessage() for record in caplog.records if "timeot" in record.getMessage()] == [
+        "nobody reads the setting spark.es_skipping.store.timeot: did you mean spark.es_skipping.store.timeout?"
+    ]
+
+
+def test_a_store_that_cannot_be_reached(spark: SparkSession, data: Path, caplog: pytest.LogCaptureFixture) -> None:
     spark.conf.set(ROOT_SETTING, "http://127.0.0.1:9")
     with pytest.raises(StoreError):
         esk.Dataset(spark, str(data)).create_indexes(esk.MinMax("x"))
+    assert [record.name for record in caplog.records if record.name.startswith("elastic")] == [], "it is told once"
 
 
 def test_corrupt_records_and_expressions_of_text_formats(spark: SparkSession, tmp_path: Path) -> None:

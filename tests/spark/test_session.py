@@ -17,8 +17,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.errors import EsSkippingError
 from es_skipping.spark import bridge, launch_conf
-from es_skipping.spark.session import classic
-from es_skipping.spark.source import build_session
+from es_skipping.spark.source import build_session, classic_session
 from tests.processes import run_python
 from tests.spark.conftest import ENABLED
 from tests.spark.honest import Honest
@@ -113,7 +112,7 @@ def test_configure_warns_when_a_session_runs(base: SparkSession) -> None:
 
 
 def test_classic_is_the_session_itself(session: SparkSession) -> None:
-    assert classic(session) is session
+    assert classic_session(session) is session
 
 
 def test_facts_objects_and_trees(session: SparkSession, path: str) -> None:
@@ -163,11 +162,11 @@ SKIP_HALF = """
 import json, struct
 from es_skipping.spark import bridge
 from es_skipping.stores.base import ObjectId
-from es_skipping.spark.session import classic
+from es_skipping.spark.source import classic_session
 import es_skipping as esk, es_skipping.spark.lookup
 
 def skip_all_but_one(spark, path):
-    objects = list(bridge.list_objects(classic(spark).read.parquet(path)))
+    objects = list(bridge.list_objects(classic_session(spark).read.parquet(path)))
     def answer(request):
         keys = [ObjectId(*o).key for o in objects[1:]]
         return b"\\x02\\x01" + struct.pack(">IBI", 1, 0, len(keys)) + b"".join(keys)
@@ -220,7 +219,7 @@ skip_all_but_one(spark, {path!r})
 counts = [spark.read.parquet({path!r}).where("id >= 0").count()]
 esk.enable(spark)
 counts += [spark.read.parquet({path!r}).where("id >= 0").count(), esk.is_enabled(spark)]
-same = classic(spark)._jsparkSession.sessionUUID() == bridge.java_session(spark).sessionUUID()
+same = classic_session(spark)._jsparkSession.sessionUUID() == bridge.java_session(spark).sessionUUID()
 esk.disable(spark)
 counts += [spark.read.parquet({path!r}).where("id >= 0").count(), esk.is_enabled(spark)]
 es_skipping.spark.lookup.answer = real
@@ -267,7 +266,7 @@ def test_sessions_that_threads_make_at_once_leave_the_process_its_own(base: Spar
 
 
 def test_a_remote_connect_session_is_told(base: SparkSession) -> None:
-    for function in (esk.enable, classic, bridge.java_session, bridge.jvm_api):
+    for function in (esk.enable, classic_session, bridge.java_session, bridge.jvm_api):
         with pytest.raises(EsSkippingError, match="server that this process cannot reach into"):
             function(RemoteSession())  # type: ignore[arg-type]
 

@@ -35,6 +35,8 @@ from es_skipping.stores.parquet.store import ParquetStore
         "file:///",
         "s3a://",
         "a\nb",
+        "es.example.org:9200",
+        "localhost:9200/",
     ],
 )
 def test_malformed_urls_are_refused(url: str) -> None:

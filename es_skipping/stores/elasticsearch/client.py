@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import orjson
+from elastic_transport import BaseNode, ConnectionTimeout, NodePool, SerializationError, TlsError, TransportError
 from elastic_transport import ConnectionError as Unreachable
-from elastic_transport import ConnectionTimeout, SerializationError, TlsError, TransportError
 from elasticsearch import (
     ApiError,
     AuthenticationException,
@@ -66,6 +66,7 @@ def connect(url: str, settings: Mapping[str, Any]) -> Elasticsearch:
         "retry_on_timeout": False,
         "headers": {"user-agent": "es-skipping"},
         "serializers": {"application/json": _FastReader()},
+        "node_pool_class": _OneNode,
     }
     if url.lower().startswith("https:"):
         options.update(_trust(settings))
@@ -73,6 +74,13 @@ def connect(url: str, settings: Mapping[str, Any]) -> Elasticsearch:
         return Elasticsearch(url, **options, opaque_id="es_skipping")
     except (ValueError, TypeError, OSError) as error:
         raise SettingError(f"{_KEYS}url is {url!r}, which the Elasticsearch client refuses: {error}") from None
+
+
+class _OneNode(NodePool):
+    """There is no other node to prefer to one that failed, and who asked is told: the client need not warn as well."""
+
+    def mark_dead(self, node: BaseNode, _now: float | None = None) -> None:
+        pass
 
 
 class _FastReader(JsonSerializer):
