@@ -287,6 +287,20 @@ def test_a_table_and_a_view(written: tuple[SparkSession, Path]) -> None:
     assert (path / MANIFEST).exists()
 
 
+@pytest.mark.parametrize("setting", ["enableVectorizedReader", "enableNestedColumnVectorizedReader"])
+def test_a_session_that_reads_parquet_by_rows(written: tuple[SparkSession, Path], setting: str) -> None:
+    """It says how files of others are read; column groups are always put together from vectors."""
+    spark, path = written
+    key = f"spark.sql.parquet.{setting}"
+    spark.conf.set(key, "false")
+    try:
+        (opened,) = read(spark, "SELECT id, s.x, deep FROM {t} WHERE kind = 'kind3'")
+        assert opened == blocks_with(path, 0, 0) + blocks_with(path, 2, 0)
+        read(spark, "SELECT s, raw FROM {t}")
+    finally:
+        spark.conf.unset(key)
+
+
 def test_more_columns_than_spark_generates_code_for(spark: SparkSession, tmp_path: Path) -> None:
     names = [f"c{number}" for number in range(130)]
     spark.range(0, 300, 1, 2).selectExpr("id", *(f"id * {n} AS c{n}" for n in range(130))).write.parquet(

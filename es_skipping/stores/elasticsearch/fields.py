@@ -32,7 +32,10 @@ from es_skipping.stores.base import IndexDefinition
 from es_skipping.stores.elasticsearch.codecs import Codec, Unanswerable, codec_of, common_prefix
 from es_skipping.stores.elasticsearch.prints import decode_prints, encode_prints, prints_mapping, terms_of
 
-__all__ = ["Group", "decode", "encode", "mapping", "needs_prefix", "span_of", "whole", "with_prefix", "with_room_for"]
+__all__ = [
+    "Group", "cut_down", "cut_up", "decode", "encode", "mapping", "needs_prefix", "span_of", "whole", "with_prefix",
+    "with_room_for",
+]  # fmt: skip
 
 _LONGEST_BOUND: Final = 8_000
 """Bytes of a string bound that are kept; a longer one is cut outward."""
@@ -235,9 +238,9 @@ def _intervals(group: Group, metadata: Intervals) -> tuple[dict[str, Any], bool]
     if ranges:
         low, high = ranges[0][0], ranges[-1][1]
         if group.index.value_type.name in _BYTES_TYPES:
-            fields["min"], fields["max"] = _cut(codec, low, upwards=False), _cut(codec, high, upwards=True)
+            fields["min"], fields["max"] = _bound(low, upwards=False), _bound(high, upwards=True)
             if len(ranges) > 1:
-                fields["bounds"] = [_cut(codec, end, upwards=at == 1) for pair in ranges for at, end in enumerate(pair)]
+                fields["bounds"] = [_bound(end, upwards=at == 1) for pair in ranges for at, end in enumerate(pair)]
                 if None in fields["bounds"]:
                     raise Unanswerable("a bound is too long to be kept")
         else:
@@ -259,25 +262,39 @@ def _only(codec: Codec, ranges: tuple[tuple[Value, Value], ...]) -> list[str] | 
     return terms if all(len(term.encode("utf-8")) <= _LONGEST_ONLY for term in terms) else None
 
 
-def _cut(codec: Codec, value: Value, *, upwards: bool) -> Any:
-    """A bound short enough to keep, cut outward; None where nothing short is greater."""
+def _bound(value: Value, *, upwards: bool) -> Any:
+    """A bound as it is kept; None where nothing short is greater."""
+    kept = cut_up(value, _LONGEST_BOUND) if upwards else cut_down(value, _LONGEST_BOUND)
+    return kept.hex() if isinstance(kept, bytes) else kept
+
+
+def cut_down(value: Value, longest: int) -> str | bytes:
+    """The beginning of a string or binary, of at most so many bytes: it is not greater."""
     if isinstance(value, str):
         raw = value.encode("utf-8") if value.isascii() or _is_utf8(value) else None
         if raw is None:
             raise Unanswerable("a string with half a surrogate pair is no UTF-8")
-        if len(raw) <= _LONGEST_BOUND:
-            return value
-        stem = raw[:_LONGEST_BOUND].decode("utf-8", "ignore")
-        return successor(stem) if upwards else stem
+        return value if len(raw) <= longest else raw[:longest].decode("utf-8", "ignore")
     if isinstance(value, bytes):
-        if len(value) <= _LONGEST_BOUND:
-            return value.hex()
-        stem_bytes = value[:_LONGEST_BOUND]
-        if not upwards:
-            return stem_bytes.hex()
-        stem_bytes = stem_bytes.rstrip(b"\xff")
-        return (stem_bytes[:-1] + bytes([stem_bytes[-1] + 1])).hex() if stem_bytes else None
+        return value[:longest]
     raise Unanswerable(f"{value!r} is neither string nor binary")
+
+
+def cut_up(value: Value, longest: int) -> str | bytes | None:
+    """One of about as many bytes that is not less; None where there is none.
+
+    Examples
+    --------
+    >>> cut_down("abcd", 2), cut_up("abcd", 2), cut_up("ab", 2)
+    ('ab', 'ac', 'ab')
+    """
+    stem = cut_down(value, longest)
+    if stem == value:
+        return stem
+    if isinstance(stem, str):
+        return successor(stem)
+    stem = stem.rstrip(b"\xff")
+    return stem[:-1] + bytes([stem[-1] + 1]) if stem else None
 
 
 def _is_utf8(value: str) -> bool:

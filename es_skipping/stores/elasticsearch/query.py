@@ -32,7 +32,7 @@ from es_skipping.predicates.text import text_test
 from es_skipping.predicates.types import DataType, Value
 from es_skipping.stores.elasticsearch.bools import EVERY, Query, all_of, any_of, depth, leaves, merged, none_of
 from es_skipping.stores.elasticsearch.codecs import WINDOW, Bytes, Codec, Keys, Unanswerable, codec_of
-from es_skipping.stores.elasticsearch.fields import Group, span_of
+from es_skipping.stores.elasticsearch.fields import Group, cut_down, cut_up, span_of
 from es_skipping.stores.elasticsearch.prints import holds_none
 from es_skipping.stores.elasticsearch.shape import count, cut, height, joined
 
@@ -50,6 +50,10 @@ _MAX_COUNTED_TERMS: Final = 500
 _MAX_DEPTH: Final = 26
 """Levels of ``bool``; servers allow 30."""
 _BYTES_TYPES: Final = ("string", "binary")
+_LONGEST_RANGED: Final = 400
+"""Bytes of a term in a range or a prefix, each of which is a state of an automaton; servers refuse more than 1,000."""
+_LONGEST_PATTERN: Final = 128
+"""Characters of a wildcard query; servers refuse what they cannot make an automaton of cheaply."""
 
 
 def skip_query(
@@ -258,15 +262,18 @@ class _Translator:
         field = group.equal
         if question.test == "starts":
             if self._expensive:
-                return all_of([_known(group), none_of([{"prefix": {field: {"value": question.pattern}}}])])
+                beginning = cut_down(question.pattern, _LONGEST_RANGED)
+                return all_of([_known(group), none_of([{"prefix": {field: {"value": beginning}}}])])
             assert isinstance(codec, Bytes)
             raw = codec.raw(question.pattern)
             low, high = codec.window(raw), codec.window(raw.ljust(len(codec.prefix) + WINDOW, b"\xff"))
             return all_of([_known(group), none_of([{"range": {group.order: codec.encode(low, high)}}])])
         if not self._expensive:
             return None
-        literal = "".join("\\" + c if c in "*?\\" else c for c in question.pattern)
-        pattern = f"*{literal}" if question.test == "ends" else f"*{literal}*"
+        ends = question.test == "ends"
+        part = question.pattern[-_LONGEST_PATTERN:] if ends else question.pattern[:_LONGEST_PATTERN]
+        literal = "".join("\\" + c if c in "*?\\" else c for c in part)
+        pattern = f"*{literal}" if ends else f"*{literal}*"
         return all_of([_known(group), none_of([{"wildcard": {field: {"value": pattern}}}])])
 
 
@@ -320,11 +327,15 @@ def _order_codec(group: Group) -> Callable[[Keys], dict[str, Any]]:
 
 
 def _as_terms(codec: Codec, asked: Range) -> dict[str, Any]:
+    """A range of terms that holds the one that is asked for, and may be wider."""
     made: dict[str, Any] = {}
     if asked.low is not None:
-        made["gt" if asked.low_open else "gte"] = _term_of(codec, asked.low)
+        low = cut_down(asked.low, _LONGEST_RANGED)
+        made["gt" if asked.low_open and low == asked.low else "gte"] = _term_of(codec, low)
     if asked.high is not None:
-        made["lt" if asked.high_open else "lte"] = _term_of(codec, asked.high)
+        high = cut_up(asked.high, _LONGEST_RANGED)
+        if high is not None:
+            made["lt" if asked.high_open or high != asked.high else "lte"] = _term_of(codec, high)
     return made
 
 
@@ -343,16 +354,17 @@ def _beyond(group: Group, asked: Range, *, expensive: bool) -> list[Query]:
     codec, proofs = group.codec, list[Query]()
     assert isinstance(codec, Bytes)
     least, greatest = f"{group.name}.min", f"{group.name}.max"
-    if asked.low is not None and codec.term(asked.low) is not None:
-        if asked.low_open:
+    if asked.low is not None:
+        if asked.low_open and codec.term(asked.low) is not None:
             proofs.append({"term": {greatest: codec.term(asked.low)}})
         if expensive and not codec.sharp(asked.low):
-            proofs.append({"range": {greatest: {"lt": codec.term(asked.low)}}})
-    if asked.high is not None and codec.term(asked.high) is not None:
-        if asked.high_open:
+            proofs.append({"range": {greatest: {"lt": codec.term(cut_down(asked.low, _LONGEST_RANGED))}}})
+    if asked.high is not None:
+        if asked.high_open and codec.term(asked.high) is not None:
             proofs.append({"term": {least: codec.term(asked.high)}})
-        if expensive and not codec.sharp(asked.high):
-            proofs.append({"range": {least: {"gt": codec.term(asked.high)}}})
+        high = None if not expensive or codec.sharp(asked.high) else cut_up(asked.high, _LONGEST_RANGED)
+        if high is not None:
+            proofs.append({"range": {least: {"gt" if high == asked.high else "gte": codec.term(high)}}})
     return proofs
 
 

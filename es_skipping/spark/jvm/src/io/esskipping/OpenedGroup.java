@@ -23,6 +23,9 @@ final class OpenedGroup {
     "spark.sql.legacy.parquet.nanosAsLong",
   };
 
+  private static final List<String> VECTORISED =
+      List.of("spark.sql.parquet.enableVectorizedReader", "spark.sql.parquet.enableNestedColumnVectorizedReader");
+
   private final StructType read;
   private final int[] places;
   private final boolean merged;
@@ -53,9 +56,11 @@ final class OpenedGroup {
 
   /** @param mostRows of any block of the scan */
   BlockReaders readers(SparkSession session, Broadcast<SerializableConfiguration> shared, int mostRows) {
-    SQLConf conf = session.sessionState().conf();
+    SQLConf conf = session.sessionState().conf().clone();
+    // Rows are put together from vectors; where a session reads Parquet by rows, the blocks are read so all the same.
+    for (String key : VECTORISED) conf.setConfString(key, "true");
     GroupConfiguration own = new GroupConfiguration(shared, read.json());
-    ParquetPartitionReaderFactory streamed = factory(conf.clone(), own, filters);
+    ParquetPartitionReaderFactory streamed = factory(conf, own, filters);
     if (!merged) return new BlockReaders(places, streamed, null);
     SQLConf whole = conf.clone();
     whole.setConfString("spark.sql.parquet.columnarReaderBatchSize", Integer.toString(mostRows));
