@@ -51,17 +51,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         console.tell(f"es-skipping: {error}")
         return 1
-    except Exception as error:
-        if given.debug or not type(error).__module__.startswith("pyspark.errors"):
-            raise
-        # Spark's own complaint, of a query that cannot be analysed for instance: its first line says what it is.
-        console.tell(f"es-skipping: {(str(error).strip() or type(error).__name__).splitlines()[0]}")
-        return 1
-    except KeyboardInterrupt:
-        console.tell("es-skipping: interrupted")
-        return 130
     except BrokenPipeError:
         # The reader (head, less) has left: not an error. Standard output is replaced so that Python's own flush at
         # exit does not complain once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        # Spark's own complaint, of a query that cannot be analysed for instance, or a file that cannot be written: its
+        # first line says what it is.
+        known = isinstance(error, OSError) or type(error).__module__.startswith("pyspark.errors")
+        if given.debug or not known:
+            raise
+        console.tell(f"es-skipping: {(str(error).strip() or type(error).__name__).splitlines()[0]}")
+        return 1
+    except KeyboardInterrupt:
+        console.tell("es-skipping: interrupted")
+        return 130

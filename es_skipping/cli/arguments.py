@@ -170,6 +170,7 @@ def _workload(command: argparse.ArgumentParser, *, required: bool) -> None:
     given.add_argument(
         "--query-log", type=_positive, metavar="DAYS", help="instead: what the store's query log has of the last days"
     )
+    _views(command)
 
 
 def _explain(commands: Commands) -> None:
@@ -182,12 +183,16 @@ def _explain(commands: Commands) -> None:
     command.add_argument(
         "sql", help="a query, such as SELECT * FROM parquet.`/lake/events` WHERE ts > '2026-01-01'; - reads stdin"
     )
+    _views(command)
+
+
+def _views(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--view",
         metavar="NAME=PATH",
         action="append",
         default=[],
-        help="name a dataset (Parquet, or NAME=FORMAT:PATH) for the query; repeatable",
+        help="name a dataset (Parquet, or NAME=FORMAT:PATH) for queries; repeatable",
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from es_skipping.cli.index_text import parse_index
 from es_skipping.cli.output import Console
 from es_skipping.cli.session import dataset_named, given_conf, spark_session
-from es_skipping.errors import IndexDefinitionError
+from es_skipping.errors import IndexDefinitionError, StoreError
 from es_skipping.indexes.registry import index_class, index_types
 from es_skipping.settings import PREFIX, Settings
 from es_skipping.spark.session_store import session_store
@@ -70,7 +70,11 @@ def drop(args: argparse.Namespace, console: Console) -> int:
     with spark_session(args) as spark:
         dataset = _dataset(spark, args)
         if args.all:
+            there = _may_be_indexed(dataset)
             dataset.drop_indexes(all=True)
+            if not there:
+                console.tell(f"no indexes of {args.dataset} in the store {_store(spark).url}: nothing was dropped")
+                return 0
         else:
             dataset.drop_indexes(*indexes)
     console.tell(f"dropped {', '.join(args.indexes) or 'all indexes'} of {args.dataset}")
@@ -134,6 +138,14 @@ def _dataset(spark: SparkSession, args: argparse.Namespace) -> Dataset:
     import es_skipping as esk
 
     return esk.Dataset(spark, **dataset_named(args))
+
+
+def _may_be_indexed(dataset: Dataset) -> bool:
+    """Dropping works in spite of what is damaged, so that is no reason not to."""
+    try:
+        return dataset.is_indexed()
+    except StoreError:
+        return True
 
 
 def _store(spark: SparkSession) -> MetadataStore:

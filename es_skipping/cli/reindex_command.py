@@ -35,6 +35,8 @@ def run_reindex(args: argparse.Namespace, console: Console) -> int:
     if args.replicas is not None:
         settings["number_of_replicas"] = args.replicas
     rows = []
+    if not chosen:
+        console.tell(f"no datasets in the store {source.url}: nothing to copy")
     for entry in chosen:
         verb = "looking at" if args.dry_run else "reindexing"
         with console.step(f"{verb} {entry.definition.id}") as progress:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["dataset_named", "given_conf", "key_values", "spark_session"]
 
+_FORMATS = ("parquet", "orc", "csv", "json", "text")
 _QUIET = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
 """Spark's own progress bar and warnings would be mixed with ours; ``--conf`` can bring them back."""
 
@@ -57,7 +58,7 @@ def spark_session(args: argparse.Namespace, defaults: Mapping[str, str] | None =
     Parameters
     ----------
     args
-        The command line: ``conf``, ``store`` and ``master`` are read.
+        The command line: ``conf``, ``store``, ``master`` and, where the command has it, ``view`` are read.
     defaults
         Settings of the command, below those of the command line.
     """
@@ -77,9 +78,14 @@ def spark_session(args: argparse.Namespace, defaults: Mapping[str, str] | None =
     if not args.debug:
         # PySpark writes an error of analysis as pages of JSON, before it raises what is then told in a line.
         PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    views = key_values(getattr(args, "view", ()), "--view")
     spark = esk.configure(builder).getOrCreate()
     try:
         esk.enable(spark)
+        for name, place in views.items():
+            before, colon, after = place.partition(":")
+            format, path = (before, after) if colon and before in _FORMATS else ("parquet", place)
+            spark.read.format(format).load(path).createOrReplaceTempView(name)
         yield spark
     finally:
         spark.stop()

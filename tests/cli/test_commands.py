@@ -41,6 +41,7 @@ def test_create_list_describe_explain_refresh_drop(tmp_path: Path) -> None:
         ["index", "list", *json],
         ["index", "describe", str(data)],
         ["index", "refresh", str(data)],
+        ["index", "drop", str(data), "--all"],
     )
     assert before.code == 0
     assert before.out == ""
@@ -64,11 +65,13 @@ def test_create_list_describe_explain_refresh_drop(tmp_path: Path) -> None:
     assert [row["index"] for row in rest.json] == ["MinMax(id)", "Prefix(name, length=1)"]
     assert wiped.code == 0, wiped.err
     assert empty.json == []
-    bare, undone = after
+    bare, undone, nothing = after
     assert re.search(rf"^no indexes of {data} in the store \S*/_es_skipping$", bare.err, re.MULTILINE)
     assert bare.out.startswith("objects      4\n")
     assert undone.code == 1
     assert f"{data} has no index to refresh in the store " in undone.err
+    assert re.search(rf"^no indexes of {data} in the store \S+: nothing was dropped$", nothing.err, re.MULTILINE)
+    assert wiped.err.splitlines()[-1] == f"dropped all indexes of {data}"
 
 
 def test_refresh_reports_what_it_could_not_read_and_exits_with_3(tmp_path: Path) -> None:

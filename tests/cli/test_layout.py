@@ -28,34 +28,57 @@ def test_analyze_apply_status(tmp_path: Path) -> None:
     target = tmp_path / "laid_out"
     groups = ["--queries", str(whole), "--min-rows", "50", "--system"]
     grouped, svg = tmp_path / "groups", tmp_path / "groups.svg"
-    analyzed, told, lost, applied, again, fine, due, none, refused, written, fits, moved_on = run_commands(
-        tmp_path,
-        ["layout", "analyze", str(data), *given, "--chart", str(tmp_path / "workload.svg"), *json],
-        ["layout", "analyze", str(data), *given],
-        ["layout", "apply", str(data), *given],
-        ["layout", "apply", str(data), *given, "--to", str(target), "--index", "MinMax(amount)", *json],
-        ["layout", "apply", str(data), *given, "--to", str(target)],
-        ["layout", "status", str(target), "--queries", str(queries)],
-        ["layout", "status", str(target), "--queries", str(moved), *json],
-        ["layout", "status", str(data)],
-        ["layout", "apply", str(data), *groups, "gsop", "--to", str(grouped), "--index", "MinMax(amount)"],
-        [
-            "layout",
-            "apply",
-            str(data),
-            *groups,
-            "gsopr",
-            "--storage-budget",
-            "1.5",
-            "--picture",
-            str(svg),
-            "--to",
-            str(grouped),
-            *json,
-        ],
-        ["layout", "status", str(grouped), "--queries", str(queries)],
-        ["layout", "status", str(grouped), "--queries", str(moved), *json],
+    by_name, unknown = tmp_path / "by_name.sql", tmp_path / "unknown.sql"
+    of_sold = "SELECT kind FROM sold WHERE (kind = 'kind1' OR kind = 'kind2') AND amount < 10;\n"
+    by_name.write_text(5 * of_sold, encoding="utf-8")
+    unknown.write_text("(amount < 3 OR kind = 'kind2') AND amount < 10;\nSELECT kind FROM sld;\n", encoding="utf-8")
+    viewed, misspelt, analyzed, told, lost, applied, again, fine, due, none, refused, written, fits, moved_on = (
+        run_commands(
+            tmp_path,
+            [
+                "layout",
+                "analyze",
+                str(data),
+                "--queries",
+                str(by_name),
+                "--min-rows",
+                "50",
+                "--view",
+                f"sold={data}",
+                *json,
+            ],
+            ["layout", "analyze", str(data), "--queries", str(unknown), "--view", f"sold={data}"],
+            ["layout", "analyze", str(data), *given, "--chart", str(tmp_path / "workload.svg"), *json],
+            ["layout", "analyze", str(data), *given],
+            ["layout", "apply", str(data), *given],
+            ["layout", "apply", str(data), *given, "--to", str(target), "--index", "MinMax(amount)", *json],
+            ["layout", "apply", str(data), *given, "--to", str(target)],
+            ["layout", "status", str(target), "--queries", str(queries)],
+            ["layout", "status", str(target), "--queries", str(moved), *json],
+            ["layout", "status", str(data)],
+            ["layout", "apply", str(data), *groups, "gsop", "--to", str(grouped), "--index", "MinMax(amount)"],
+            [
+                "layout",
+                "apply",
+                str(data),
+                *groups,
+                "gsopr",
+                "--storage-budget",
+                "1.5",
+                "--picture",
+                str(svg),
+                "--to",
+                str(grouped),
+                *json,
+            ],
+            ["layout", "status", str(grouped), "--queries", str(queries)],
+            ["layout", "status", str(grouped), "--queries", str(moved), *json],
+        )
     )
+    assert viewed.code == 0, viewed.err
+    assert viewed.json["workload"].startswith("5 queries")
+    assert misspelt.code == 1
+    assert "es-skipping: the query 'SELECT kind FROM sld' cannot be planned: [TABLE_OR_VIEW_NOT_FOUND]" in misspelt.err
     assert analyzed.code == 0, analyzed.err
     assert analyzed.json["workload"].startswith("40 queries, 4 different filters. A layout will pay")
     assert analyzed.json["predicted share of rows read"] < 0.2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -117,3 +118,30 @@ def test_a_doctor_finds_a_misspelt_setting_a_bad_value_and_a_store_that_is_away(
     assert "did you mean spark.es_skipping.store.timeout?" in told
     assert "spark.es_skipping.query.budget is 'soon'" in told
     assert "127.0.0.1:1" in told
+
+
+def test_what_cannot_be_read_or_written_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device", "chart.svg")
+
+    monkeypatch.setattr("es_skipping.cli.output.Console.rows", full)
+    assert main(["index", "list", "--store", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == "es-skipping: [Errno 28] No space left on device: 'chart.svg'\n"
+
+
+def test_copying_from_an_empty_store_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = tmp_path / "wrong"
+    assert main(["reindex", "--all", "--store", str(store), "--to", str(tmp_path / "new")]) == 0
+    assert capsys.readouterr().err == f"no datasets in the store {store}: nothing to copy\n"
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    """Such as `head`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "es_skipping.cli", "kibana", "export", "-"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -20,7 +20,7 @@ __all__ = ["is_statement", "of_rests", "predicates_of_filters", "queries_of_stat
 
 _TOGETHER: Final = 50
 """So many filters are planned at once."""
-_STATEMENT: Final = re.compile(r"\s*(select|with|from|table|\()\b", re.IGNORECASE)
+_STATEMENT: Final = re.compile(r"[\s(]*(select|with|from|table)\b", re.IGNORECASE)
 
 
 def is_statement(text: str) -> bool:
@@ -29,6 +29,8 @@ def is_statement(text: str) -> bool:
     Examples
     --------
     >>> is_statement("SELECT * FROM t WHERE x > 3"), is_statement("x > 3")
+    (True, False)
+    >>> is_statement("(SELECT 1) UNION (SELECT 2)"), is_statement("(x > 3 OR y = 1) AND z < 5")
     (True, False)
     """
     return _STATEMENT.match(text) is not None
@@ -87,12 +89,27 @@ def queries_of_statement(spark: SparkSession, text: str, roots: Sequence[str] | 
     ----------
     roots
         Only scans of these places, as Hadoop prints them.
+
+    Raises
+    ------
+    DatasetError
+        Spark cannot plan it; the message tells which it is.
     """
+    from pyspark.errors import PySparkException
+
     from es_skipping.reports.driver import Driver
 
     under = None if roots is None else [root.rstrip("/") for root in roots]
     found = []
-    for scan in Driver(spark).planned_scans(spark.sql(text)):
+    try:
+        planned = spark.sql(text)
+    except PySparkException as error:
+        reason = str(error).strip().splitlines()[0].rstrip(";")
+        raise DatasetError(
+            f"the query {text!r} cannot be planned: {reason}. Its tables and views must be those of the session; a "
+            "path can be named as parquet.`/path`"
+        ) from None
+    for scan in Driver(spark).planned_scans(planned):
         if not any(is_under(root.rstrip("/"), under) for root in scan.request["roots"]):
             continue
         predicate = of_rests(scan.request["filters"])

@@ -77,6 +77,11 @@ class QueryLog(Sequence[Query]):
             Reads the dataset (of a classic session).
         statements
             SQL text; what begins with SELECT, WITH or FROM is a query.
+
+        Raises
+        ------
+        DatasetError
+            Spark cannot plan one.
         """
         texts = [text.strip() for text in statements if text.strip()]
         conditions = [text for text in texts if not is_statement(text)]
