@@ -104,7 +104,7 @@ def queries_of_statement(spark: SparkSession, text: str, roots: Sequence[str] | 
     try:
         planned = spark.sql(text)
     except PySparkException as error:
-        reason = str(error).strip().splitlines()[0].rstrip(";")
+        reason = str(error).strip().splitlines()[0].rstrip(";.")
         raise DatasetError(
             f"the query {text!r} cannot be planned: {reason}. Its tables and views must be those of the session; a "
             "path can be named as parquet.`/path`"
