@@ -104,8 +104,10 @@ def cuts(rows: DataFrame, pieces: Mapping[int, int]) -> list[Stretch]:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
+    from es_skipping.spark.source import local_frame
+
     spark = rows.sparkSession
-    bundles = spark.createDataFrame([(bundle,) for bundle in pieces], "bundle bigint")
+    bundles = local_frame(spark, [(bundle,) for bundle in pieces], "bundle bigint")
     wanted = rows.join(F.broadcast(bundles), "bundle").select(
         "bundle", part_of(F.col("position")).alias("part"), "position"
     )
@@ -114,8 +116,10 @@ def cuts(rows: DataFrame, pieces: Mapping[int, int]) -> list[Stretch]:
     inner = [one for one in planned if one.ranks]
     if not inner:
         return planned
-    ranks = spark.createDataFrame(
-        [(one.bundle, one.part, list(one.ranks)) for one in inner], "bundle bigint, part bigint, ranks array<int>"
+    ranks = local_frame(
+        spark,
+        [(one.bundle, one.part, list(one.ranks)) for one in inner],
+        "bundle bigint, part bigint, ranks array<int>",
     )
     place = F.row_number().over(Window.partitionBy("bundle", "part").orderBy("position")) - 1
     ranked = wanted.join(F.broadcast(ranks), ["bundle", "part"]).withColumn("place", place)

@@ -102,6 +102,8 @@ def placed(
     """
     from pyspark.sql import functions as F
 
+    from es_skipping.spark.source import local_frame
+
     known: list[tuple[int, int, int | None]] = []
     pieces: dict[int, int] = {}
     start = 0
@@ -113,7 +115,7 @@ def placed(
                 pieces[block] = int(number)
         start += len(one.blocks.rows)
     words = feature_words([F.expr(text) for text in features])
-    wanted = df.sparkSession.createDataFrame(known, f"`{_KEY}` bigint, `{_BUNDLE}` bigint, `{PLACE}` bigint")
+    wanted = local_frame(df.sparkSession, known, f"`{_KEY}` bigint, `{_BUNDLE}` bigint, `{PLACE}` bigint")
     last = F.lit(int(numbers[start])).cast("bigint")
     rows = df.withColumn(_KEY, _key(coarse(within), words))
     if not pieces:
@@ -128,7 +130,7 @@ def placed(
         for block in (one.bundle + one.first,)
     ]
     schema = f"`{_BUNDLE}` bigint, `{_PART}` bigint, `{_PLACES}` array<bigint>, `{_CUTS}` array<bigint>"
-    table = df.sparkSession.createDataFrame(cut, schema)
+    table = local_frame(df.sparkSession, cut, schema)
     passed = F.size(F.filter(_CUTS, lambda begin: begin <= F.col(_POSITION)))
     return (
         rows.withColumn(_PART, part_of(F.col(_POSITION)))

@@ -180,7 +180,7 @@ class Dataset:
         Raises
         ------
         DatasetError
-            There is no index, or the dataset cannot be listed.
+            There is no index, the dataset cannot be listed, or a path lies outside of it.
         """
         return self._update((), must_exist=True, paths=paths, partitions=partitions, progress=progress)
 

@@ -44,6 +44,7 @@ __all__ = [
     "classic_functions",
     "classic_session",
     "cloned_session",
+    "local_frame",
     "moved",
 ]
 
@@ -232,16 +233,24 @@ def active(session: SparkSession) -> Iterator[None]:
     kind: Any = type(session)
     with _instantiated:
         instantiated, before = kind._instantiatedSession, sessions.getActiveSession()
+        of_python = kind._activeSession  # what PySpark's getActiveSession gives, once createDataFrame has set it
         sessions.setActiveSession(session._jsparkSession)
         try:
             with classic_functions():
                 yield
         finally:
-            kind._instantiatedSession = instantiated
+            kind._instantiatedSession, kind._activeSession = instantiated, of_python
             if before.isDefined():
                 sessions.setActiveSession(before.get())
             else:
                 sessions.clearActiveSession()
+
+
+def local_frame(session: SparkSession, rows: Any, schema: Any = None) -> DataFrame:
+    """A DataFrame of what the driver holds. PySpark makes its session the active one, and would leave it so: in a
+    session of our own, what the user does next would be done there."""
+    with active(session):
+        return session.createDataFrame(rows, schema)
 
 
 def _python_session(context: Any, session: Any) -> SparkSession:

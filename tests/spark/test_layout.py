@@ -262,6 +262,22 @@ def test_mistakes_are_told(spark: SparkSession, tmp_path: Path) -> None:
         sop.status()
 
 
+def test_the_users_session_stays_the_active_one(spark: SparkSession, tmp_path: Path) -> None:
+    """Layouts are written in sessions of their own; what the user does next is done in the active one."""
+    lake = str(tmp_path / "lake")
+    spark.range(0, 2_000, 1, 2).selectExpr("id", "id % 5 AS k", "id % 7 AS j").write.parquet(lake)
+    spark.createDataFrame([(1,)], "x int")  # by which PySpark makes it the active one
+    queries = [*(["k = 3 AND j = 2"] * 5), *(["j = 4"] * 5)]
+    for maker, place in ((layout.SOP, "sop"), (layout.GSOP, "gsop")):
+        made = maker(spark, lake, min_rows=100)
+        made.fit(queries)
+        made.write(str(tmp_path / place))
+        assert SparkSession.active() is spark
+        assert spark._jvm.SparkSession.active().sessionUUID() == spark._jsparkSession.sessionUUID()
+    esk.declare_function("kind_of", lambda k: f"kind{k}", version="1", returns="string")
+    assert esk.Dataset(spark, lake).create_indexes(esk.Formatted("k", "kind_of")).added == 2
+
+
 def test_whole_queries_are_a_workload_too(spark: SparkSession, tmp_path: Path) -> None:
     path = lake(spark, tmp_path / "lake")
     other = str(tmp_path / "other")

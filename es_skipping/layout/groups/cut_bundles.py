@@ -119,6 +119,7 @@ def with_vectors(
     from pyspark.sql import functions as F
 
     from es_skipping.predicates.show import quoted_name
+    from es_skipping.spark.source import local_frame
 
     words = sum(name.startswith(WORD) for name in rows.columns)
     masks = {at: int(mask) for at, mask in enumerate(plan.order.masks(words)) if mask}
@@ -127,5 +128,5 @@ def with_vectors(
     known |= more
     local = (F.col(f"{WORD}{at}").bitwiseAND(F.lit(mask)).alias(f"{_LOCAL}{at}") for at, mask in masks.items())
     kept = rows.select(*(F.col(quoted_name(name)) for name in (*columns, TUPLE)), PARTITION, *local)
-    table = rows.sparkSession.createDataFrame(pa.table(known))
+    table = local_frame(rows.sparkSession, pa.table(known))
     return kept.join(F.broadcast(table), [PARTITION, *(f"{_LOCAL}{at}" for at in masks)])

@@ -30,6 +30,8 @@ def numbered(df: DataFrame, within: Sequence[str], partition_rows: int) -> DataF
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
+    from es_skipping.spark.source import local_frame
+
     counts = {row["coarse"]: row["count"] for row in df.groupBy(coarse(within).alias("coarse")).count().collect()}
     cut: list[tuple[int, int, int]] = []
     first = 0
@@ -37,8 +39,8 @@ def numbered(df: DataFrame, within: Sequence[str], partition_rows: int) -> DataF
         pieces = math.ceil(counts[number] / partition_rows)
         cut.append((number, first, pieces))
         first += pieces
-    known = df.sparkSession.createDataFrame(
-        cut, "es_skipping_coarse bigint, es_skipping_first int, es_skipping_pieces int"
+    known = local_frame(
+        df.sparkSession, cut, "es_skipping_coarse bigint, es_skipping_first int, es_skipping_pieces int"
     )
     every = [F.col(quoted_name(name)) for name in df.columns]
     rows = df.select(F.struct(*every).alias("row"), coarse(within).alias("es_skipping_coarse"))
