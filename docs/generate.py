@@ -67,6 +67,45 @@ GROUPS: dict[str, tuple[str, ...]] = {
 """The public names in the order a reader meets them; what is in no group follows under Errors or Others."""
 
 
+LAYOUT: dict[str, tuple[str, ...]] = {
+    "Workloads": ("QueryLog", "Query", "Template", "zipf", "diagnose", "Diagnosis"),
+    "One order of rows": ("SOP", "Plan", "Prediction", "Written"),
+    "Column groups": (
+        "GSOP",
+        "GSOPR",
+        "GroupPlan",
+        "ColumnGroup",
+        "write_groups",
+        "append_groups",
+        "index_groups",
+        "WrittenGroups",
+    ),
+    "Features": ("mine_features", "Feature"),
+    "Keeping it": ("status", "Status", "GroupStatus"),
+}
+"""The names of `es_skipping.layout`, likewise."""
+
+
+def layout_page() -> str:
+    """``reference/layout.md``."""
+    from es_skipping import layout
+
+    lines = [
+        GENERATED.format(source="the docstrings"),
+        "# Python API of layouts",
+        "",
+        "Everything here is a name of `es_skipping.layout`. How they go together is told in",
+        "[Lay data out](../how-to/lay-out-data.md) and [Keep a table in column groups](../how-to/column-groups.md).",
+    ]
+    left = tuple(sorted(set(layout.__all__) - {name for names in LAYOUT.values() for name in names}))
+    for title, names in {**LAYOUT, "Others": left}.items():
+        if names:
+            lines += ["", f"## {title}"]
+        for name in names:
+            lines += _entry(name, getattr(layout, name), level=3)
+    return "\n".join(lines) + "\n"
+
+
 def api_page() -> str:
     """``reference/api.md``."""
     lines = [
@@ -88,6 +127,8 @@ def api_page() -> str:
             continue
         for name in present:
             lines += _entry(name, _public(name), level=3)
+            if name == "RefreshResult":
+                lines += _entry("Health", importlib.import_module("es_skipping.spark.dataset").Health, level=3)
     return "\n".join(lines) + "\n"
 
 
@@ -140,13 +181,28 @@ def _inherits_its_docstring(thing: type, name: str) -> bool:
 
 def _signature(thing: Any) -> str:
     try:
-        text = str(inspect.signature(thing))
+        signature = inspect.signature(thing)
     except (TypeError, ValueError):
         return ""
+    parameters = [one.replace(annotation=_unquoted(one.annotation)) for one in signature.parameters.values()]
+    text = str(signature.replace(parameters=parameters, return_annotation=_unquoted(signature.return_annotation)))
     if isinstance(thing, type) and dataclasses.is_dataclass(thing):
         text = text.split(" -> ")[0]
     text = re.sub(r"<factory>", "...", text)
-    return re.sub(r"\(self(, )?", "(", text).replace("'", "")
+    return re.sub(r"\(self(, )?", "(", text)
+
+
+class _Annotation(str):
+    """Printed without the quotes of a text, which those of defaults have to keep."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _unquoted(annotation: Any) -> Any:
+    return _Annotation(annotation) if isinstance(annotation, str) else annotation
 
 
 SECTION = re.compile(r"^(?P<title>[A-Z][A-Za-z ]+)\n-{3,}\n", re.MULTILINE)
@@ -293,6 +349,7 @@ def _cell(sql: str) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "reference/settings.md": settings_page,
     "reference/api.md": api_page,
+    "reference/layout.md": layout_page,
     "reference/what-is-skipped.md": semantics_page,
     "reference/indexes/table-one.md": table_one_page,
 }

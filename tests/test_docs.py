@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import es_skipping
+from es_skipping import layout
 from es_skipping.cli.arguments import parser
 from es_skipping.settings import PREFIX, SETTINGS
 
@@ -37,6 +38,8 @@ def test_every_setting_and_every_public_name_has_its_place_in_the_reference() ->
     api = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
     assert [name for name in SETTINGS if f"`{PREFIX}{name}`" not in settings] == []
     assert [name for name in es_skipping.__all__ if f"`{name}" not in api] == []
+    layouts = (DOCS / "reference" / "layout.md").read_text(encoding="utf-8")
+    assert [name for name in layout.__all__ if f"### `{name}" not in layouts] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -87,3 +90,20 @@ def test_the_readme_is_short() -> None:
 def test_nothing_in_the_docs_is_of_one_machine() -> None:
     found = [page for page in PAGES if re.search(r"/(?:work|root|tmp/[a-z])\b", page.read_text(encoding="utf-8"))]
     assert found == []
+
+
+def python_blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_python_in_the_docs_is_python(page: Path) -> None:
+    for block in python_blocks(page):
+        compile(block, str(page), "exec")
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "reference" / "indexes").glob("*.md")), ids=lambda page: page.stem)
+def test_the_indexes_on_their_pages_can_be_made(page: Path) -> None:
+    for block in python_blocks(page)[:1]:
+        lines = [line for line in block.splitlines() if not line.startswith("spark.")]
+        exec("\n".join(lines), {"esk": es_skipping})

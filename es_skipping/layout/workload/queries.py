@@ -33,7 +33,7 @@ class Query:
     >>> from es_skipping.predicates.types import DataType
     >>> x = Column(("x",), DataType("int"))
     >>> query = Query(And(tuple(Comparison(">", x, Literal(least, x.type)) for least in (21, 32))))
-    >>> [show(item) for item in query.items]     # what another one implies is left out
+    >>> [show(item) for item in query.items]  # what another one implies is left out
     ['x > 32']
     """
 
