@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -285,6 +286,85 @@ def test_a_table_and_a_view(written: tuple[SparkSession, Path]) -> None:
     finally:
         spark.sql("DROP TABLE in_groups")
     assert (path / MANIFEST).exists()
+
+
+def test_files_that_come_and_go_while_it_is_opened(written: tuple[SparkSession, Path], tmp_path: Path) -> None:
+    """Those of somebody who appends: they are no blocks, so the table is read without them."""
+    spark, path = written
+    copied, ended = tmp_path / "groups", threading.Event()
+    shutil.copytree(path, copied)
+
+    def append() -> None:
+        while not ended.is_set():
+            place = copied / "es_skipping_group_1" / "added-1" / "_temporary" / "0"
+            place.mkdir(parents=True)
+            for number in range(20):
+                (place / f"part-{number}").write_bytes(b"")
+            shutil.rmtree(copied / "es_skipping_group_1" / "added-1")
+
+    esk.disable(spark)
+    with ThreadPoolExecutor(1) as pool:
+        appended = pool.submit(append)
+        try:
+            for _ in range(20):
+                assert spark.read.format(FORMAT).load(str(copied)).columns == spark.table("plain").columns
+        finally:
+            ended.set()
+        appended.result()
+    assert spark.read.format(FORMAT).load(str(copied)).count() == ROWS
+
+
+def test_a_table_that_is_cached(spark: SparkSession, tmp_path: Path) -> None:
+    """By its name, as a table of Spark's own formats is; REFRESH sees what was appended meanwhile."""
+    path, name = str(tmp_path / "groups"), f"cached_{tmp_path.name}"
+    spark.range(0, 100, 1, 1).selectExpr("id", "id % 5 AS n").write.parquet(str(tmp_path / "lake"))
+    df = spark.read.parquet(str(tmp_path / "lake"))
+    layout.write_groups(df, column_groups(df, ((("id",), ("n = 3",)), (("n",), ()))), path, min_rows=10)
+    esk.enable(spark)
+    spark.sql(f"CREATE TABLE {name} USING {FORMAT} LOCATION '{path}'")
+    try:
+        spark.sql(f"CACHE TABLE {name}")
+
+        def counted() -> tuple[int, bool]:
+            counts = spark.sql(f"SELECT count(*) FROM {name} WHERE n = 3")
+            return counts.head()[0], "InMemoryRelation" in counts._jdf.queryExecution().withCachedData().toString()
+
+        assert counted() == (20, True)
+        layout.append_groups(df, path)
+        spark.sql(f"REFRESH TABLE {name}")
+        assert counted()[0] == 40
+        spark.sql(f"UNCACHE TABLE {name}")
+    finally:
+        spark.sql(f"DROP TABLE {name}")
+
+
+def test_both_zeros_are_found_in_blocks_of_one_of_them(spark: SparkSession, tmp_path: Path) -> None:
+    """Parquet's dictionaries tell the two apart, so Spark's reader must not be asked to look for one of them."""
+    lake, path = str(tmp_path / "lake"), str(tmp_path / "groups")
+    zeros = "CASE id DIV 100 WHEN 0 THEN -0.0D WHEN 1 THEN 0.0D ELSE 1.5D END"
+    spark.range(0, 300, 1, 2).selectExpr(
+        "id", f"{zeros} AS d", f"CAST({zeros} AS FLOAT) AS f", f"named_struct('d', {zeros}) AS s"
+    ).repartition(1).write.parquet(lake)
+    df = spark.read.parquet(lake)
+    groups = column_groups(df, ((("id",), ()), (("d", "f", "s"), ("d > 1",))))
+    layout.write_groups(df, groups, path, min_rows=20, within=["id DIV 100"])
+    df.createOrReplaceTempView("plain")
+    spark.read.format(FORMAT).load(path).createOrReplaceTempView("t")
+    many = ", ".join(f"{n}.0" for n in range(2, 20))
+    for text in (
+        "d = 0",
+        "d >= 0",
+        "d <= -0.0D",
+        "d IN (0, 1.5)",
+        "NOT d > 0",
+        "d <> 0",
+        "f = 0",
+        "f <=> 0",
+        "s.d = 0",
+    ):
+        read(spark, f"SELECT id, d FROM {{t}} WHERE {text}")
+    for text in ("d = 0", f"d IN (0.0, {many})", "s.d = 0 OR f > 7", "f BETWEEN -0.0D AND 0"):
+        read(spark, f"SELECT d, f, s, count(*) FROM {{t}} WHERE {text} GROUP BY d, f, s")
 
 
 @pytest.mark.parametrize("setting", ["enableVectorizedReader", "enableNestedColumnVectorizedReader"])

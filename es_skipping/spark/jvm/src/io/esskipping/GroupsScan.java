@@ -13,6 +13,8 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
@@ -30,6 +32,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.util.SerializableConfiguration;
 import scala.Option;
+import scala.collection.Iterator;
 
 /**
  * A scan of column groups: those that store a needed column, and of their blocks those that may hold a row for the
@@ -127,17 +130,33 @@ final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
     return left;
   }
 
-  /** The conjuncts over a group's own columns that Parquet's statistics can answer: a row that they drop fails the filter. */
+  /**
+   * The conjuncts over a group's own columns that Parquet's statistics can answer: a row that they drop fails the filter.
+   * Not those about a zero: dictionaries tell -0.0 from 0.0, so a block of the one would be dropped where the other is meant.
+   */
   private static Filter[] pushed(List<Expression> filters, StructType own) {
     Set<String> names = Set.of(own.fieldNames());
     List<Filter> found = new ArrayList<>();
     for (Expression filter : filters) {
-      boolean inside = true;
+      boolean inside = !hasZero(filter);
       for (Attribute used : Scala.list(filter.references())) inside &= names.contains(used.name());
       Option<Filter> translated = inside ? DataSourceStrategy$.MODULE$.translateFilter(filter, true) : Option.empty();
       if (translated.isDefined()) found.add(translated.get());
     }
     return found.toArray(new Filter[0]);
+  }
+
+  private static boolean hasZero(Expression expression) {
+    if (expression instanceof Literal && isZero(((Literal) expression).value())) return true;
+    if (expression instanceof InSet) {
+      for (Iterator<Object> i = ((InSet) expression).hset().iterator(); i.hasNext();) if (isZero(i.next())) return true;
+    }
+    for (Expression child : Scala.list(expression.children())) if (hasZero(child)) return true;
+    return false;
+  }
+
+  private static boolean isZero(Object value) {
+    return (value instanceof Double || value instanceof Float) && ((Number) value).doubleValue() == 0;
   }
 
   @Override public StructType readSchema() {

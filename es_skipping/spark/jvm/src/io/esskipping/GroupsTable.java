@@ -6,6 +6,7 @@ import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -47,13 +48,7 @@ final class GroupsTable implements SupportsRead {
       FileSystem system = path.getFileSystem(configuration);
       Path root = path.makeQualified(system.getUri(), system.getWorkingDirectory());
       GroupsManifest manifest = GroupsManifest.read(system, root);
-      Map<Path, FileStatus> files = new HashMap<>();
-      for (GroupsManifest.Group group : manifest.groups) {
-        for (RemoteIterator<LocatedFileStatus> i = system.listFiles(group.directory, true); i.hasNext();) {
-          FileStatus file = i.next();
-          files.put(file.getPath(), file);
-        }
-      }
+      Map<Path, FileStatus> files = listed(system, manifest);
       for (GroupsManifest.Partition partition : manifest.partitions) {
         for (List<GroupsManifest.Block> blocks : partition.blocks) {
           for (GroupsManifest.Block block : blocks) {
@@ -65,6 +60,34 @@ final class GroupsTable implements SupportsRead {
     } catch (IOException error) {
       throw new UncheckedIOException("the column groups at " + given + " cannot be read: " + error.getMessage(), error);
     }
+  }
+
+  /**
+   * What lies below the groups. Whoever appends meanwhile has files there that come and go, which some file systems do not
+   * bear while they list what is below a directory; then the directories of blocks are listed alone.
+   */
+  private static Map<Path, FileStatus> listed(FileSystem system, GroupsManifest manifest) throws IOException {
+    Map<Path, FileStatus> files = new HashMap<>();
+    try {
+      for (GroupsManifest.Group group : manifest.groups) {
+        for (RemoteIterator<LocatedFileStatus> i = system.listFiles(group.directory, true); i.hasNext();) {
+          FileStatus file = i.next();
+          files.put(file.getPath(), file);
+        }
+      }
+    } catch (IOException | RuntimeException changing) {
+      files.clear();
+      Set<Path> directories = new HashSet<>();
+      for (GroupsManifest.Partition partition : manifest.partitions) {
+        for (List<GroupsManifest.Block> blocks : partition.blocks) {
+          for (GroupsManifest.Block block : blocks) directories.add(block.file.getParent());
+        }
+      }
+      for (Path directory : directories) {
+        for (FileStatus file : system.listStatus(directory)) files.put(file.getPath(), file);
+      }
+    }
+    return files;
   }
 
   /** What look-ups and reports see: the blocks of all groups as the objects of one dataset with the table's columns. */
@@ -83,6 +106,33 @@ final class GroupsTable implements SupportsRead {
     } catch (ReflectiveOperationException error) {
       throw new IllegalStateException(error);
     }
+  }
+
+  /** The same blocks, as they were listed: Spark then takes what it has cached of the one for the other. */
+  @Override public boolean equals(Object other) {
+    if (this == other) return true;
+    if (!(other instanceof GroupsTable)) return false;
+    GroupsTable that = (GroupsTable) other;
+    return root.equals(that.root) && manifest.schema.equals(that.manifest.schema) && blocks().equals(that.blocks());
+  }
+
+  @Override public int hashCode() {
+    return root.hashCode();
+  }
+
+  /** What tells each block from another one, a partition's after a mark; no two groups share a directory. */
+  private List<Object> blocks() {
+    List<Object> found = new ArrayList<>();
+    for (GroupsManifest.Partition partition : manifest.partitions) {
+      found.add(partition.tuples);
+      for (List<GroupsManifest.Block> ofGroup : partition.blocks) {
+        for (GroupsManifest.Block block : ofGroup) {
+          FileStatus file = files.get(block.file);
+          found.add(List.of(block.file, block.rows, block.whole, file.getLen(), file.getModificationTime()));
+        }
+      }
+    }
+    return found;
   }
 
   @Override public String name() {
