@@ -1,4 +1,4 @@
-"""Every error this package raises, under one root.
+"""The errors of this package, under one root; arguments that no call could take are ``ValueError`` as everywhere.
 
 ::
 

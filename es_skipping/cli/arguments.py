@@ -141,17 +141,17 @@ def _layout(commands: Commands) -> None:
             help="one order of rows (sop, the default), column groups (gsop), or groups that store some cells twice",
         )
         command.add_argument(
-            "--storage-budget", type=float, default=1.2, help="with gsopr: cells stored, relative to the table's (1.2)"
+            "--storage-budget", type=_budget, help="with gsopr: cells stored, relative to the table's (1.2)"
         )
         command.add_argument(
-            "--features", type=int, help="at most so many (15, of groups 40); with sop 0 finds out by trying"
+            "--features", type=_count, help="at most so many (15, of groups 40); with sop 0 finds out by trying"
         )
         command.add_argument("--min-support", type=_positive, help="queries a feature must help")
         command.add_argument(
             "--within", metavar="SQL", action="append", default=[], help="rows that differ in it share no object"
         )
         command.add_argument("--picture", type=Path, metavar="FILE", help="draw the layout, as SVG")
-        command.add_argument("--holdout", type=float, default=0.2, help="share of the queries to predict on (0.2)")
+        command.add_argument("--holdout", type=_share, default=0.2, help="share of the queries to predict on (0.2)")
     analyze.add_argument("--chart", type=Path, metavar="FILE", help="draw how much the workload repeats, as SVG")
     apply.add_argument("--to", metavar="PATH", help="where to write: a place that is not there yet")
     apply.add_argument("--to-table", metavar="NAME", help="instead: a table that is not there yet")
@@ -226,6 +226,27 @@ def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not positive")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is below 0")
+    return value
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no share between 0 and 1")
+    return value
+
+
+def _budget(text: str) -> float:
+    value = float(text)
+    if not 1 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is below 1: the table itself is 1")
     return value
 
 

@@ -103,18 +103,20 @@ def _maker(spark: SparkSession, args: argparse.Namespace) -> tuple[SOP | GSOP, Q
         "min_support": args.min_support,
         "within": args.within,
     }
+    if args.storage_budget is not None:
+        if args.system != "gsopr":
+            raise DatasetError(f"--storage-budget is of --system gsopr; {args.system} stores every cell once")
+        given["storage_budget"] = args.storage_budget
     maker: SOP | GSOP
     if args.system == "sop":
         features = 15 if args.features is None else args.features or None
         maker = SOP(spark, features=features, **given)
     else:
+        if args.features == 0:
+            raise DatasetError(f"--features 0 is of --system sop; give {args.system} at least 1")
         if args.features is not None:
             given["features"] = args.features
-        maker = (
-            GSOPR(spark, storage_budget=args.storage_budget, **given)
-            if args.system == "gsopr"
-            else GSOP(spark, **given)
-        )
+        maker = GSOPR(spark, **given) if args.system == "gsopr" else GSOP(spark, **given)
     return maker, _log(maker.df, args)
 
 

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
     from es_skipping.stores.base import Answer
 
-__all__ = ["OBSERVERS", "Driver", "PlannedScan", "session_of"]
+__all__ = ["NOT_ENABLED", "OBSERVERS", "Driver", "PlannedScan", "session_of"]
 
 OBSERVERS: Final = "es_skipping.observers"
 """Local property of a thread: the observers of what it runs, joined by commas."""
+
+NOT_ENABLED: Final = "skipping is not enabled in this session; call es_skipping.enable(spark)"
 
 _apis: dict[int, tuple[Any, Any]] = {}
 _lock = threading.Lock()

@@ -10,7 +10,7 @@ from es_skipping.clauses.merge import Trace
 from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import And, Or
 from es_skipping.reports.clause_text import clause_text
-from es_skipping.reports.driver import Driver, PlannedScan, session_of
+from es_skipping.reports.driver import NOT_ENABLED, Driver, PlannedScan, session_of
 from es_skipping.reports.explanation import DatasetExplanation, Explanation, NodeExplanation, ScanExplanation
 from es_skipping.settings import Settings
 
@@ -74,7 +74,7 @@ def explain(df: DataFrame, *, detail: bool = False) -> Explanation:
         _explain_scan(scan.request | _settings(spark, scan.request), scan, detail)
         for scan in Driver(spark).planned_scans(df)
     )
-    note = None if is_enabled(spark) else "skipping is not enabled in this session; call es_skipping.enable(spark)"
+    note = None if is_enabled(spark) else NOT_ENABLED
     return Explanation(scans, note)
 
 

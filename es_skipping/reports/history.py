@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
 from es_skipping.reports.details import details
-from es_skipping.reports.driver import Driver
+from es_skipping.reports.driver import NOT_ENABLED, Driver
 from es_skipping.reports.query import QueryReport
 from es_skipping.reports.records import scan_report, scan_reports
 from es_skipping.settings import PREFIX, SETTINGS, Settings
@@ -23,7 +23,6 @@ _SCHEMA: Final = (
 )
 _KEPT: Final = PREFIX + "reports.kept"
 _NOT_WATCHED: Final = "executions are noted from now on; those before were not"
-_NOT_ENABLED: Final = "skipping is not enabled in this session"
 _NO_SCAN: Final = "it reads no files that could be skipped, or an earlier execution of the same plan had listed them"
 
 
@@ -68,7 +67,7 @@ def last_query(spark: SparkSession) -> QueryReport:
     scans = scan_reports(driver.records()[1], [last, *inside], details)
     if scans:
         return QueryReport.of((last,), scans)
-    return QueryReport.of((last,), (), _NO_SCAN if is_enabled(spark) else _NOT_ENABLED)
+    return QueryReport.of((last,), (), _NO_SCAN if is_enabled(spark) else NOT_ENABLED)
 
 
 def queries(spark: SparkSession) -> DataFrame:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from es_skipping.errors import EsSkippingError
 from es_skipping.reports.details import details
-from es_skipping.reports.driver import Driver
+from es_skipping.reports.driver import NOT_ENABLED, Driver
 from es_skipping.reports.query import QueryReport, Seen
 from es_skipping.reports.records import scan_report
 
@@ -61,7 +61,7 @@ def observe(spark: SparkSession) -> Iterator[QueryReport]:
     driver.watch()
     name = uuid.uuid4().hex
     before, _ = driver.records(sys.maxsize)
-    report = QueryReport(lambda: _seen(driver, name, before))
+    report = QueryReport(lambda: _seen(spark, driver, name, before))
     driver.begin(name)
     try:
         yield report
@@ -70,7 +70,9 @@ def observe(spark: SparkSession) -> Iterator[QueryReport]:
         report.close()
 
 
-def _seen(driver: Driver, name: str, before: int) -> Seen:
+def _seen(spark: SparkSession, driver: Driver, name: str, before: int) -> Seen:
+    from es_skipping.spark.session import is_enabled
+
     executions = {execution.id: execution for execution in driver.executions(observer=name)}
     last, records = driver.records(before)
     lost = last - before - len(records)
@@ -83,5 +85,7 @@ def _seen(driver: Driver, name: str, before: int) -> Seen:
             mine = str(record["execution"]) in executions
         if mine:
             found[str(record["scan"])] = scan_report(record, details)
+    if executions and not found and note is None and not is_enabled(spark):
+        note = NOT_ENABLED
     tops = tuple(execution.id for execution in executions.values() if execution.root == execution.id)
     return tops or tuple(executions), tuple(found.values()), note

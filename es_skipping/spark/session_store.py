@@ -20,8 +20,8 @@ __all__ = ["WAREHOUSE", "session_store", "store_conf", "store_url"]
 WAREHOUSE: Final = "spark.sql.warehouse.dir"
 
 _log = logging.getLogger("es_skipping")
-_told: set[str] = set()
-"""Keys that were named already."""
+_told: set[tuple[str, str]] = set()
+"""Names and values that were looked at already."""
 
 
 def store_conf(spark: SparkSession) -> dict[str, str]:
@@ -66,7 +66,7 @@ def session_store(conf: Mapping[str, str]) -> MetadataStore:
     SettingError
         The URL or a credential cannot be used.
     """
-    _tell_unknown(conf)
+    _tell_mistakes(conf)
     url = check_url(store_url(conf))
     files = None
     if not url.startswith(("http://", "https://")):
@@ -76,10 +76,20 @@ def session_store(conf: Mapping[str, str]) -> MetadataStore:
     return open_store(url, Settings(conf), files)
 
 
-def _tell_unknown(conf: Mapping[str, str]) -> None:
-    """Name each key that nobody reads in one warning: a typo would else be a setting that does nothing."""
-    unread = {key for key in conf if key.startswith(PREFIX) and key[len(PREFIX) :] not in SETTINGS} - _told
-    for key in sorted(unread):
-        _told.add(key)
-        nearest = Settings(conf).unknown[key]
-        _log.warning("nobody reads the setting %s%s", key, f": did you mean {nearest}?" if nearest else "")
+def _tell_mistakes(conf: Mapping[str, str]) -> None:
+    """Name each key that nobody reads, and each value that cannot be read, in one warning: a typo would else be a
+    setting that does nothing. The JVM takes the default for what it cannot read."""
+    given = {key[len(PREFIX) :]: value for key, value in conf.items() if key.startswith(PREFIX)}
+    new = {(name, value) for name, value in given.items() if (name, value) not in _told}
+    for name, value in sorted(new):
+        _told.add((name, value))
+        if name not in SETTINGS:
+            nearest = Settings(conf).unknown[PREFIX + name]
+            _log.warning(
+                "nobody reads the setting %s%s", PREFIX + name, f": did you mean {nearest}?" if nearest else ""
+            )
+        elif not SETTINGS[name].secret:
+            try:
+                Settings(conf)[name]
+            except SettingError as error:
+                _log.warning("%s", error)

@@ -25,6 +25,12 @@ EVERY = (
 )
 
 
+OUT_OF_RANGE = [
+    ["layout", "analyze", "/lake", "--queries", "q.sql", *option.split()]
+    for option in ("--features -1", "--holdout 1", "--storage-budget 0.5", "--min-rows 0")
+]
+
+
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (
         ["--help"],
@@ -46,7 +52,15 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["index"], ["nonsense"], ["index", "create"], ["index", "create", "/lake"], ["demo", "--scale", "0"]],
+    [
+        [],
+        ["index"],
+        ["nonsense"],
+        ["index", "create"],
+        ["index", "create", "/lake"],
+        ["demo", "--scale", "0"],
+        *OUT_OF_RANGE,
+    ],
     ids=" ".join,
 )
 def test_what_is_not_understood_exits_with_2_and_says_nothing_on_stdout(

@@ -41,6 +41,17 @@ def test_queries_before_and_after_are_not(spark: SparkSession) -> None:
     assert report.scans == ()
 
 
+def test_a_session_that_does_not_skip_is_told(spark: SparkSession) -> None:
+    esk.disable(spark)
+    try:
+        with esk.observe(spark) as report:
+            spark.sql(FIRST).collect()
+        assert report.note == "skipping is not enabled in this session; call es_skipping.enable(spark)"
+        assert str(report).endswith(f"no scan asked; {report.note}")
+    finally:
+        esk.enable(spark)
+
+
 def test_a_report_is_current_inside_and_fixed_afterwards(spark: SparkSession) -> None:
     with esk.observe(spark) as report:
         assert report.scans == ()

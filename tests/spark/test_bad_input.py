@@ -206,6 +206,16 @@ def test_a_setting_that_nobody_reads_is_named_once(
     ]
 
 
+def test_a_value_that_only_the_jvm_reads_and_cannot_is_told_once(
+    spark: SparkSession, data: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spark.conf.set("spark.es_skipping.verify", "stats")
+    for _ in range(2):
+        esk.Dataset(spark, str(data)).is_indexed()
+    told = [record.getMessage() for record in caplog.records if "verify" in record.getMessage()]
+    assert told == ["spark.es_skipping.verify is 'stats', expected none or stat"]
+
+
 def test_a_store_that_cannot_be_reached(spark: SparkSession, data: Path, caplog: pytest.LogCaptureFixture) -> None:
     spark.conf.set(ROOT_SETTING, "http://127.0.0.1:9")
     with pytest.raises(StoreError):
