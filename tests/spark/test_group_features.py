@@ -63,6 +63,9 @@ def test_another_zone_never_takes_them_for_its_own(session: SparkSession, tmp_pa
     assert opened(session, path, HOUR) == blocks
     assert layout.index_groups(session, str(path)) == 0
     assert opened(session, path, HOUR) == blocks, "it has no features of Tokyo's"
+    session.conf.set(ZONE, "UTC")
+    assert opened(session, path, HOUR) == utc, "those of UTC stay"
+    session.conf.set(ZONE, "Asia/Tokyo")
     status = layout.status(session, str(path))
     assert isinstance(status, layout.GroupStatus)
     why = f"{ZONE} = UTC when they were written, Asia/Tokyo here"

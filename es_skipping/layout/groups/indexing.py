@@ -54,7 +54,7 @@ def index_groups(spark: SparkSession, path: str) -> int:
     int
         How many blocks were indexed: of all those of which a feature was evaluated as this session evaluates it. The
         others, of another time zone or Spark version for example, are read by each query (`es_skipping.layout.status`
-        tells why); to skip them too, write the table again.
+        tells why); to skip them too, write the table again. Where it is none, what another session published stays.
 
     Raises
     ------
@@ -98,7 +98,12 @@ def index_blocks(spark: SparkSession, path: str, root: str, manifest: GroupManif
     objects = [object for object in source.objects() if object.path in blocks]
 
     def publish() -> int:
-        index = here if fresh else _published(store.dataset(dataset.id), here)
+        index = published = _published(store.dataset(dataset.id), here)
+        if fresh and published != here:
+            evaluated = [partition.built_with for partition in manifest.partitions]
+            if evaluated_with(here) not in evaluated and evaluated_with(published) in evaluated:
+                return 0  # this session has nothing to say of them, so what another one said stays
+            index = here
         facts = evaluated_with(index)
         metadata = []
         for object in objects:
