@@ -220,11 +220,16 @@ def save(run: Run, scale: float, command: str) -> None:
     chart = bar_chart(shares, title=f"TPC-H {run.name}, scale {scale:g}: rows scanned by 80 queries", percent=True)
     (DOCS / f"{stem}.svg").write_text(chart + "\n", encoding="utf-8")
     if "features" in run.result:
-        lines = {"rows read by features": [(float(n), one["share"]) for n, one in run.result["features"].items()]}
-        text = line_chart(
-            lines, title="Number of features", x_label="features", y_label="share of the rows", percent=True
-        )
-        (DOCS / f"{stem}_features.svg").write_text(text + "\n", encoding="utf-8")
+        (DOCS / f"{stem}_features.svg").write_text(features_chart(run.result), encoding="utf-8")
+
+
+def features_chart(measured: dict[str, Any]) -> str:
+    """The rows read, by the number of features."""
+    lines = {"rows read by features": [(float(n), one["share"]) for n, one in measured["features"].items()]}
+    return (
+        line_chart(lines, title="Number of features", x_label="features", y_label="share of the rows", percent=True)
+        + "\n"
+    )
 
 
 def main() -> None:

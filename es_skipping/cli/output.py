@@ -158,7 +158,8 @@ def _shown(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={_shown(item)}" for key, item in value.items()) or "-"
     if isinstance(value, (list, tuple)):
-        return ", ".join(_shown(item) for item in value) or "-"
+        nested = any(isinstance(item, (list, tuple)) for item in value)
+        return ", ".join(f"({_shown(item)})" if nested else _shown(item) for item in value) or "-"
     return str(value)
 
 

@@ -36,7 +36,7 @@ def line_chart(
     True
     """
     points = [point for line in lines.values() for point in line]
-    x_ticks, y_ticks = ((_powers if powers else _quarters)([point[axis] for point in points]) for axis in (0, 1))
+    x_ticks, y_ticks = ((_powers if powers else _round_steps)([point[axis] for point in points]) for axis in (0, 1))
     scale = math.log10 if powers else float
     names = _ROW * len(lines)
     base = _HEIGHT + names - _BOTTOM
@@ -63,9 +63,12 @@ def line_chart(
     return "\n".join([*parts, "</svg>"])
 
 
-def _quarters(values: Sequence[float]) -> list[float]:
+def _round_steps(values: Sequence[float]) -> list[float]:
+    """From zero to the greatest value in at most four steps, of numbers that people count in."""
     most = max(values, default=1) or 1
-    return [most * tick / 4 for tick in range(5)]
+    magnitude = 10.0 ** math.floor(math.log10(most))
+    step = next(size * magnitude for size in (0.25, 0.5, 1, 2, 2.5) if most / (size * magnitude) < 4.001)
+    return [step * tick for tick in range(math.ceil(most / step - 0.001) + 1)]
 
 
 def _powers(values: Sequence[float]) -> list[float]:

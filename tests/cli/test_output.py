@@ -62,6 +62,12 @@ def test_one_value_is_lines_or_an_object() -> None:
     assert json.loads(data.getvalue()) == {"added": 3}
 
 
+def test_lists_of_lists_are_told_apart() -> None:
+    out = io.StringIO()
+    Console("text", out).value({"groups": [["a", "b"], ["c"]], "columns": ["a", "b"]})
+    assert out.getvalue() == "groups   (a, b), (c)\ncolumns  a, b\n"
+
+
 def test_a_step_away_from_a_terminal_is_one_line() -> None:
     out, data, chatter = console()
     with out.step("indexing lineitem"):
