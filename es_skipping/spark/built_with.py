@@ -52,6 +52,7 @@ _SWITCHES: Final = frozenset(
 )  # fmt: skip
 """Options whose values are true and false in any case; of others the case may count."""
 _SYNONYMS: Final = {"delimiter": "sep", "charset": "encoding"}
+_VARIANT_FIELDS: Final = "__VARIANT_METADATA_KEY"
 _SECRET: Final = re.compile(r"secret|password|passwd|token|credential|access\.?key|private|sas", re.IGNORECASE)
 
 
@@ -179,6 +180,11 @@ def compatible(definition: DatasetDefinition, index: IndexDefinition, request: M
             now = _field_fact(schema, json.loads(name[7:]))
             if now is None:
                 return f"column {'.'.join(json.loads(name[7:]))} is not in this read's schema"
+            if now != remembered and _VARIANT_FIELDS in now:
+                return (
+                    f"Spark takes fields out of the variant {'.'.join(json.loads(name[7:]))} while it reads it; with "
+                    "spark.sql.variant.pushVariantIntoScan=false it takes them as they were when the index was built"
+                )
             if now != remembered:
                 return f"column {'.'.join(json.loads(name[7:]))} was {remembered} when it was built and is {now} now"
             columns.append(now)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyspark
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import es_skipping as esk
@@ -274,3 +274,23 @@ def test_what_is_no_function_is_refused(spark: SparkSession) -> None:
     ]:
         with pytest.raises(IndexDefinitionError, match="function"):
             esk.declare_function(name, function, spark=spark, **options)  # type: ignore[arg-type]
+
+
+def test_fields_of_a_variant(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark takes the fields out as it reads, by a schema of its own; reports say how to have it not do so."""
+    path, key = str(tmp_path / "variants"), "spark.sql.variant.pushVariantIntoScan"
+    made = spark.range(0, 40, 1, FILES).selectExpr("id", "parse_json(concat('{\"a\":', id, '}')) AS v")
+    made.write.parquet(path)
+    age(tmp_path)
+    field = "variant_get(v, '$.a', 'int')"
+    esk.Dataset(spark, path).create_indexes(esk.ValueList(field))
+
+    def query(session: SparkSession) -> DataFrame:
+        return session.read.parquet(path).where(f"{field} = 3").selectExpr("id", "to_json(v)")
+
+    spark.conf.set(key, "false")
+    assert objects_read(spark, query) == [1]
+    spark.conf.set(key, "true")
+    assert objects_read(spark, query) == [FILES]
+    (scan,) = esk.last_query(spark).scans
+    assert key in str(scan.reason)
