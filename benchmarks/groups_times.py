@@ -27,7 +27,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.groups_tpch import CHAPTERS, MONTHS, Study, arguments, record
+from benchmarks.groups_tpch import CHAPTERS, FEATURES, MONTHS, Study, arguments, record
 from benchmarks.layout_tpch import DOCS, session
 from benchmarks.pages import fill
 from benchmarks.tpch_workload import MONTH, table
@@ -199,6 +199,7 @@ def tell(tables: Tables, given: argparse.Namespace) -> None:
     """Measure, and write it down."""
     told = measured(tables, given.rounds)
     command = f"python -m benchmarks.groups_times --scale {given.scale:g} --months {given.months}"
+    command += f" --features {given.features}" * (given.features != FEATURES)
     command += f" --rounds {given.rounds} --chapter {tables.number}"
     if given.schemes:
         command += " --schemes " + " ".join(f"'{name}'" if " " in name else name for name in given.schemes)

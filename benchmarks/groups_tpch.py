@@ -47,6 +47,7 @@ from es_skipping.spark.source import Reading, Source
 BUDGETS = (1.1, 1.2, 1.5, 2.0)
 SELECTIVE = (1.2, 1.5, 2.0)
 MONTHS = 2
+FEATURES = 120
 CHAPTERS = {4: CHAPTER_4, 5: CHAPTER_5}
 
 
@@ -220,7 +221,7 @@ def arguments(about: str | None, **defaults: Any) -> argparse.ArgumentParser:
     options.add_argument("--min-rows", type=int, help="of a block; a hundredth of a month if left out")
     options.add_argument("--chapter", type=int, choices=tuple(CHAPTERS), help="one only")
     options.add_argument("--memory")
-    shared = {"months": MONTHS, "features": 120, "support": 3, "rank": "queries"}
+    shared = {"months": MONTHS, "features": FEATURES, "support": 3, "rank": "queries"}
     options.set_defaults(**{**shared, **defaults})
     return options
 
