@@ -41,10 +41,11 @@ def write_blocks(source: Source, rows: DataFrame, path: str | None, table: str |
     """
     from pyspark.errors import PySparkException
 
+    from es_skipping.layout.zeros import options_for_zeros
     from es_skipping.spark.bridge import relation_facts
 
     # A partition is a block; nothing may cut it.
-    writer = rows.write.format("parquet").option("maxRecordsPerFile", 0)
+    writer = rows.write.format("parquet").option("maxRecordsPerFile", 0).options(**options_for_zeros(source.df))
     if source.partition_columns:
         writer = writer.partitionBy(*source.partition_columns)
     try:

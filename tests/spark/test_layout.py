@@ -246,6 +246,36 @@ def test_csv_in_a_table_out(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql(f"DROP TABLE {name}")
 
 
+@pytest.mark.parametrize("name", ["Zero", "a.zero"])
+def test_no_zero_is_lost_that_the_dataset_has(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """Of a file whose zeros all are -0.0, Spark drops the rows by Parquet's dictionary; a layout makes such files."""
+    zero = f"`{name}`"
+    path = str(tmp_path / "lake")
+    spark.range(0, 2_000, 1, 1).selectExpr(
+        "id % 3 AS k",
+        f"CASE id % 3 WHEN 0 THEN -0.0D WHEN 1 THEN 0.0D ELSE 1.5D END AS {zero}",
+        "named_struct('F', CAST(CASE id % 3 WHEN 0 THEN -0.0D WHEN 1 THEN 0.0D ELSE 1.5D END AS FLOAT)) AS s",
+        "CAST(id % 5 AS DOUBLE) AS plain",
+        "array(1.5D) AS many",
+    ).write.parquet(path)
+    sop = layout.SOP(spark, path, min_rows=50)
+    sop.fit(["k = 0"] * 20)
+    sop.write(str(tmp_path / "out"))
+    before, after = spark.read.parquet(path), spark.read.parquet(str(tmp_path / "out"))
+    assert len(after.inputFiles()) > 1
+    for text in (f"{zero} = 0", f"{zero} >= 0", f"{zero} IN (0, 7)", "s.F = 0", "s.F <= 0", "plain = 0"):
+        assert after.where(text).count() == before.where(text).count() > 0, text
+    files = (tmp_path / "out").rglob("*.parquet")
+    with_dictionary = {
+        chunk.path_in_schema
+        for file in files
+        for group in [pq.read_metadata(file).row_group(0)]
+        for chunk in map(group.column, range(group.num_columns))
+        if chunk.has_dictionary_page
+    }
+    assert ("plain" in with_dictionary) == (name == "Zero"), "only what holds -0.0 is written without"
+
+
 def test_mistakes_are_told(spark: SparkSession, tmp_path: Path) -> None:
     path = lake(spark, tmp_path / "lake", partitioned=False)
     sop = layout.SOP(spark, path, min_rows=MIN_ROWS)
