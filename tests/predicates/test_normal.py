@@ -36,6 +36,7 @@ from es_skipping.predicates.types import DataType, parse_type
 from tests.predicates.rows import CASTS, COLUMNS, COMPARATORS, EDGES, TYPES, cast, predicates, rows, truth
 
 X = COLUMNS["int"]
+NULLS: dict[str, Any] = {f"c_{name}": None for name in EDGES}
 D = COLUMNS["double"]
 S = COLUMNS["string"]
 B = COLUMNS["boolean"]
@@ -58,7 +59,9 @@ def cast_of(source: str, target: str, zone: str | None = "UTC") -> Cast:
 
 @settings(max_examples=400, deadline=None)
 @given(predicates(), st.lists(rows(), min_size=1, max_size=4))
-@example(Not(IsIn(X, (5,), has_null=True)), [{f"c_{name}": None for name in EDGES}])
+@example(Not(IsIn(X, (5,), has_null=True)), [NULLS])
+@example(Matches("like", COLUMNS["string"], "a_%"), [{**NULLS, "c_string": "ab"}])
+@example(Matches("like", COLUMNS["string"], "a_%", negated=True), [{**NULLS, "c_string": "a"}])
 def test_true_of_the_same_rows(predicate: Predicate, table: list[Any]) -> None:
     normal = normalise(predicate)
     for row in table:
