@@ -1,6 +1,6 @@
 # Everything a checkout can do. Each target brings what it needs: a virtual environment, the package with its jar,
 # for the tests an Elasticsearch node. Needed beforehand: Python 3.10 or later, a JDK 17 or later, and for `make test`
-# Maven or Docker.
+# Maven.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -14,6 +14,7 @@ VENV_OLDEST := .venv-spark40
 VENV_ICEBERG := .venv-spark41
 VENV_DELTA := .venv-spark42
 BIN := $(VENV)/bin
+ZOO := build/zoo
 
 NEWEST_SPARK := pyspark>=4.0,<5
 # The one that the build compiles against, so that it is fetched once.
@@ -26,7 +27,7 @@ BUILD_INPUTS := pyproject.toml hatch_build.py $(shell find es_skipping/spark/jvm
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(VENV)/.demo ## Index TPC-H and real places, and run queries with skipping off and on
@@ -41,9 +42,23 @@ test: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.tes
 fuzz: $(VENV)/.dev ## Look for a query that loses a row (MINUTES=10 SEED=1 STORE=parquet or elasticsearch)
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1) --store $(or $(STORE),parquet)
 
+.PHONY: world
+world: $(VENV)/.dev ## Try every predicate of small domains over every object of three rows (SAMPLE=2000 of each SEED=18)
+	$(BIN)/python -m tests.world $(if $(SAMPLE),--sample $(SAMPLE)) --seed $(or $(SEED),18)
+
 .PHONY: mutants
 mutants: $(VENV)/.dev ## Break one line at a time (tests/mutations) and see that the tests notice
 	$(BIN)/python -m tests.mutants $(PATCHES)
+
+.PHONY: zoo
+zoo: $(VENV)/.dev $(ZOO)/.wheels ## Let the generators find wrong skips that others shipped (SEED=18)
+	$(BIN)/python -m tests.zoo --seed $(or $(SEED),18) --predicates 300
+	PYTHONPATH=$(CURDIR) $(ZOO)/bin/python -m tests.zoo.wheels --seed $(or $(SEED),18)
+	PYTHONPATH=$(CURDIR) $(ZOO)/bin/python -m tests.zoo.writers --seed $(or $(SEED),18)
+
+.PHONY: generated-mutants
+generated-mutants: $(VENV)/.dev ## Break the rooms that decide in 1,500 small ways, and count what tests without Spark notice (COUNT=1500 SEED=18)
+	CI=1 nice -n 10 $(BIN)/python -m tests.generated_mutants --count $(or $(COUNT),1500) --seed $(or $(SEED),18)
 
 .PHONY: matrix
 matrix: $(VENV)/.dev $(VENV_OLDEST)/.test ## Try every pair of circumstances: Spark, client, format, files, tables, settings, stores
@@ -102,6 +117,13 @@ $(VENV)/.demo: $(BUILD_INPUTS)
 		$(BIN)/python -m pip install --quiet --upgrade pip; \
 	}
 	$(BIN)/python -m pip install --quiet --editable '.[demo]' '$(NEWEST_SPARK)'
+	touch $@
+
+# Other projects' packages, apart from all else; pypaimon's dependencies are many and none is needed.
+$(ZOO)/.wheels: tests/zoo/wheels.txt
+	$(PYTHON) -m venv $(ZOO)
+	$(ZOO)/bin/python -m pip install --quiet --requirement tests/zoo/wheels.txt
+	$(ZOO)/bin/python -m pip install --quiet --no-deps pypaimon==1.3.2
 	touch $@
 
 # The same checkout under other Sparks. The jar is there already, and a build without isolation leaves it as it is:

@@ -86,16 +86,29 @@ def build_jar(target: Path = JAR) -> Path:
 
 
 class JarBuildHook(_Hook):  # type: ignore[misc]
-    """Puts the compiled jar into the wheel, and beside the sources for an editable install."""
+    """Puts the compiled jar into the wheel; for an editable install, beside the sources."""
 
     PLUGIN_NAME = "custom"
+    _folder: tempfile.TemporaryDirectory[str] | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile; for a source distribution there is nothing to do."""
+        """Compile; a source distribution holds no jar.
+
+        A wheel takes the jar from a temporary folder, because the checkout may be one that can only be read.
+        """
         if self.target_name != "wheel":
             return
-        build_jar()
-        build_data["artifacts"].append(JAR.relative_to(ROOT).as_posix())
+        if version == "editable":
+            build_jar()
+            return
+        self._folder = tempfile.TemporaryDirectory(prefix="es-skipping-")
+        jar = build_jar(Path(self._folder.name) / JAR.name)
+        build_data["force_include"][str(jar)] = JAR.relative_to(ROOT).as_posix()
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove what the wheel was made from."""
+        if self._folder is not None:
+            self._folder.cleanup()
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Any
 
 import es_skipping as esk
-from es_skipping.spark.dataset import Dataset
+from es_skipping.build.dataset import Dataset
 
 OUTPUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "build.json"
 

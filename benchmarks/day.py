@@ -38,9 +38,9 @@ from pyspark.sql import DataFrame, SparkSession
 import es_skipping as esk
 from benchmarks.pages import fill, recorded
 from benchmarks.refresh import ORIGINALS, ROWS, known, linked, originals, session
+from es_skipping.catalog import ObjectMetadata
 from es_skipping.clauses.metadata import Intervals
-from es_skipping.spark.session_store import session_store, store_conf
-from es_skipping.stores.base import ObjectMetadata
+from es_skipping.spark.services import store_of
 
 SESSIONS: Final = 4
 SMALL: Final = 1_000
@@ -160,7 +160,7 @@ def loaded(
     linked(root, sources, iter(range(links)), count)
     dataset = esk.Dataset(spark, str(root))
     dataset.create_indexes(esk.MinMax("id"), esk.MinMax("ts"))
-    store = session_store(store_conf(spark))
+    store = store_of(spark)
     entry = store.dataset(dataset.id)
     assert entry is not None
     with store.change(entry.definition, fresh=True) as change:

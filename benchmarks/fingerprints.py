@@ -25,13 +25,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from elasticsearch import Elasticsearch
 
+from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.metadata import Fingerprints, Metadata, Values
 from es_skipping.clauses.questions import AnyOf
 from es_skipping.indexes.hybrid import Hybrid
 from es_skipping.predicates.types import parse_type
 from es_skipping.settings import Settings
-from es_skipping.stores.base import DatasetDefinition, IndexDefinition, MetadataStore, ObjectId, ObjectMetadata
+from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.parquet.store import ParquetStore
 from tests.elasticsearch_node import shared_url

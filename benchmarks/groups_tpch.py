@@ -26,10 +26,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from benchmarks.drawing import groups_chart
 from benchmarks.layout_tpch import DOCS, session
 from benchmarks.tpch_workload import CHAPTER_4, CHAPTER_5, COLUMNS, MONTH, filters, table
+from es_skipping.build.source import Reading, Source
 from es_skipping.layout import Query, QueryLog
-from es_skipping.layout.chart import bar_chart
 from es_skipping.layout.features.conditions import FeatureFinder
 from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import demands_of
@@ -42,7 +43,6 @@ from es_skipping.layout.groups.replication_baselines import full_copies, selecti
 from es_skipping.layout.groups.vectors import GlobalVectors
 from es_skipping.layout.groups.vertical import hill_climbing, one_for_all, one_per_column, primary_partitions
 from es_skipping.layout.passes import histogram
-from es_skipping.spark.source import Reading, Source
 
 BUDGETS = (1.1, 1.2, 1.5, 2.0)
 SELECTIVE = (1.2, 1.5, 2.0)
@@ -205,7 +205,7 @@ def record(
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     known[f"chapter {chapter}" + f", {months} months" * other] = facts
     path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
-    drawn = bar_chart(bars, title=f"TPC-H, templates of chapter {chapter}: {told}", percent=percent)
+    drawn = groups_chart(bars, f"TPC-H, templates of chapter {chapter}: {told}", percent=percent)
     (DOCS / f"{stem}_{chapter}{f'_{months}' * other}.svg").write_text(drawn + "\n", encoding="utf-8")
 
 

@@ -1,6 +1,7 @@
 """The searches of GSOP and GSOP-R without Spark: the synthetic study in small, their time, the worth of the estimate.
 
-Run: ``python -m benchmarks.gsop_search [--settings 50] [--rows 100000]``. Writes ``docs/benchmarks/gsop_search.svg``.
+Run: ``python -m benchmarks.gsop_search [--settings 50] [--rows 100000]``. Writes ``docs/benchmarks/gsop_search.json``
+and ``.svg``.
 
 The study follows chapter 4 of the dissertation (its Big Data Benchmark part): a table of 11 columns, queries that
 select k columns by one comparison of another. Per setting, drawn by a seed: how many of the rows a comparison leaves,
@@ -13,6 +14,7 @@ several budgets, a replica per feature, and two whole copies.
 from __future__ import annotations
 
 import argparse
+import json
 import operator
 import random
 import time
@@ -23,9 +25,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.drawing import search_chart
 from benchmarks.layout_tpch import DOCS
 from es_skipping.layout import Feature, Query, mine_features, zipf
-from es_skipping.layout.chart import bar_chart
 from es_skipping.layout.groups.demands import Demand, demands_of
 from es_skipping.layout.groups.design import layouts_by_budget
 from es_skipping.layout.groups.grouping import Designer
@@ -177,17 +179,17 @@ def timed(columns: int, features: int, size: int, exact: bool) -> tuple[float, f
 
 def times(rows: int) -> None:
     print("search: processor seconds by estimate and with everything clustered, and cost of the first / the second")
-    bars: dict[str, float] = {}
+    seconds: list[dict[str, float]] = []
     for columns, features in ((5, 20), (11, 5), (11, 10), (11, 20), (11, 40), (20, 20), (40, 20)):
         estimate, exact = timed(columns, features, rows, False), timed(columns, features, rows, True)
         print(
             f"  {columns:>3} columns {features:>3} features: {estimate[0]:7.2f} s {exact[0]:8.2f} s"
             f"  {exact[0] / max(estimate[0], 1e-9):6.1f} x  cost {estimate[1] / exact[1]:.3f}"
         )
-        for way, (seconds, _) in (("estimate", estimate), ("exact", exact)):
-            bars[f"{columns}, {features}: {way}"] = round(seconds, 2)
-    chart = bar_chart(bars, title="Seconds of GSOP's search, by columns and features")
-    (DOCS / "gsop_search.svg").write_text(chart + "\n", encoding="utf-8")
+        took = {"estimate": round(estimate[0], 2), "exact": round(exact[0], 2)}
+        seconds.append({"columns": columns, "features": features, **took})
+    (DOCS / "gsop_search.json").write_text(json.dumps({"seconds": seconds}, indent=1) + "\n", encoding="utf-8")
+    (DOCS / "gsop_search.svg").write_text(search_chart(seconds) + "\n", encoding="utf-8")
 
 
 WIDE = Setting(seed=3, selectivity=0.05, selected=5, skew=0.5, templates=14)

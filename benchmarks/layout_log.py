@@ -35,10 +35,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from benchmarks.drawing import layout_chart
 from benchmarks.layout_blocks import blocks_of, in_order, z_order
 from benchmarks.layout_tpch import DOCS, session
 from es_skipping.layout import SOP, QueryLog
-from es_skipping.layout.chart import bar_chart
 from es_skipping.layout.features.mining import subsuming
 from es_skipping.layout.passes import PLACE, placed
 
@@ -197,7 +197,7 @@ def main() -> None:
     for name, share in shares.items():
         print(f"{name:15} {share:8.3%}  blocks {result['scanned'][name]['blocks']}")
     (DOCS / "layout_log.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    chart = bar_chart(shares, title=f"A log of {given.rows:,} views: rows scanned by {TEST} queries", percent=True)
+    chart = layout_chart(shares, f"A log of {given.rows:,} views: rows scanned by {TEST} queries")
     (DOCS / "layout_log.svg").write_text(chart + "\n", encoding="utf-8")
 
 

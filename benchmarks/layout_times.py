@@ -21,7 +21,7 @@ from es_skipping.layout.plan import Plan
 from tests.spark.objects_read import num_files
 
 if TYPE_CHECKING:
-    from benchmarks.layout_tpch import Run
+    from benchmarks.layout_run import Run
 
 __all__ = ["time_layouts"]
 

@@ -27,12 +27,12 @@ HEAD: Final = "| objects | query | skipped | planned ms | asked ms | applied ms 
 
 def pruned(spark: SparkSession, frame: DataFrame) -> dict[str, Any]:
     """Plan a query and let its scan list its files."""
-    last, _ = bridge.records(spark)
+    last, _ = bridge.all_records()
     begun = time.perf_counter()
     scan = frame._jdf.queryExecution().executedPlan().collectLeaves().apply(0)
     scan.relation().location().listFiles(scan.partitionFilters(), scan.dataFilters())
     seconds = time.perf_counter() - begun
-    _, records = bridge.records(spark, last)
+    _, records = bridge.all_records(last)
     record = records[-1]
     return {
         "skipped": record["skippedObjects"],

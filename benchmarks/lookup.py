@@ -24,17 +24,18 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from benchmarks.pages import fill, recorded, write_chart
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId
+from es_skipping.catalog import ObjectMetadata as Object
 from es_skipping.clauses.clause import Ask, Clause
 from es_skipping.clauses.metadata import Boxes, Intervals, Values
 from es_skipping.clauses.questions import AnyOf, Meets, Overlaps, Range
 from es_skipping.layout.chart import line_chart
+from es_skipping.lookup import reply
 from es_skipping.predicates.types import parse_type
 from es_skipping.settings import Settings
-from es_skipping.spark import reply
-from es_skipping.stores.base import DatasetDefinition, DatasetEntry, IndexDefinition, MetadataStore, ObjectId
-from es_skipping.stores.base import ObjectMetadata as Object
+from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
-from es_skipping.stores.open import open_store
+from es_skipping.stores.registry import open_store
 
 SHARES: Final = (0.0001, 0.001, 0.01, 0.5, 0.99)
 CITIES: Final = 1_000
@@ -224,9 +225,9 @@ def chart(results: dict[str, list[dict[str, Any]]]) -> str:
 
     return line_chart(
         {f"{store}, {figure}": points(rows, figure) for store, rows in results.items() for figure in ("p50", "p99")},
-        title="A look-up that 100 objects survive",
+        title="A look-up that 100 objects survive (median and 99th percentile)",
         x_label="objects of the dataset",
-        y_label="ms",
+        y_label="milliseconds",
         powers=True,
     )
 

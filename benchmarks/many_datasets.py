@@ -18,13 +18,13 @@ from typing import Final
 
 from elasticsearch import Elasticsearch
 
+from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.metadata import Intervals
 from es_skipping.clauses.questions import Overlaps, Range
 from es_skipping.errors import StoreError
 from es_skipping.predicates.types import parse_type
 from es_skipping.settings import Settings
-from es_skipping.stores.base import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 
 PREFIX: Final = "es-skipping-many"

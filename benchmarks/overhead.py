@@ -25,7 +25,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from es_skipping.stores.base import Answer, DatasetEntry
+from es_skipping.catalog import DatasetEntry
+from es_skipping.stores.base import Answer
 
 OBJECTS, PAIRS, WARM_UPS = 100, 200, 50
 
@@ -102,9 +103,9 @@ def main() -> None:
                 lambda i: list_files(on, f"SELECT * FROM plain WHERE id > {i}"),
                 lambda i: list_files(off, f"SELECT * FROM plain WHERE id > {i}"),
             )
-            from es_skipping.spark.session_store import session_store
+            from es_skipping.spark.services import service_of
 
-            store = session_store({"spark.es_skipping.store.url": url})
+            store = service_of(on).store({"spark.es_skipping.store.url": url})
             store.lookup = _answer_at_once(store)  # type: ignore[method-assign]
             results["answers at once"] = paired_difference(
                 lambda i: list_files(on, f"SELECT * FROM indexed WHERE id > {i}"),

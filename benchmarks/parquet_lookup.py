@@ -11,11 +11,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 
+from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask, Clause, Conjunction
 from es_skipping.clauses.metadata import Boxes, Intervals, Values
 from es_skipping.clauses.questions import AnyOf, Meets, OtherThan, Overlaps, Range, TextMatch
 from es_skipping.predicates.types import parse_type
-from es_skipping.stores.base import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.stores.parquet.store import ParquetStore
 
 TIME = IndexDefinition("minmax(ts)", "MinMax", ("ts",), "intervals", parse_type("timestamp"))

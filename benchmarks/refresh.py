@@ -30,10 +30,10 @@ from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from benchmarks.pages import fill, recorded, write_chart
+from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Intervals
 from es_skipping.layout.chart import line_chart
-from es_skipping.spark.session_store import session_store, store_conf
-from es_skipping.stores.base import ObjectId, ObjectMetadata
+from es_skipping.spark.services import store_of
 
 ORIGINALS: Final = 40
 DAYS: Final = 365
@@ -118,7 +118,7 @@ def prepared(spark: SparkSession, root: Path, sources: list[Path], count: int) -
     linked(root, sources, iter([0]), count)
     dataset = esk.Dataset(spark, str(root))
     dataset.create_indexes(esk.MinMax("id"), esk.MinMax("ts"))
-    store = session_store(store_conf(spark))
+    store = store_of(spark)
     entry = store.dataset(dataset.id)
     assert entry is not None
     linked(root, sources, iter(range(1, count)), count)
@@ -218,7 +218,11 @@ def chart(figures: dict[str, list[dict[str, Any]]]) -> str:
     names = ("100 appended, partitions=", "1 % changed")
     lines = {f"{store}: {what}": points(rows, what) for store, rows in figures.items() for what in names}
     return line_chart(
-        lines, title="A refresh by the size of the dataset", x_label="objects of the dataset", y_label="s", powers=True
+        lines,
+        title="A refresh by the size of the dataset",
+        x_label="objects of the dataset",
+        y_label="seconds",
+        powers=True,
     )
 
 

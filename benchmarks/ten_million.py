@@ -19,8 +19,8 @@ from typing import Final
 
 from benchmarks.lookup import KINDS, Traffic, clauses, definition, objects, once
 from benchmarks.pages import fill, recorded
+from es_skipping.catalog import ObjectMetadata
 from es_skipping.settings import Settings
-from es_skipping.stores.base import ObjectMetadata
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 
 COUNT: Final = 10_000_000

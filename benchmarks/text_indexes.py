@@ -148,6 +148,7 @@ def chart(lengths: dict[str, dict[str, Any]]) -> str:
         x_label="length",
         y_label="scanning factor",
         percent=True,
+        roles={name: "reference" for name in drawn if name.startswith("ValueList")},
     )
 
 

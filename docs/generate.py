@@ -48,7 +48,7 @@ def settings_page() -> str:
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Sessions": ("configure", "enable", "disable", "is_enabled"),
-    "Datasets": ("Dataset", "RefreshResult", "indexes", "declare_function"),
+    "Datasets": ("Dataset", "RefreshResult", "list_indexes", "declare_function"),
     "Index types": (
         "MinMax",
         "GapList",
@@ -114,11 +114,11 @@ def api_page() -> str:
         "",
         "Everything here is a name of the package: `import es_skipping as esk`.",
     ]
-    left = set(es_skipping.__all__) - {name for names in GROUPS.values() for name in names}
+    left = set(es_skipping.__all__) - {"indexes"} - {name for names in GROUPS.values() for name in names}
     errors = tuple(sorted(name for name in left if _is_error(getattr(es_skipping, name))))
     others = tuple(sorted(left - set(errors)))
     for title, names in {**GROUPS, "Others": others, "Errors": errors}.items():
-        present = [name for name in names if name in es_skipping.__all__]
+        present = [name for name in names if name in set(es_skipping.__all__)]
         if not present:
             continue
         lines += ["", f"## {title}"]
@@ -126,17 +126,10 @@ def api_page() -> str:
             lines += ["", *_error_table(present)]
             continue
         for name in present:
-            lines += _entry(name, _public(name), level=3)
+            lines += _entry(name, getattr(es_skipping, name), level=3)
             if name == "RefreshResult":
-                lines += _entry("Health", importlib.import_module("es_skipping.spark.dataset").Health, level=3)
+                lines += _entry("Health", importlib.import_module("es_skipping.build.results").Health, level=3)
     return "\n".join(lines) + "\n"
-
-
-def _public(name: str) -> Any:
-    thing = getattr(es_skipping, name)
-    if inspect.ismodule(thing):  # a package that can be called; the function behind it has the docstring
-        return getattr(importlib.import_module("es_skipping.spark.dataset"), name)
-    return thing
 
 
 def _is_error(thing: Any) -> bool:
@@ -304,6 +297,46 @@ def semantics_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def missed_skips_page() -> str:
+    """``reference/missed-skips.md``."""
+    sys.path.insert(0, str(DOCS.parent))  # the numbers are the tests'
+    from tests.world.figures import Figures
+    from tests.world.reasons import REMEDIES
+
+    figures = Figures.read()
+    plain = [one for one in figures.judged if one["evaluator"] == "plain"]
+    skippable, skipped, missed, cases = (
+        sum(one[name] for one in plain) for name in ("skippable", "skipped", "missed", "cases")
+    )
+    lines = [
+        GENERATED.format(source="docs/reference/missed-skips.json, which `python -m tests.world --save` writes"),
+        "# Skips that are missed",
+        "",
+        "Tests try predicates of up to two leaves over every object of at most three rows, on small domains of values.",
+        "Spark says which rows satisfy a predicate. A skip is *missed* where the object's metadata admits no row that",
+        "satisfies the filter, and the object is read all the same. No row is lost by that, only time.",
+        "",
+        f"Of {cases:,} cases, {skippable:,} hold no row of the answer. Of these {skipped:,} are skipped, and",
+        f"{missed:,} are missed for the reasons below. In the others the metadata does not rule such a row out.",
+        "",
+        "| Index types | Reason | Cases | For example | over an object with the rows |",
+        "|---|---|---|---|---|",
+    ]
+    for one in figures.missed:
+        rows = ", ".join(_cell(" and ".join(row)) for row in one.rows) or "none"
+        lines.append(f"| {one.indexes} | {one.reason} | {one.cases:,} | {_cell(one.filter)} | {rows} |")
+    lines += [
+        "",
+        "## Why they are left",
+        "",
+        "| Reason | What it would take |",
+        "|---|---|",
+    ]
+    given = {one.reason for one in figures.missed}
+    lines += [f"| {reason} | {remedy} |" for reason, remedy in REMEDIES.items() if reason in given]
+    return "\n".join(lines) + "\n"
+
+
 def table_one_page() -> str:
     """``reference/indexes/table-one.md``."""
     sys.path.insert(0, str(DOCS.parent))  # the table is the tests'
@@ -351,6 +384,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/api.md": api_page,
     "reference/layout.md": layout_page,
     "reference/what-is-skipped.md": semantics_page,
+    "reference/missed-skips.md": missed_skips_page,
     "reference/indexes/table-one.md": table_one_page,
 }
 

@@ -5,19 +5,32 @@
 >>> esk.enable(spark)                                                    # doctest: +SKIP
 >>> esk.Dataset(spark, "/lake/events").create_indexes(esk.MinMax("ts"))  # doctest: +SKIP
 
-The names are loaded when they are first used, so that `es_skipping.predicates` and `es_skipping.clauses` need neither
-Spark nor a store, and Spark's Python workers load no more than the collectors.
+Sessions     configure, enable, disable, is_enabled
+Datasets     Dataset, RefreshResult, list_indexes, declare_function
+Index types  MinMax, GapList, ValueList, BloomFilter, Hybrid, Prefix, Suffix, Formatted, GeoBox, GeometryBox,
+             MetricDistance
+Reports      observe, last_query, queries, explain, why_not, indicators
+Layouts      layout.SOP, layout.GSOP, layout.GSOPR; see help(es_skipping.layout)
+Errors       EsSkippingError and below it ColumnError, DatasetError, IndexDefinitionError, SettingError, StoreError,
+             StoreConflict, StoreFormatError, StoreUnavailable
+
+`help(es_skipping.Dataset)` tells more, likewise for each name. Names are loaded when they are first used, so that
+`es_skipping.predicates` and `es_skipping.clauses` need neither Spark nor a store, and Spark's Python workers load no
+more than the collectors.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from es_skipping import layout as layout
+    from es_skipping.build.dataset import Dataset, list_indexes
+    from es_skipping.build.results import RefreshResult
     from es_skipping.errors import (
         ColumnError,
         DatasetError,
@@ -41,7 +54,6 @@ if TYPE_CHECKING:
     from es_skipping.indexes.suffix import Suffix
     from es_skipping.indexes.valuelist import ValueList
     from es_skipping.reports import explain, indicators, last_query, observe, queries, why_not
-    from es_skipping.spark.dataset import Dataset, RefreshResult, indexes
     from es_skipping.spark.functions import declare_function
     from es_skipping.spark.session import configure, disable, enable, is_enabled
 
@@ -71,7 +83,8 @@ _HOMES = {
     "es_skipping.indexes.suffix": ("Suffix",),
     "es_skipping.indexes.valuelist": ("ValueList",),
     "es_skipping.reports": ("explain", "indicators", "last_query", "observe", "queries", "why_not"),
-    "es_skipping.spark.dataset": ("Dataset", "RefreshResult"),
+    "es_skipping.build.dataset": ("Dataset", "list_indexes"),
+    "es_skipping.build.results": ("RefreshResult",),
     "es_skipping.spark.functions": ("declare_function",),
     "es_skipping.spark.session": ("configure", "disable", "enable", "is_enabled"),
 }
@@ -108,35 +121,66 @@ __all__ = [
     "indicators",
     "is_enabled",
     "last_query",
+    "list_indexes",
     "observe",
     "queries",
     "why_not",
 ]
 
+
+class _Names(list[str]):
+    """`__all__` as `help` takes it: `pydoc` asks ``name in __all__`` of each class, and prints a page for those it
+    finds, 2,850 lines in all. The module's docstring names them instead; all else iterates over the list."""
+
+    def __contains__(self, name: object) -> bool:
+        return False
+
+
+if not TYPE_CHECKING:
+    __all__ = _Names(__all__)
+
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_ROOMS = ("layout",)
+"""Packages that are loaded when they are first used."""
 
 
-class _IndexesPackage(ModuleType):
-    """`es_skipping.indexes` is a package and, as a public name, a function: importing any index type puts the package
-    there, whatever stood in its place. So the package itself can be called."""
+class _IndexesPackage(_ModuleType):
+    """`es_skipping.indexes` is a package and, as the old name of `list_indexes`, a function: importing any index type
+    puts the package there, whatever stood in its place. So the package itself can be called."""
 
     def __call__(self, spark: SparkSession) -> DataFrame:
-        from es_skipping.spark.dataset import indexes
+        import warnings
 
-        return indexes(spark)
+        from es_skipping.build.dataset import list_indexes
+
+        warnings.warn("es_skipping.indexes(spark) is now list_indexes(spark)", DeprecationWarning, stacklevel=2)
+        return list_indexes(spark)
 
 
-import_module("es_skipping.indexes").__class__ = _IndexesPackage
+_import_module("es_skipping.indexes").__class__ = _IndexesPackage
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a checker reads the imports above, and finds misspelt names
+
+    def __getattr__(name):
+        if name in _ROOMS:
+            return _import_module(f"{__name__}.{name}")
+        home = _HOME_OF.get(name)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_meant(name)}")
+        value = getattr(_import_module(home), name)
+        globals()[name] = value
+        return value
+
+
+def _meant(name: str) -> str:
+    """The nearest public name, for a message."""
+    import difflib
+
+    names = {one.lower(): one for one in (*__all__, *_ROOMS)}
+    nearest = difflib.get_close_matches(name.lower().replace("_", ""), names, 1, 0.75)
+    return f"; did you mean {names[nearest[0]]!r}?" if nearest else ""
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__, *_ROOMS})

@@ -147,13 +147,18 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "SHA-256 fingerprint of the server's certificate, instead of a certificate authority.",
         ),
         Setting(
-            "store.timeout", "2s", "duration", "How long one look-up may take; then the scan reads all files.", _seconds
+            "store.timeout",
+            "2s",
+            "duration",
+            "How long one look-up may take, reading the list of datasets included; then the scan reads all files.",
+            _seconds,
         ),
         Setting(
             "store.buildTimeout",
             "60s",
             "duration",
-            "How long one request may take while building, refreshing or dropping.",
+            "How long one request may take where no query waits for it: building, refreshing, dropping, listing, "
+            "reindexing.",
             _seconds,
         ),
         Setting(
@@ -198,9 +203,12 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         Setting(
             "verify",
             "none",
-            "none or stat",
-            "`stat` asks the file system again for each object about to be skipped, up to `verify.limit` of them.",
-            _one_of("none", "stat"),
+            "none, stat or open",
+            "What the file system is asked of the objects about to be skipped. `stat`: whether each is still as Spark "
+            "listed it, up to `verify.limit` of them. `open`: that, and whether a writer has it open, whatever their "
+            "number and format. With `none` and `stat` too, HDFS is asked which files of formats that are appended to "
+            "(text, CSV, JSON and the like, not Parquet and ORC) are open.",
+            _one_of("none", "stat", "open"),
         ),
         Setting("verify.limit", "1000", "count", "Above so many objects to skip, `verify=stat` does not look.", _count),
         Setting(
@@ -216,6 +224,14 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "duration",
             "How long the query log is kept; whole days are deleted by whoever writes it.",
             _seconds,
+        ),
+        Setting(
+            "progress",
+            "auto",
+            "auto, true or false",
+            "Whether building and refreshing draws a progress bar. `auto`: in notebooks, and where standard error is a "
+            "terminal.",
+            _one_of("auto", "true", "false"),
         ),
         Setting("reports.kept", "1000", "count", "How many scans' reports a session remembers.", _count),
     )

@@ -16,9 +16,9 @@ from es_skipping.clauses.clause import Clause, conjunction, disjunction
 from es_skipping.clauses.metadata import Kind, Values
 from es_skipping.clauses.questions import AnyOf
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.column import ColumnIndex
 from es_skipping.indexes.labels import IsNull, IsOneOf, NotNull, Text, leaf_of, text_parts, value_clause
 from es_skipping.indexes.registry import register
+from es_skipping.indexes.toolkit.column import ColumnIndex
 from es_skipping.predicates.tree import Predicate
 from es_skipping.predicates.types import DataType
 

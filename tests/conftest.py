@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from tests.elasticsearch_node import elasticsearch_url
+from tests.hdfs_cluster import hdfs
+from tests.s3_server import s3
 
-__all__ = ["elasticsearch_url"]
+__all__ = ["elasticsearch_url", "hdfs", "s3"]
 
 # A loaded machine is no defect. Continuous integration repeats the same examples, so that a change is judged by what it
 # changed; everybody else's runs look at new ones, and `make fuzz` at many.

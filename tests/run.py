@@ -38,6 +38,10 @@ ON_THE_OLDEST = [
     "tests/predicates/test_catalyst.py",
     "tests/reports/test_explain.py",
     "tests/soundness/test_soundness.py",
+    "tests/soundness/test_life.py::test_the_life_of_a_dataset[hdfs]",
+    "tests/soundness/test_life.py::test_the_life_of_a_dataset[s3]",
+    "tests/spark/test_open_files.py::test_indexed_while_open[csv]",
+    "tests/spark/test_open_files.py::test_indexed_when_closed_and_appended_to_since",
 ]
 """Where versions of Spark differ: the bridge, what it reads of plans, and whole queries."""
 

@@ -1,17 +1,18 @@
 """Who may import whom: the rooms of the package, and the doors between them.
 
-``predicates`` and ``clauses`` are pure Python; ``indexes`` know no store; ``stores`` know no Spark; ``spark`` joins
-them.
+``predicates`` and ``clauses`` are pure Python; ``indexes`` know no store; ``stores`` and ``lookup`` know no Spark;
+``spark`` joins them, and ``build`` makes what they ask.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -28,6 +29,7 @@ PUBLIC = {
     *("StoreConflict", "StoreError", "StoreFormatError", "StoreUnavailable"),
     # sessions and datasets
     *("Dataset", "RefreshResult", "configure", "declare_function", "disable", "enable", "indexes", "is_enabled"),
+    "list_indexes",
     # index types
     *(
         "BloomFilter",
@@ -48,23 +50,32 @@ PUBLIC = {
 
 HEAVY = ("pyspark", "py4j", "pyarrow", "elasticsearch", "numpy", "pandas", "shapely")
 
+_PURE = ("errors", "predicates", "clauses", "catalog")
+_KNOWING = (*_PURE, "settings", "indexes", "stores", "lookup")
+_RUNNING = (*_KNOWING, "spark", "build")
+
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "predicates": ("errors", "predicates"),
     "clauses": ("errors", "predicates", "clauses"),
-    "indexes": ("errors", "predicates", "clauses", "indexes"),
-    "stores": ("errors", "settings", "predicates", "clauses", "stores"),
-    "reports": ("errors", "settings", "predicates", "clauses", "indexes", "stores", "spark", "reports"),
-    "layout": ("errors", "settings", "predicates", "clauses", "indexes", "stores", "spark", "reports", "layout"),
-    "spark": ("errors", "settings", "predicates", "clauses", "indexes", "stores", "spark", "reports"),
-    "testing": ("errors", "predicates", "clauses", "indexes", "stores", "testing"),
+    "catalog": _PURE,
+    "indexes": (*_PURE, "indexes"),
+    "stores": (*_PURE, "settings", "stores"),
+    "lookup": _KNOWING,
+    "spark": (*_KNOWING, "spark"),
+    "build": (*_RUNNING, "reports"),
+    "reports": (*_RUNNING, "reports"),
+    "layout": (*_RUNNING, "reports", "layout"),
+    "testing": (*_PURE, "indexes", "stores", "testing"),
 }
 """For each room the rooms whose modules it may import, lazily or not. Types of a checker's eyes only are free."""
 
 NEVER: dict[str, tuple[str, ...]] = {
     "predicates": HEAVY,
     "clauses": HEAVY,
+    "catalog": HEAVY,
     "indexes": ("elasticsearch",),
     "stores": ("pyspark", "py4j"),
+    "lookup": ("pyspark", "py4j"),
     "testing": ("pyspark", "py4j", "elasticsearch"),
 }
 
@@ -79,7 +90,7 @@ class Imported(NamedTuple):
 
 
 def modules_of(room: str) -> list[Path]:
-    return sorted((PACKAGE / room).rglob("*.py"))
+    return sorted((PACKAGE / room).rglob("*.py")) or [PACKAGE / f"{room}.py"]
 
 
 def imports_of(file: Path) -> Iterator[Imported]:
@@ -132,6 +143,28 @@ def test_a_room_never_imports_a_library_that_is_not_its_business(room: str) -> N
     assert not wrong, "\n".join(wrong)
 
 
+def _imports_among(folder: Path) -> dict[str, set[str]]:
+    """By module what it imports of the others, lazily or for types only as well."""
+    files = {
+        ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
+        for file in folder.rglob("*.py")
+    }
+    found = {name: {each.module for each in imports_of(file)} & files.keys() for name, file in files.items()}
+    # ``from package import module`` is an import of the module, not of the package.
+    packages = {name: {one.rpartition(".")[0] for one in modules} for name, modules in found.items()}
+    return {name: modules - packages[name] - {name} for name, modules in found.items()}
+
+
+@pytest.mark.parametrize("folder", ["es_skipping", "benchmarks"])
+def test_no_imports_go_round_in_a_circle(folder: str) -> None:
+    left = _imports_among(ROOT / folder)
+    assert left
+    while free := {name for name, imported in left.items() if not imported & left.keys()}:
+        left = {name: imported for name, imported in left.items() if name not in free}
+    importers = {name for imported in left.values() for name in imported}  # the rest only leads to a circle
+    assert not left, f"a circle is among {sorted(importers & left.keys())}"
+
+
 def test_nothing_but_the_command_line_itself_imports_the_command_line() -> None:
     wrong = [
         f"{found.file.relative_to(ROOT)}:{found.line}"
@@ -149,8 +182,9 @@ def test_nothing_but_the_command_line_itself_imports_the_command_line() -> None:
         (["es_skipping"], ("pyspark", "py4j", "pyarrow", "elasticsearch")),
         (["es_skipping.predicates", "es_skipping.clauses"], ("pyspark", "py4j", "pyarrow", "elasticsearch")),
         (["es_skipping.indexes.registry", "es_skipping.indexes.minmax"], ("elasticsearch", "es_skipping.stores")),
-        (["es_skipping.stores.open", "es_skipping.stores.parquet.store"], ("pyspark", "py4j", "es_skipping.spark")),
+        (["es_skipping.stores.registry", "es_skipping.stores.parquet.store"], ("pyspark", "py4j", "es_skipping.spark")),
         (["es_skipping.stores.elasticsearch.store"], ("pyspark", "py4j", "es_skipping.spark")),
+        (["es_skipping.lookup"], ("pyspark", "py4j", "es_skipping.spark", "es_skipping.build")),
         (["es_skipping.cli.arguments"], ("pyspark", "py4j", "pyarrow", "elasticsearch")),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
@@ -174,16 +208,80 @@ def test_the_public_names_are_exactly_these() -> None:
         assert getattr(es_skipping, name).__doc__, f"{name} has no docstring"
 
 
-def test_indexes_is_a_package_and_a_function() -> None:
+def test_indexes_is_a_package_and_the_old_name_of_list_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
     import es_skipping.indexes.minmax
 
     assert es_skipping.indexes.minmax.MinMax is es_skipping.MinMax
-    assert callable(es_skipping.indexes)
+    monkeypatch.setattr("es_skipping.build.dataset.list_indexes", lambda spark: ("listed", spark))
+    with pytest.warns(DeprecationWarning, match="list_indexes") as told:
+        assert es_skipping.indexes("spark") == ("listed", "spark")  # type: ignore[operator, comparison-overlap]
+    assert told[0].filename == __file__
 
 
 def test_an_unknown_public_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'min_max'"):
         es_skipping.min_max  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("Minmax", "MinMax"),
+        ("min_max", "MinMax"),
+        ("Valuelist", "ValueList"),
+        ("enabel", "enable"),
+        ("lay_out", "layout"),
+    ],
+)
+def test_a_misspelt_public_name_names_the_nearest(written: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=f"no attribute '{written}'; did you mean '{meant}'\\?"):
+        getattr(es_skipping, written)
+
+
+def test_a_name_that_is_near_to_none_names_none() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'xyzzy'$"):
+        es_skipping.xyzzy  # type: ignore[attr-defined] # noqa: B018
+    assert not hasattr(es_skipping, "__wrapped__")
+
+
+def fresh(code: str) -> str:
+    """What a fresh interpreter prints."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return done.stdout.strip()
+
+
+def test_help_is_short_and_names_what_is_public() -> None:
+    """`pydoc` would print a page for each class."""
+    lines = fresh("import pydoc, es_skipping; print(pydoc.plain(pydoc.render_doc(es_skipping)))").splitlines()
+    assert len(lines) < 80
+    words = set(re.findall(r"\w+", "\n".join(lines)))
+    assert PUBLIC - {"indexes"} - words == set()
+
+
+def test_completion_offers_public_names_only() -> None:
+    import rlcompleter
+
+    completer = rlcompleter.Completer({"esk": es_skipping})
+    offered = {match.removeprefix("esk.").rstrip("()") for match in iter_completions(completer, "esk.")}
+    assert offered == PUBLIC | {"layout"}
+
+
+def iter_completions(completer: Any, text: str) -> Iterator[str]:
+    for state in range(1000):
+        match = completer.complete(text, state)
+        if match is None:
+            return
+        yield match
+
+
+def test_layout_needs_no_import_of_its_own_and_costs_none() -> None:
+    told = fresh("import sys, es_skipping as e; print('es_skipping.layout' in sys.modules, e.layout.SOP.__name__)")
+    assert told == "False SOP"
+
+
+def test_a_star_import_brings_every_public_name() -> None:
+    names = fresh("import sys\nfrom es_skipping import *\nprint(*(n for n in dir() if n[0] != '_'))").split()
+    assert set(names) - {"sys"} == PUBLIC
 
 
 def test_no_file_is_long() -> None:

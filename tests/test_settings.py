@@ -19,7 +19,7 @@ from es_skipping.settings import PREFIX, Settings
         ("metadata.budget", "16 kilo", "a positive number of bytes such as 4096 or 64k"),
         ("metadata.budget", "0k", "a positive number of bytes such as 4096 or 64k"),
         ("strict", "yes", "true or false"),
-        ("verify", "stats", "none or stat"),
+        ("verify", "stats", "none or stat or open"),
     ],
 )
 def test_what_is_expected_is_told(name: str, value: str, expected: str) -> None:

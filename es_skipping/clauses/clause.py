@@ -14,7 +14,18 @@ from typing import Final, TypeAlias
 
 from es_skipping.clauses.questions import Question
 
-__all__ = ["KEEP", "SKIP", "Ask", "Clause", "Conjunction", "Decided", "Disjunction", "conjunction", "disjunction"]
+__all__ = [
+    "KEEP",
+    "SKIP",
+    "Ask",
+    "Clause",
+    "Conjunction",
+    "Decided",
+    "Disjunction",
+    "conjunction",
+    "disjunction",
+    "indexes_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +96,23 @@ def disjunction(clauses: Iterable[Clause]) -> Clause:
     if len(flat) <= 1:
         return next(iter(flat), SKIP)
     return Disjunction(tuple(flat))
+
+
+def indexes_of(clause: Clause) -> tuple[str, ...]:
+    """The ids of the indexes that a clause asks, each once, in order of first appearance.
+
+    Examples
+    --------
+    >>> from es_skipping.clauses.questions import HasNull
+    >>> indexes_of(Conjunction((Ask("minmax(b)", HasNull()), Ask("minmax(a)", HasNull()))))
+    ('minmax(b)', 'minmax(a)')
+    """
+    found: dict[str, None] = {}
+    stack: list[Clause] = [clause]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Ask):
+            found[node.index] = None
+        elif isinstance(node, (Conjunction, Disjunction)):
+            stack.extend(reversed(node.clauses))
+    return tuple(found)

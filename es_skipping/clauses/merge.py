@@ -45,6 +45,7 @@ from es_skipping.predicates.tree import (
     Operand,
     Or,
     Predicate,
+    why_opaque,
 )
 from es_skipping.predicates.types import DataType
 
@@ -162,8 +163,8 @@ def _merge(node: Predicate, labellers: Sequence[Labeller], trace: Trace, depth: 
     if isinstance(node, Constant):
         trace.clause = KEEP if node.value else SKIP
         trace.reason = reasons.ALWAYS_TRUE.text if node.value else None
-    elif isinstance(node, Opaque | Not):
-        trace.reason = node.reason if isinstance(node, Opaque) else "NOT is left in the predicate"
+    elif isinstance(node, Not) or (opaque := why_opaque(node)) is not None:
+        trace.reason = "NOT is left in the predicate" if isinstance(node, Not) else opaque
     elif depth > _MAX_DEPTH:
         trace.reason = reasons.TOO_DEEP.text
     else:

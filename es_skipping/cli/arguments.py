@@ -48,6 +48,9 @@ def _command(commands: Commands, name: str, help: str, run: Command) -> argparse
     command.set_defaults(run=run)
     command.add_argument("--output", choices=("text", "json"), default="text", help="how data is written to stdout")
     command.add_argument(
+        "--json", dest="output", action="store_const", const="json", default="text", help="short for --output json"
+    )
+    command.add_argument(
         "--store", metavar="URL", help="metadata store: http(s)://host:port is Elasticsearch, anything else Parquet"
     )
     command.add_argument(

@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +20,7 @@ from es_skipping.cli.output import Console
 from es_skipping.cli.session import given_conf, spark_session
 from es_skipping.errors import EsSkippingError, SettingError
 from es_skipping.settings import PREFIX, SETTINGS, Settings
-from es_skipping.stores.open import open_store
+from es_skipping.stores.registry import open_store, store_type
 
 __all__ = ["Finding", "run_doctor"]
 
@@ -38,8 +37,10 @@ class Finding:
 def run_doctor(args: argparse.Namespace, console: Console) -> int:
     findings = [finding for check in _CHECKS for finding in _checked(check, args)]
     if not args.no_spark:
-        with console.step("building and querying a small dataset"):
-            findings += _checked(_round_trip, args)
+        with console.step("building and querying a small dataset") as step:
+            found = _checked(_round_trip, args)
+            step.failed = any(each.state == "bad" for each in found)
+        findings += found
     console.rows([{"check": each.check, "state": each.state, "found": each.found} for each in findings])
     return 1 if any(each.state == "bad" for each in findings) else 0
 
@@ -68,12 +69,13 @@ def _python(args: argparse.Namespace) -> Iterator[Finding]:
 
 def _pyspark(args: argparse.Namespace) -> Iterator[Finding]:
     try:
-        found = version("pyspark")
-    except PackageNotFoundError:
-        yield Finding("pyspark", "bad", "not installed: pip install 'pyspark>=4.0,<5'")
+        import pyspark
+    except ImportError as error:
+        yield Finding("pyspark", "bad", f"cannot be imported ({error}): pip install 'pyspark>=4.0,<5'")
         return
+    found, place = pyspark.__version__, Path(pyspark.__file__).parent
     supported = found.startswith("4.")
-    yield Finding("pyspark", "good" if supported else "bad", f"{found}; 4.0 or a later 4.x is needed")
+    yield Finding("pyspark", "good" if supported else "bad", f"{found} at {place}; 4.0 or a later 4.x is needed")
 
 
 def _java(args: argparse.Namespace) -> Iterator[Finding]:
@@ -110,13 +112,10 @@ def _store(args: argparse.Namespace) -> Iterator[Finding]:
     if url is None:
         yield Finding("store", "note", "no --store given: the embedded Parquet store in the warehouse is used")
         return
-    if not url.startswith(("http://", "https://")):
-        return  # a Parquet store is reached by Spark's file systems: the round trip tries it
+    if store_type(url).uses_files:
+        return  # it is reached by Spark's file systems: the round trip tries it
     store = open_store(url, Settings(conf))
     yield Finding("store", "good", f"{store.url} answers; it holds {len(store.datasets())} datasets")
-    from es_skipping.stores.elasticsearch.store import ElasticsearchStore
-
-    assert isinstance(store, ElasticsearchStore)
     for check in store.checks(args.stale_days):
         yield Finding(check.name, check.state, check.found)
 

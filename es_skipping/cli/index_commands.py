@@ -7,20 +7,22 @@ import dataclasses
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from es_skipping.catalog import IndexDefinition
 from es_skipping.cli.index_text import parse_index
 from es_skipping.cli.output import Console
 from es_skipping.cli.session import dataset_named, given_conf, spark_session
 from es_skipping.errors import IndexDefinitionError, StoreError
 from es_skipping.indexes.registry import index_class, index_types
 from es_skipping.settings import PREFIX, Settings
-from es_skipping.spark.session_store import session_store
-from es_skipping.stores.base import IndexDefinition, MetadataStore
-from es_skipping.stores.open import open_store
+from es_skipping.spark.services import store_of
+from es_skipping.stores.registry import open_store, store_type
+from es_skipping.stores.urls import scheme_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from es_skipping.spark.dataset import Dataset, RefreshResult
+    from es_skipping.build.dataset import Dataset
+    from es_skipping.build.results import RefreshResult
 
 __all__ = ["create", "describe", "drop", "index_label", "list_indexes", "refresh"]
 
@@ -58,7 +60,7 @@ def describe(args: argparse.Namespace, console: Console) -> int:
                 console.rows(rows)
                 console.text("")
             else:
-                console.tell(f"no indexes of {args.dataset} in the store {_store(spark).url}")
+                console.tell(f"no indexes of {args.dataset} in the store {store_of(spark).url}")
             console.value(_fields(health))
     return 0
 
@@ -73,7 +75,7 @@ def drop(args: argparse.Namespace, console: Console) -> int:
             there = _may_be_indexed(dataset)
             dataset.drop_indexes(all=True)
             if not there:
-                console.tell(f"no indexes of {args.dataset} in the store {_store(spark).url}: nothing was dropped")
+                console.tell(f"no indexes of {args.dataset} in the store {store_of(spark).url}: nothing was dropped")
                 return 0
         else:
             dataset.drop_indexes(*indexes)
@@ -87,10 +89,11 @@ def list_indexes(args: argparse.Namespace, console: Console) -> int:
         entries = open_store(url, Settings(given_conf(args))).datasets()
     else:
         with spark_session(args) as spark:
-            store = _store(spark)
+            store = store_of(spark)
             url, entries = store.url, store.datasets()
     rows = [
         {
+            "id": entry.definition.id,
             "dataset": entry.definition.table or ", ".join(entry.definition.roots),
             "index": index_label(index),
             "objects": entry.objects,
@@ -130,8 +133,8 @@ def _defaults(index_type: str) -> dict[str, Any]:
 
 
 def _needs_no_spark(url: str) -> bool:
-    """Elasticsearch, and Parquet on a local disk, are reached without a session's file systems."""
-    return url.startswith(("http://", "https://", "file:", "/", ".")) or ":" not in url
+    """Servers, and files on a local disk, are reached without a session's file systems."""
+    return not store_type(url).uses_files or scheme_of(url) in (None, "file")
 
 
 def _dataset(spark: SparkSession, args: argparse.Namespace) -> Dataset:
@@ -146,10 +149,6 @@ def _may_be_indexed(dataset: Dataset) -> bool:
         return dataset.is_indexed()
     except StoreError:
         return True
-
-
-def _store(spark: SparkSession) -> MetadataStore:
-    return session_store(dict(spark.conf.getAll))
 
 
 def _report(result: RefreshResult, console: Console) -> int:

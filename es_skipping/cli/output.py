@@ -9,13 +9,14 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from es_skipping.reports.progress import bar_text
 from es_skipping.reports.units import human_seconds
 
-__all__ = ["Console"]
+__all__ = ["Console", "Step"]
 
 
 class Console:
@@ -45,7 +46,7 @@ class Console:
     def value(self, value: Mapping[str, Any]) -> None:
         """One thing: ``name  value`` lines, or a JSON object."""
         if self.form == "json":
-            self.text(json.dumps(value, default=_plain, ensure_ascii=False))
+            self.text(json.dumps(_keyed(value), default=_plain, ensure_ascii=False))
             return
         width = max((len(name) for name in value), default=0)
         for name, item in value.items():
@@ -54,7 +55,7 @@ class Console:
     def rows(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
         """Many things of one shape: an aligned table, or a JSON array."""
         if self.form == "json":
-            self.text(json.dumps([dict(row) for row in rows], default=_plain, ensure_ascii=False))
+            self.text(json.dumps([_keyed(row) for row in rows], default=_plain, ensure_ascii=False))
             return
         names = list(columns or (rows[0] if rows else ()))
         cells = [[_shown(row.get(name)) for name in names] for row in rows]
@@ -62,27 +63,28 @@ class Console:
             self.text(table(names, cells, right=_numeric(rows, names)))
 
     @contextmanager
-    def step(self, what: str) -> Iterator[Callable[[int, int, str], None]]:
+    def step(self, what: str) -> Iterator[Step]:
         """Say what is being done, how far it is, and how long it took.
 
         On a terminal one line is rewritten while the work goes on; elsewhere a single line is written at the end.
 
         Yields
         ------
-        Callable[[int, int, str], None]
-            To be told ``(done, total, phase)`` from time to time, from any thread.
+        Step
+            To be called with ``(done, total, phase)`` from time to time, from any thread.
         """
         begun = time.perf_counter()
         stop = threading.Event()
-        state = _State()
+        state = Step()
         watcher = None
         if self._chatter.isatty():
             watcher = threading.Thread(target=self._watch, args=(what, state, stop), daemon=True)
             watcher.start()
         done = "failed after"
         try:
-            yield state.set
-            done = "in"
+            yield state
+            if not state.failed:
+                done = "in"
         finally:
             stop.set()
             if watcher is not None:
@@ -90,7 +92,7 @@ class Console:
                 self._chatter.write("\r\x1b[K")
             self.tell(f"{what} {done} {human_seconds(time.perf_counter() - begun)}")
 
-    def _watch(self, what: str, state: _State, stop: threading.Event) -> None:
+    def _watch(self, what: str, state: Step, stop: threading.Event) -> None:
         begun = time.perf_counter()
         while not stop.wait(0.2):
             line = f"{what} {state.bar()}{human_seconds(time.perf_counter() - begun)}"
@@ -99,21 +101,18 @@ class Console:
             self._chatter.flush()
 
 
-class _State:
-    """How far a step is."""
+class Step:
+    """How far a step is. Set ``failed`` where it failed and no exception says so."""
 
     def __init__(self) -> None:
+        self.failed = False
         self._told = (0, 0, "")
 
-    def set(self, done: int, total: int, phase: str) -> None:
+    def __call__(self, done: int, total: int, phase: str) -> None:
         self._told = (done, total, phase)
 
     def bar(self) -> str:
-        done, total, phase = self._told
-        if total <= 0:
-            return ""
-        filled = 20 * min(done, total) // total
-        return f"[{'#' * filled}{'.' * (20 - filled)}] {phase} {done:,} of {total:,}, "
+        return bar_text(*self._told)
 
 
 def table(names: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
@@ -161,6 +160,11 @@ def _shown(value: Any) -> str:
         nested = any(isinstance(item, (list, tuple)) for item in value)
         return ", ".join(f"({_shown(item)})" if nested else _shown(item) for item in value) or "-"
     return str(value)
+
+
+def _keyed(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of JSON are names: the spaces of a table's header become underscores."""
+    return {name.replace(" ", "_"): item for name, item in value.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -6,12 +6,13 @@ import argparse
 import dataclasses
 from typing import Any
 
+from es_skipping.catalog import DatasetEntry
 from es_skipping.cli.output import Console
 from es_skipping.cli.session import given_conf, key_values
 from es_skipping.errors import DatasetError, SettingError
 from es_skipping.settings import PREFIX, Settings
-from es_skipping.stores.base import DatasetEntry, MetadataStore
-from es_skipping.stores.open import open_store
+from es_skipping.stores.base import MetadataStore
+from es_skipping.stores.registry import open_store
 from es_skipping.stores.reindex import reindex
 
 __all__ = ["run_reindex"]

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Fingerprints, Kind, Values
 from es_skipping.clauses.questions import HasNotNull, Range
-from es_skipping.indexes.arguments import require_share
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.column import ColumnIndex
-from es_skipping.indexes.hashes import Hashes, fingerprints, hashes_of, merge_hashes
 from es_skipping.indexes.labels import IsOneOf, Leaf, Text, Within, said_of, value_clause
-from es_skipping.indexes.summaries import plain
+from es_skipping.indexes.toolkit.arguments import require_share
+from es_skipping.indexes.toolkit.column import ColumnIndex
+from es_skipping.indexes.toolkit.hashes import Hashes, fingerprints, hashes_of, merge_hashes
+from es_skipping.indexes.toolkit.summaries import plain
 from es_skipping.predicates.tree import Predicate
 from es_skipping.predicates.types import DataType
 

@@ -12,8 +12,8 @@ from es_skipping.clauses.clause import Ask, Clause, conjunction
 from es_skipping.clauses.metadata import Kind, Values
 from es_skipping.clauses.questions import AnyOf
 from es_skipping.errors import IndexDefinitionError
-from es_skipping.indexes.arguments import require_column, require_supported
 from es_skipping.indexes.base import Collector, Index, Target
+from es_skipping.indexes.toolkit.arguments import require_column, require_supported
 from es_skipping.predicates.implied import Conditions
 from es_skipping.predicates.normal import any_of
 from es_skipping.predicates.show import show
@@ -109,12 +109,11 @@ def feature_words(features: Sequence[SparkColumn]) -> list[SparkColumn]:
 
     Bit ``i % WORD_BITS`` of word ``i // WORD_BITS`` is feature ``i``.
     """
-    from pyspark.sql import functions as F
-
     words = []
     for start in range(0, len(features), WORD_BITS):
+        # By methods alone, so that classic columns and those of Spark Connect will do.
         bits = [
-            F.when(feature, F.lit(1 << at).cast("bigint")).otherwise(F.lit(0).cast("bigint"))
+            feature.eqNullSafe(True).cast("bigint") * (1 << at)
             for at, feature in enumerate(features[start : start + WORD_BITS])
         ]
         word = bits[0]

@@ -10,11 +10,11 @@ from typing import ClassVar, Final
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Kind
 from es_skipping.errors import IndexDefinitionError
-from es_skipping.indexes.arguments import require_positive
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.column import ColumnIndex
 from es_skipping.indexes.labels import said_of
-from es_skipping.indexes.summaries import Distinct
+from es_skipping.indexes.toolkit.arguments import require_positive
+from es_skipping.indexes.toolkit.column import ColumnIndex
+from es_skipping.indexes.toolkit.summaries import Distinct
 from es_skipping.indexes.valuelist import DEFAULT_LIMIT, ValuesCollector, listed_clause
 from es_skipping.predicates.tree import Predicate
 from es_skipping.predicates.types import DataType

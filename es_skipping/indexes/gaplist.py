@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Intervals, Kind
-from es_skipping.indexes.arguments import require_positive
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.column import ColumnIndex
 from es_skipping.indexes.labels import said_of, value_clause
-from es_skipping.indexes.stretches import Stretches, points, union, values_of
-from es_skipping.indexes.summaries import plain
+from es_skipping.indexes.toolkit.arguments import require_positive
+from es_skipping.indexes.toolkit.column import ColumnIndex
+from es_skipping.indexes.toolkit.stretches import Stretches, points, union, values_of
+from es_skipping.indexes.toolkit.summaries import plain
 from es_skipping.predicates.tree import Predicate
 from es_skipping.predicates.types import DataType
 

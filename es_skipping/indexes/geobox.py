@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 from es_skipping.clauses.clause import Clause, disjunction
 from es_skipping.clauses.metadata import Boxes, Kind
 from es_skipping.clauses.questions import Meets, Range
-from es_skipping.indexes.arguments import (
-    require_column,
-    require_positive,
-    require_supported,
-)
 from es_skipping.indexes.base import Collector, Index, Target
-from es_skipping.indexes.cover import compact, small_cover
 from es_skipping.indexes.labels import (
     IsNull,
     IsOneOf,
@@ -28,8 +22,14 @@ from es_skipping.indexes.labels import (
     Within,
     leaf_of,
 )
-from es_skipping.indexes.sedona import coordinates_of, region_of
-from es_skipping.indexes.shapes import region_clause
+from es_skipping.indexes.toolkit.arguments import (
+    require_column,
+    require_positive,
+    require_supported,
+)
+from es_skipping.indexes.toolkit.cover import compact, small_cover
+from es_skipping.indexes.toolkit.sedona import coordinates_of, region_of
+from es_skipping.indexes.toolkit.shapes import region_clause
 from es_skipping.predicates.tree import And, Cast, Operand, Or, Predicate
 from es_skipping.predicates.types import DataType, Value
 
@@ -37,13 +37,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
 
-    from es_skipping.indexes.cover import Cells
+    from es_skipping.indexes.toolkit.cover import Cells
 
 __all__ = ["BoxCollector", "GeoBox"]
 
 _NUMBERS: Final = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 _INEXACT: Final = ("bigint", "decimal")
 """Types with values that are no double."""
+
+_ROUNDED_BY: Final = 4
+"""Doubles by which a cast may have missed the number: Spark's misses it by one, Arrow's of a decimal by three."""
 
 _CELLS: Final = 1024
 """A partial that grew past four times as many boxes is brought back to this number."""
@@ -272,8 +275,7 @@ class BoxCollector(Collector["Cells"]):
 
         cells = small_cover(compact(partial, self._most), self._boxes) + 0.0  # no -0.0
         if self._widen:
-            # The cast to double rounded, by at most the distance to the next double (two, where Arrow did the cast).
-            for _ in range(2):
+            for _ in range(_ROUNDED_BY):
                 cells[:, ::2] = np.nextafter(cells[:, ::2], -np.inf)
                 cells[:, 1::2] = np.nextafter(cells[:, 1::2], np.inf)
         return Boxes(tuple(((a, b), (c, d)) for a, b, c, d in cells.tolist()))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Fingerprints, Kind, Values
-from es_skipping.indexes.arguments import require_positive, require_share
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.column import ColumnIndex
-from es_skipping.indexes.hashes import Hashes, fingerprints, hashes_of, hashes_of_distinct, merge_hashes
 from es_skipping.indexes.labels import said_of
-from es_skipping.indexes.summaries import Distinct, distinct, merge_distinct, plain
+from es_skipping.indexes.toolkit.arguments import require_positive, require_share
+from es_skipping.indexes.toolkit.column import ColumnIndex
+from es_skipping.indexes.toolkit.hashes import Hashes, fingerprints, hashes_of, hashes_of_distinct, merge_hashes
+from es_skipping.indexes.toolkit.summaries import Distinct, distinct, merge_distinct, plain
 from es_skipping.indexes.valuelist import DEFAULT_LIMIT, LIMIT_BYTES, listed_clause, listed_values
 from es_skipping.predicates.tree import Predicate
 from es_skipping.predicates.types import DataType

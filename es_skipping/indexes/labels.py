@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from es_skipping.clauses.clause import Clause, disjunction
 from es_skipping.clauses.questions import (
@@ -42,6 +42,7 @@ from es_skipping.predicates.tree import (
     TextTest,
 )
 from es_skipping.predicates.types import DataType, Value, is_value_of
+from es_skipping.predicates.value_sets import ValueSet, at_most, common
 
 __all__ = [
     "IsNull",
@@ -50,7 +51,7 @@ __all__ = [
     "NotNull",
     "Text",
     "Within",
-    "common_range",
+    "common_values",
     "leaf_of",
     "said_of",
     "text_parts",
@@ -58,6 +59,10 @@ __all__ = [
     "text_endings",
     "value_clause",
 ]
+
+
+_MAX_RANGES: Final = 64
+"""Ranges that several parts of a filter leave together; of more each part is asked by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,52 +147,72 @@ def leaf_of(node: Predicate, operand: Operand, type: DataType) -> Leaf | None:
 
 
 def said_of(node: Predicate, target: Target) -> Leaf | None:
-    """What a node says of the one operand of a target: as a leaf, or as a conjunction that puts it into a common range.
+    """What a node says of the one operand of a target: as a leaf, or as a conjunction that leaves it a common set of
+    values.
 
     For indexes that remember more than one stretch or value.
     """
     (operand,), (type,) = target.operands, target.types
-    return common_range(node, operand, type) or leaf_of(node, operand, type)
+    return common_values(node, operand, type) or leaf_of(node, operand, type)
 
 
-def common_range(node: Predicate, operand: Operand, type: DataType) -> Within | None:
-    """Where the values of an operand lie in the rows that satisfy several parts of a conjunction; None where less than
-    two of them say so.
+def common_values(node: Predicate, operand: Operand, type: DataType, *, of_one_stretch: bool = False) -> Leaf | None:
+    """Where the values of an operand lie in the rows that satisfy several parts of a conjunction; None where one part
+    says as much, or less than two say anything.
 
-    For indexes that remember more than one stretch or value: an object may reach above 5 and below 9 and hold nothing
-    in between, which the two questions one by one do not tell.
+    An object may reach above 5 and below 9 and hold nothing in between, which the two questions one by one do not tell.
+
+    Parameters
+    ----------
+    of_one_stretch
+        For indexes that remember no more: three stretches, the object's and those of two parts, have a value in common
+        if each two of them do. So only parts that leave several stretches, or differ in NaN or null, say more together.
 
     Examples
     --------
-    >>> from es_skipping.predicates.tree import And, Column
+    >>> from es_skipping.predicates.tree import Column
     >>> x = Column(("x",), DataType("int"))
     >>> both = And((Comparison(">", x, Literal(5, x.type)), Comparison("<", x, Literal(9, x.type))))
-    >>> common_range(both, x, x.type).ranges
-    (Range(low=5, high=9, low_open=True, high_open=True),)
+    >>> common_values(both, x, x.type).ranges
+    (Range(low=6, high=8, low_open=False, high_open=False),)
+    >>> common_values(both, x, x.type, of_one_stretch=True)
     """
     if not isinstance(node, And):
         return None
-    leaves = (leaf_of(child, operand, type) for child in node.children)
-    within = [leaf for leaf in leaves if isinstance(leaf, Within)]
-    if len(within) < 2:
+    told = [values for child in node.children if not (values := _allowed(child, operand, type)).everything]
+    if len(told) < 2:
         return None
-    common = within[0].ranges
-    for leaf in within[1:]:
-        common = tuple(met for one in common for other in leaf.ranges if (met := _intersection(one, other)) is not None)
-    return Within(common, all(leaf.nan for leaf in within))
+    if of_one_stretch:
+        kinds = {(len(values.stretches), values.nan, values.null) for values in told}
+        if len(kinds) == 1 and all(len(values.stretches) == 1 for values in told):
+            return None
+    both = common(told)
+    return None if both in told else _as_leaf(both)
 
 
-def _intersection(one: Range, other: Range) -> Range | None:
-    """What lies in both ranges; None where that is nothing, as far as the ends tell."""
-    low, low_open, high, high_open = one.low, one.low_open, one.high, one.high_open
-    if other.low is not None and (low is None or other.low >= low):  # type: ignore[operator]
-        low_open = other.low_open or (low_open and low == other.low)
-        low = other.low
-    if other.high is not None and (high is None or other.high <= high):  # type: ignore[operator]
-        high_open = other.high_open or (high_open and high == other.high)
-        high = other.high
-    crossed = low is not None and high is not None and (low > high or (low == high and (low_open or high_open)))  # type: ignore[operator]
-    return None if crossed else Range(low, high, low_open, high_open)
+def _allowed(node: Predicate, operand: Operand, type: DataType) -> ValueSet:
+    values = at_most(node, operand)
+    if values.everything:
+        leaf = leaf_of(node, operand, type)
+        if isinstance(leaf, Within):  # of dates it knows more
+            ends = [(one.low, one.low_open, one.high, one.high_open) for one in leaf.ranges]
+            return ValueSet.of_ranges(ends, leaf.nan)
+    return values
+
+
+def _as_leaf(values: ValueSet) -> Leaf | None:
+    """The leaf that is true of these values; None where there is none of such a form, or it has too many ranges."""
+    if values.null:
+        return None if values.stretches or values.nan else IsNull()
+    if values.stretches and all(low is not None and low == high for low, _, high, _ in values.stretches):
+        return IsOneOf(tuple(one.low for one in values.stretches), values.nan)
+    if len(values.stretches) > _MAX_RANGES:
+        return None
+    ranges = [
+        Range(low, high, low is not None and low_open, high is not None and high_open)
+        for low, low_open, high, high_open in values.stretches
+    ]
+    return Within(tuple(ranges), values.nan)
 
 
 def _compared(comparator: str, value: Value | None, type: DataType) -> Leaf:

@@ -13,10 +13,10 @@ from es_skipping.clauses.clause import Clause, disjunction
 from es_skipping.clauses.metadata import Kind
 from es_skipping.clauses.questions import HasNaN, HasNotNull, HasNull, Overlaps, Range
 from es_skipping.errors import IndexDefinitionError
-from es_skipping.indexes.arguments import require_column, require_supported
 from es_skipping.indexes.base import Collector, Index, Target
-from es_skipping.indexes.metrics import METRICS, Metric, called_sql, declared_points, points_of
 from es_skipping.indexes.minmax import Extent, MinMax
+from es_skipping.indexes.toolkit.arguments import require_column, require_supported
+from es_skipping.indexes.toolkit.metrics import METRICS, Metric, called_sql, declared_points, points_of
 from es_skipping.predicates.tree import Comparison, Literal, NullTest, Operand, Predicate
 from es_skipping.predicates.types import DataType
 

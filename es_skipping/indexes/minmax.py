@@ -10,16 +10,17 @@ from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Intervals, Kind
 from es_skipping.clauses.questions import Range
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.column import ColumnIndex
 from es_skipping.indexes.labels import (
     NotNull,
     Text,
     Within,
+    common_values,
     leaf_of,
     text_prefix,
     value_clause,
 )
-from es_skipping.indexes.summaries import lower_bound, plain, python_bound, upper_bound
+from es_skipping.indexes.toolkit.column import ColumnIndex
+from es_skipping.indexes.toolkit.summaries import lower_bound, plain, python_bound, upper_bound
 from es_skipping.predicates.text import successor
 from es_skipping.predicates.tree import Predicate
 from es_skipping.predicates.types import DataType
@@ -54,7 +55,8 @@ class MinMax(ColumnIndex):
         return _MinMaxCollector(types[0])
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = leaf_of(node, target.operands[0], target.types[0])
+        operand, type = target.operands[0], target.types[0]
+        leaf = common_values(node, operand, type, of_one_stretch=True) or leaf_of(node, operand, type)
         if isinstance(leaf, Text):
             leaf = _within(leaf)
         return None if leaf is None else value_clause(leaf, target)

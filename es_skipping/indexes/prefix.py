@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.questions import Overlaps, Range
 from es_skipping.indexes.base import Target
-from es_skipping.indexes.ends import EndIndex, checked_end
 from es_skipping.indexes.labels import Text, Within, said_of, text_prefix
+from es_skipping.indexes.toolkit.ends import EndIndex, checked_end
 from es_skipping.predicates.tree import Predicate
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.base import Index
 
 if TYPE_CHECKING:
-    from es_skipping.stores.base import IndexDefinition
+    from es_skipping.catalog import IndexDefinition
 
 __all__ = [
     "ENTRY_POINTS",

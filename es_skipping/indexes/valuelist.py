@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from es_skipping.clauses.clause import Clause, conjunction
 from es_skipping.clauses.metadata import Kind, Values
 from es_skipping.clauses.questions import TextMatch
-from es_skipping.indexes.arguments import require_positive
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.column import ColumnIndex
 from es_skipping.indexes.labels import Leaf, Text, said_of, text_prefix, value_clause
-from es_skipping.indexes.summaries import (
+from es_skipping.indexes.toolkit.arguments import require_positive
+from es_skipping.indexes.toolkit.column import ColumnIndex
+from es_skipping.indexes.toolkit.summaries import (
     Distinct,
     distinct,
     merge_distinct,

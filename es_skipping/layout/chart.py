@@ -1,19 +1,41 @@
-"""Charts as SVG text: a few lines or bars, readable in a light and in a dark page."""
+"""Charts as SVG text: a few lines or bars, readable in a light and in a dark page.
+
+A colour says what a line or bar is: ours are strong, references grey, the ideal dashed. Where there are several of a
+kind, lines also differ by their marks, so that a legend can be read without colours.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
-__all__ = ["bar_chart", "line_chart"]
+__all__ = ["PALETTE", "Role", "bar_chart", "line_chart"]
 
-_COLOURS: Final = ("#1b6ca8", "#d1495b", "#6a994e", "#8d6a9f", "#c98a1b", "#5c677d")
+Role: TypeAlias = Literal["ours", "reference", "ideal"]
+"""What a line or bar stands for; what is not named is ours."""
+
+PALETTE: Final = ("#1b6ca8", "#d1495b", "#3f8f4f", "#8d6a9f", "#b97a0f", "#0f8b8d")
+"""Strong colours."""
+_GREYS: Final = ("#8b959e", "#aab3ba", "#6b757e", "#bfc6cb")
+_IDEAL: Final = "#7d8790"
+_DARK: Final[Mapping[str, str]] = {
+    **dict(zip(PALETTE, ("#58aef0", "#f0788a", "#6cc47d", "#bd97d3", "#e3a83a", "#3cc4c6"), strict=True)),
+    **dict(zip(_GREYS, ("#66717b", "#535d66", "#7a858e", "#454e56"), strict=True)),
+    _IDEAL: "#98a2ab",
+}
+"""What colours become on a dark page, where strong is bright and muted is dim."""
+_DASHES: Final = "5 4"
+_ORDER: Final[Mapping[Role, int]] = {"ours": 0, "reference": 1, "ideal": 2}
+_MARKS: Final = 4
 _WIDTH, _HEIGHT = 640, 380
 _FONT: Final = 'font-family="sans-serif" font-size="12"'
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 40, 40, 56
 _ROW: Final = 16
+_BAR, _GAP = 20, 8
+_LETTER: Final = 6.4
+"""Pixels that a letter of a label takes, about."""
 
 
 def line_chart(
@@ -25,14 +47,22 @@ def line_chart(
     percent: bool = False,
     percent_x: bool = False,
     powers: bool = False,
+    roles: Mapping[str, Role] | None = None,
 ) -> str:
-    """Lines over common axes that begin at zero, or with ``powers`` of powers of ten; their names stand above them.
+    """Lines over common axes that begin at zero, or with ``powers`` of powers of ten; a legend stands above them.
+
+    Parameters
+    ----------
+    roles
+        What lines stand for, by name; the others are ours.
 
     Examples
     --------
     >>> line_chart({"a": [(0, 0), (1, 2)]}, title="Two points").startswith("<svg")
     True
     >>> "1,000" in line_chart({"a": [(0.1, 20), (5, 700)]}, title="Two points", powers=True)
+    True
+    >>> "stroke-dasharray" in line_chart({"a": [(0, 0), (1, 2)]}, title="Two points", roles={"a": "ideal"})
     True
     """
     points = [point for line in lines.values() for point in line]
@@ -47,7 +77,7 @@ def line_chart(
             base - (_HEIGHT - _TOP - _BOTTOM) * _share(scale, y, y_ticks),
         )
 
-    parts = _frame(title, x_label, y_label, names=names)
+    parts = _frame(title, x_label, y_label, height=_HEIGHT + names, names=names)
     for tick in y_ticks:
         _, y = place(x_ticks[0], tick)
         parts.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="#8884"/>')
@@ -55,12 +85,52 @@ def line_chart(
     for tick in x_ticks:
         x, bottom = place(tick, y_ticks[0])
         parts.append(_text(x, bottom + 16, _number(tick, percent_x), "middle"))
-    for number, (name, line) in enumerate(lines.items()):
-        colour = _COLOURS[number % len(_COLOURS)]
-        drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in line))
-        parts.append(f'<polyline points="{drawn}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.append(_text(_LEFT, _TOP + _ROW * number + 4, name, "start", colour))
-    return "\n".join([*parts, "</svg>"])
+    drawn: list[str] = []
+    for number, (name, role, colour) in enumerate(_coloured(lines, roles)):
+        mark = -1 if role == "ideal" else number % _MARKS
+        at = _TOP + _ROW * number
+        parts += _line([(_LEFT, at), (_LEFT + 15, at), (_LEFT + 30, at)], colour, role, mark, middle=True)
+        parts.append(_text(_LEFT + 38, at + 4, name, "start"))
+        drawn = _line([place(*point) for point in lines[name]], colour, role, mark) + drawn  # ours on top
+    return _finished([*parts, *drawn])
+
+
+def _coloured(names: Mapping[str, object], roles: Mapping[str, Role] | None) -> list[tuple[str, Role, str]]:
+    """Names with their roles and colours: ours first, the ideal last."""
+    given = roles or {}
+    ordered = sorted(names, key=lambda name: _ORDER[given.get(name, "ours")])
+    seen: dict[Role, int] = {}
+    found: list[tuple[str, Role, str]] = []
+    for name in ordered:
+        role = given.get(name, "ours")
+        number = seen[role] = seen.get(role, -1) + 1
+        colours = {"ours": PALETTE, "reference": _GREYS, "ideal": (_IDEAL,)}[role]
+        found.append((name, role, colours[number % len(colours)]))
+    return found
+
+
+def _line(
+    points: Sequence[tuple[float, float]], colour: str, role: Role, mark: int, *, middle: bool = False
+) -> list[str]:
+    dashed = f' stroke-dasharray="{_DASHES}"' if role == "ideal" else ""
+    width = "2.5" if role == "ours" else "2"
+    drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    parts = [f'<polyline points="{drawn}" fill="none" stroke="{colour}" stroke-width="{width}"{dashed}/>']
+    if mark >= 0:
+        parts += [_mark(x, y, colour, mark) for x, y in (points[1:2] if middle else points)]
+    return parts
+
+
+def _mark(x: float, y: float, colour: str, mark: int) -> str:
+    if mark == 0:
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
+    corners = {
+        1: ((-3.5, -3.5), (3.5, -3.5), (3.5, 3.5), (-3.5, 3.5)),
+        2: ((0, -4.5), (4.5, 3.5), (-4.5, 3.5)),
+        3: ((0, -5), (5, 0), (0, 5), (-5, 0)),
+    }[mark]
+    drawn = " ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in corners)
+    return f'<polygon points="{drawn}" fill="{colour}"/>'
 
 
 def _round_steps(values: Sequence[float]) -> list[float]:
@@ -82,8 +152,20 @@ def _share(scale: Callable[[float], float], value: float, ticks: Sequence[float]
     return (scale(value) - low) / (high - low)
 
 
-def bar_chart(bars: Mapping[str, float], *, title: str, x_label: str = "", percent: bool = False) -> str:
+def bar_chart(
+    bars: Mapping[str, float],
+    *,
+    title: str,
+    x_label: str = "",
+    percent: bool = False,
+    roles: Mapping[str, Role] | None = None,
+) -> str:
     """Horizontal bars, each with its value.
+
+    Parameters
+    ----------
+    roles
+        What bars stand for, by name; the others are ours.
 
     Examples
     --------
@@ -91,30 +173,31 @@ def bar_chart(bars: Mapping[str, float], *, title: str, x_label: str = "", perce
     True
     """
     most = max(bars.values(), default=1) or 1
-    step = (_HEIGHT - _TOP - _BOTTOM) / max(1, len(bars))
-    left = 150
-    parts = _frame(title, x_label, "", axes=False)
+    left = 20 + _LETTER * max(map(len, bars), default=1)
+    height = _TOP + (_BAR + _GAP) * len(bars) + (32 if x_label else 12)
+    parts = _frame(title, x_label, "", height=height, axes=False)
     for number, (name, value) in enumerate(bars.items()):
-        y = _TOP + step * number
-        width = (_WIDTH - left - 80) * value / most
-        colour = _COLOURS[number % len(_COLOURS)]
-        parts.append(
-            f'<rect x="{left}" y="{y + step * 0.2:.1f}" width="{width:.1f}" height="{step * 0.6:.1f}" fill="{colour}"/>'
+        role, y = (roles or {}).get(name, "ours"), _TOP + (_BAR + _GAP) * number
+        width = max(1.0, (_WIDTH - left - 80) * value / most)
+        colour = PALETTE[0] if role == "ours" else _GREYS[0]
+        inside = (
+            f'fill="none" stroke="{colour}" stroke-dasharray="{_DASHES}"' if role == "ideal" else f'fill="{colour}"'
         )
-        parts.append(_text(left - 8, y + step / 2 + 4, name, "end"))
-        parts.append(_text(left + width + 6, y + step / 2 + 4, _number(value, percent), "start"))
-    return "\n".join([*parts, "</svg>"])
+        parts.append(f'<rect x="{left:.1f}" y="{y}" width="{width:.1f}" height="{_BAR}" {inside}/>')
+        parts.append(_text(left - 8, y + _BAR / 2 + 4, name, "end"))
+        parts.append(_text(left + width + 6, y + _BAR / 2 + 4, _number(value, percent), "start"))
+    return _finished(parts)
 
 
-def _frame(title: str, x_label: str, y_label: str, *, names: int = 0, axes: bool = True) -> list[str]:
-    height = _HEIGHT + names
+def _frame(title: str, x_label: str, y_label: str, *, height: int, names: int = 0, axes: bool = True) -> list[str]:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" {_FONT} role="img">',
         f"<title>{escape(title)}</title>",
         "<style>text{fill:#222}@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>",
         _text(_WIDTH / 2, 22, title, "middle"),
-        _text(_WIDTH / 2, height - 12, x_label, "middle"),
     ]
+    if x_label:
+        parts.append(_text(_WIDTH / 2, height - 12, x_label, "middle"))
     if axes:
         middle = names + (_TOP + _HEIGHT - _BOTTOM) / 2
         turned = f'x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})"'
@@ -122,9 +205,19 @@ def _frame(title: str, x_label: str, y_label: str, *, names: int = 0, axes: bool
     return parts
 
 
-def _text(x: float, y: float, text: str, anchor: str, colour: str | None = None) -> str:
-    style = f' style="fill:{colour}"' if colour else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{style}>{escape(text)}</text>'
+def _finished(parts: Sequence[str]) -> str:
+    text = "\n".join(parts)
+    rules = "".join(
+        f'[{kind}="{light}"]{{{kind}:{dark}}}'
+        for light, dark in _DARK.items()
+        for kind in ("stroke", "fill")
+        if f'{kind}="{light}"' in text
+    )
+    return f"{text}\n<style>@media(prefers-color-scheme:dark){{{rules}}}</style>\n</svg>"
+
+
+def _text(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
 def _number(value: float, percent: bool) -> str:

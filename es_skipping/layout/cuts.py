@@ -52,7 +52,7 @@ class Stretch:
 
 def part_of(position: Column) -> Column:
     """The part of a position."""
-    from pyspark.sql import functions as F
+    from es_skipping.spark.classic import functions as F
 
     return F.shiftright(position, PART_BITS)
 
@@ -101,10 +101,8 @@ def cuts(rows: DataFrame, pieces: Mapping[int, int]) -> list[Stretch]:
     pieces
         Per bundle, how many blocks.
     """
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    from es_skipping.spark.source import local_frame
+    from es_skipping.spark.classic import Window, local_frame
+    from es_skipping.spark.classic import functions as F
 
     spark = rows.sparkSession
     bundles = local_frame(spark, [(bundle,) for bundle in pieces], "bundle bigint")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +18,7 @@ from es_skipping.predicates.truth import predicate_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from es_skipping.spark.source import Source
+    from es_skipping.build.source import Source
 
 __all__ = ["Status", "layout_status", "status"]
 
@@ -116,7 +115,7 @@ def status(
     DatasetError
         No layout was written there.
     """
-    from es_skipping.spark.source import classic_session
+    from es_skipping.spark.classic import classic_session
 
     classic = classic_session(spark)
     place = path
@@ -131,18 +130,18 @@ def layout_status(
     spark: SparkSession, path: str | None = None, *, table: str | None = None, log: QueryLog | None = None
 ) -> Status:
     """`status` of what `SOP.write` wrote."""
-    from es_skipping.spark.dataset import Dataset
-    from es_skipping.spark.source import Source, classic_functions, classic_session
+    from es_skipping.build.dataset import Dataset
+    from es_skipping.build.source import Source
+    from es_skipping.spark.classic import classic_session
 
     dataset = Dataset(spark, path, table=table)
     classic = classic_session(spark)
-    with nullcontext() if classic is spark else classic_functions():
-        source = Source.open(classic, dataset._as_given)
-        record = read_record(source.roots[0])
-        if record is None:
-            raise DatasetError(f"no layout was written to {path or table}: it has no record of one")
-        objects = source.objects()
-        helped = None if log is None else _helped(_features(source, record), log)
+    source = Source.open(classic, dataset._as_given)
+    record = read_record(source.roots[0])
+    if record is None:
+        raise DatasetError(f"no layout was written to {path or table}: it has no record of one")
+    objects = source.objects()
+    helped = None if log is None else _helped(_features(source, record), log)
     added = [object for object in objects if object.mtime > record.written]
     own = [object.length for object in objects if object.mtime <= record.written]
     size = sum(own) / len(own) if own else 1.0
@@ -158,7 +157,7 @@ def layout_status(
 
 
 def _features(source: Source, record: LayoutRecord) -> list[Feature]:
-    from es_skipping.spark.columns import resolve
+    from es_skipping.build.columns import resolve
 
     return [Feature((predicate_of(resolve(source, text).operand),)) for text in record.conditions]
 

@@ -39,7 +39,7 @@ def histogram(df: DataFrame, features: Sequence[str], within: Sequence[str]) -> 
     within
         SQL expressions whose values tell coarse partitions apart.
     """
-    from pyspark.sql import functions as F
+    from es_skipping.spark.classic import functions as F
 
     words = feature_words([F.expr(text) for text in features])
     named = [word.alias(f"w{at}") for at, word in enumerate(words)]
@@ -58,7 +58,7 @@ def histogram(df: DataFrame, features: Sequence[str], within: Sequence[str]) -> 
 
 def coarse(within: Sequence[str]) -> Column:
     """A number for each coarse partition. Were two alike, a block might hold rows of both."""
-    from pyspark.sql import functions as F
+    from es_skipping.spark.classic import functions as F
 
     # A null leaves a hash as it was: that it is one is told besides.
     parts = [part for text in within for part in (F.expr(text), F.expr(text).isNull())]
@@ -66,7 +66,7 @@ def coarse(within: Sequence[str]) -> Column:
 
 
 def _key(coarse: Column, words: Sequence[Column]) -> Column:
-    from pyspark.sql import functions as F
+    from es_skipping.spark.classic import functions as F
 
     return F.xxhash64(coarse, *words)
 
@@ -75,7 +75,7 @@ def blocked(
     df: DataFrame, features: Sequence[str], within: Sequence[str], clustered: Sequence[GroupBlocks]
 ) -> DataFrame:
     """The rows of a scan, shuffled so that each block is one partition of the DataFrame."""
-    from pyspark.sql import functions as F
+    from es_skipping.spark.classic import functions as F
 
     blocks = sum(len(one.blocks.rows) for one in clustered)
     numbers = places(df.sparkSession, [blocks + 1])[blocks + 1]
@@ -100,9 +100,8 @@ def placed(
     numbers
         What each block is to be called, and at the end what that last one is.
     """
-    from pyspark.sql import functions as F
-
-    from es_skipping.spark.source import local_frame
+    from es_skipping.spark.classic import functions as F
+    from es_skipping.spark.classic import local_frame
 
     known: list[tuple[int, int, int | None]] = []
     pieces: dict[int, int] = {}
@@ -142,7 +141,7 @@ def placed(
 
 def places(spark: SparkSession, counts: Collection[int]) -> dict[int, Words]:
     """For shuffles of so many partitions, a number for each partition that Spark's hash partitioning sends there."""
-    from pyspark.sql import functions as F
+    from es_skipping.spark.classic import functions as F
 
     found = {count: np.full(count, -1, np.int64) for count in counts}
     most = max(counts, default=0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from es_skipping.layout.chart import bar_chart
+from es_skipping.layout.chart import Role, bar_chart
 from es_skipping.layout.features.helping import Help, Helping
 from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.histogram import GroupBlocks, Histogram, predicted_share
@@ -99,7 +99,8 @@ class Plan:
         for number, (held, read) in enumerate(zip(self.selectivities(), self.fill(), strict=True), 1):
             bars[f"feature {number}: satisfied"] = held
             bars[f"feature {number}: read"] = read
-        return bar_chart(bars, title="Rows satisfying a feature, and rows read for it", percent=True)
+        ideal: dict[str, Role] = {name: "ideal" for name in bars if name.endswith("satisfied")}
+        return bar_chart(bars, title="Rows satisfying a feature, and rows read for it", percent=True, roles=ideal)
 
     def __str__(self) -> str:
         partitions = f"{len(self.histogram.groups):,} partitions{_named(self.within)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from es_skipping.spark.build import RefreshResult
-    from es_skipping.spark.collect import Progress
+    from es_skipping.build.collect import Progress
+    from es_skipping.build.results import RefreshResult
 
 __all__ = ["SOP", "Written"]
 
@@ -112,8 +112,9 @@ class SOP:
         rank: Rank = "savings",
         within: Sequence[str] = (),
     ) -> None:
-        from es_skipping.spark.dataset import Dataset
-        from es_skipping.spark.source import Source, classic_session
+        from es_skipping.build.dataset import Dataset
+        from es_skipping.build.source import Source
+        from es_skipping.spark.classic import classic_session
 
         if min_rows < 1 or (features is not None and features < 1):
             raise ValueError(f"min_rows is {min_rows} and features {features}; give whole numbers of at least 1")
@@ -121,8 +122,7 @@ class SOP:
         self._user_spark, self._spark = spark, classic_session(spark)
         self._name = repr(dataset)
         self._min_rows, self._count = min_rows, features
-        with self._classic():
-            self._source = Source.open(self._spark, dataset._as_given)
+        self._source = Source.open(self._spark, dataset._as_given)
         self._finder = FeatureFinder(self._source, rank, min_support)
         self._within = (*map(quoted_name, self._source.partition_columns), *within)
         self._plan: Plan | None = None
@@ -171,19 +171,18 @@ class SOP:
             No feature comes of the workload, or the dataset cannot be read.
         """
         clock = _Clock(progress)
-        with self._classic():
-            if not isinstance(log, QueryLog):
-                log = QueryLog.from_sql(self.df, log)
-            train, test = log.split(holdout) if holdout and len(log) > 1 else (log, QueryLog([]))
-            with clock.step("mine"):
-                features, conditions, refused = self._finder.features(train, self._count or max(_COUNTS))
-            with clock.step("count"):
-                counted = histogram(self.df, conditions, self._within)
+        if not isinstance(log, QueryLog):
+            log = QueryLog.from_sql(self.df, log)
+        train, test = log.split(holdout) if holdout and len(log) > 1 else (log, QueryLog([]))
+        with clock.step("mine"):
+            features, conditions, refused = self._finder.features(train, self._count or max(_COUNTS))
+        with clock.step("count"):
+            counted = histogram(self.df, conditions, self._within)
         if self._count is None:
             with clock.step("choose"):
                 best = self._best_count(counted, features, train)
             features, conditions = features[:best], conditions[:best]
-            with clock.step("count"), self._classic():
+            with clock.step("count"):
                 counted = histogram(self.df, conditions, self._within)
         with clock.step("cluster"):
             clustered = tuple(counted.cluster([feature.weight for feature in features], self._min_rows))
@@ -250,17 +249,16 @@ class SOP:
         DatasetError
             Neither or both of path and table are given, there is something already, or it lies in the dataset itself.
         """
+        from es_skipping.build.dataset import Dataset
         from es_skipping.layout.target import finished, write_blocks
-        from es_skipping.spark.dataset import Dataset
 
         plan = self.plan
         if (path is None) == (table is None):
             raise DatasetError(f"give either a path or a table to write to, not path={path!r} and table={table!r}")
         clock = _Clock(progress)
-        with self._classic():
-            with clock.step("write"):
-                rows = blocked(self.df, plan.conditions, self._within, plan.clustered)
-                root = write_blocks(self._source, rows, path, table)
+        with clock.step("write"):
+            rows = blocked(self.df, plan.conditions, self._within, plan.clustered)
+            root = write_blocks(self._source, rows, path, table)
         with clock.step("index"):
             dataset = Dataset(self._user_spark, path, table=table)
             indexed = dataset.ensure_indexes(Features(*plan.conditions), *indexes, progress=progress)
@@ -275,11 +273,6 @@ class SOP:
             raise DatasetError(f"{self!r} has written nothing; call write, or es_skipping.layout.status of a place")
         path, table = self._written
         return layout_status(self._user_spark, path, table=table, log=log)
-
-    def _classic(self) -> AbstractContextManager[None]:
-        from es_skipping.spark.source import classic_functions
-
-        return nullcontext() if self._spark is self._user_spark else classic_functions()
 
 
 @dataclass

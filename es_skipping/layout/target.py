@@ -13,7 +13,7 @@ from es_skipping.stores.base import is_under
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from es_skipping.spark.source import Source
+    from es_skipping.build.source import Source
 
 __all__ = ["delete_tree", "finished", "free_place", "names", "require_empty", "write_blocks"]
 
@@ -90,7 +90,7 @@ def free_place(spark: SparkSession, path: str, roots: Iterable[str]) -> str:
     DatasetError
         It is one of the roots of the dataset, or lies in one or around one.
     """
-    from es_skipping.spark.listing import qualified
+    from es_skipping.build.listing import qualified
 
     root = qualified(spark, path)
     for other in roots:

@@ -26,7 +26,7 @@ def options_for_zeros(df: DataFrame) -> dict[str, str]:
     Columns without -0.0 keep their dictionaries. A path in which a name has a dot cannot be told to Parquet: where such
     a column holds -0.0, none of the columns has a dictionary.
     """
-    from pyspark.sql import functions as F
+    from es_skipping.spark.classic import functions as F
 
     paths = list(_floats(df.schema))
     if not paths:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from es_skipping.errors import StoreFormatError
 from es_skipping.predicates.show import show
-from es_skipping.predicates.tree import Call, Cast, Column, Literal, Opaque, Operand, parts_of
+from es_skipping.predicates.tree import Call, Cast, Column, Literal, Opaque, Operand, parts_of, why_opaque
 from es_skipping.predicates.types import DataType, Value, parse_type
 
 __all__ = [
@@ -123,7 +123,7 @@ def value_to_data(value: Value, type: DataType) -> int | str | bool:
 
 def has_opaque(operand: Operand) -> bool:
     """Whether any part of an operand is opaque: two such operands may look equal and be different."""
-    return any(isinstance(part, Opaque) for part in parts_of(operand))
+    return any(why_opaque(part) is not None for part in parts_of(operand))
 
 
 def undeclared_functions(operand: Operand) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ def operand_to_data(operand: Operand) -> dict[str, Any]:
         data = {"call": operand.name, "arguments": [operand_to_data(argument) for argument in operand.arguments]}
         data["parameters"] = [list(pair) for pair in operand.parameters]
     else:
-        data = {"opaque": operand.reason}
+        data = {"opaque": why_opaque(operand)}
     data["type"] = str(operand.type)
     return data
 

@@ -29,7 +29,7 @@ from es_skipping.predicates.tree import (
 )
 from es_skipping.predicates.types import is_value_of
 
-__all__ = ["CODE", "USER", "Declared", "Declarations", "versioned", "versioned_operand", "with_images"]
+__all__ = ["CODE", "USER", "Declared", "Declarations", "undeclared", "versioned", "versioned_operand", "with_images"]
 
 USER: Final = "udf:"
 """What the names of calls of user functions begin with."""
@@ -63,7 +63,11 @@ _AS_IN_PYTHON: Final = frozenset({"double", "string", "binary", "boolean"})
 """Beside whole numbers the types of which Spark takes a Python result as it is; a float or a decimal it rounds."""
 
 Declarations: TypeAlias = Callable[[str], "Declared | None"]
-"""What the session said of the function of a name."""
+"""What the session declared of the function of a name."""
+
+
+def undeclared(name: str) -> None:
+    """The declarations of a session that made none."""
 
 
 def versioned(predicate: Predicate, declarations: Declarations) -> Predicate:

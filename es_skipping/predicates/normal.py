@@ -7,7 +7,7 @@ A normal predicate stands for the rows of which the original is *true*. In it
 - a compared literal is on the right, of the left side's type, and never -0.0; NaN occurs only after ``=`` and ``<>``,
   TRUE and FALSE only after ``=``, and an `IsIn` has at least two values, none of them NaN;
 - order-preserving casts are undone (`es_skipping.predicates.casts`); others stay where they are;
-- `And` and `Or` are flat, hold no constants and nothing twice;
+- `And` and `Or` are flat, hold no constants and nothing twice, and an `And` leaves some value to each of its columns;
 - whatever is not understood is `Opaque`, which keeps.
 """
 
@@ -29,6 +29,7 @@ from es_skipping.predicates.tree import (
     And,
     Call,
     Cast,
+    Column,
     Comparator,
     Comparison,
     Constant,
@@ -42,8 +43,10 @@ from es_skipping.predicates.tree import (
     Operand,
     Or,
     Predicate,
+    why_opaque,
 )
 from es_skipping.predicates.types import DataType, Value
+from es_skipping.predicates.value_sets import at_most
 
 __all__ = ["MAX_DEPTH", "all_of", "any_of", "normalise"]
 
@@ -51,6 +54,8 @@ MAX_DEPTH: Final = 100
 """How deep And and Or may alternate, and casts nest; what is deeper is opaque."""
 
 _MAX_CAST_VALUES: Final = 1_000
+_MAX_COMBINED: Final = 1_000
+"""Columns of a conjunction times leaves of its disjunctions; beyond that these are not searched for contradictions."""
 _CONTRARY: Final[dict[Comparator, Comparator]] = {
     "=": "<>",
     "<>": "=",
@@ -88,7 +93,39 @@ def all_of(parts: Iterable[Predicate]) -> Predicate:
         return NEVER
     if len(flat) <= 1:
         return next(iter(flat), ALWAYS)
-    return And(tuple(flat))
+    return NEVER if _contradictory(tuple(flat)) else And(tuple(flat))
+
+
+def _contradictory(parts: tuple[Predicate, ...]) -> bool:
+    """Whether the parts of a conjunction leave no value to one of their columns. Spark plans such filters all the same.
+
+    Of columns alone: two calls that look alike may be of two functions.
+    """
+    about: dict[Column, list[Predicate]] = {}
+    for part in parts:
+        for operand in _operands(part):
+            if isinstance(operand, Column):
+                about.setdefault(operand, []).append(part)
+    mixed = [part for part in parts if isinstance(part, Or)]
+    if len(about) * _size(mixed) > _MAX_COMBINED:
+        mixed = []
+    return any(
+        at_most(And((*leaves, *mixed)), column).empty
+        for column, leaves in about.items()
+        if len(leaves) + len(mixed) > 1
+    )
+
+
+def _size(parts: Iterable[Predicate]) -> int:
+    """How many leaves there are, or more than can be combined."""
+    count, pending = 0, list(parts)
+    while pending and count <= _MAX_COMBINED:
+        part = pending.pop()
+        if isinstance(part, And | Or):
+            pending.extend(part.children)
+        else:
+            count += 1
+    return count
 
 
 def any_of(parts: Iterable[Predicate]) -> Predicate:
@@ -167,7 +204,7 @@ def _leaf(leaf: Predicate, negated: bool, depth: int) -> Predicate:
         return match_form(leaf, leaf.negated != negated)
     if isinstance(leaf, Holds):
         return Holds(leaf.call, leaf.negated != negated)
-    return leaf if isinstance(leaf, Opaque) else Opaque(f"unknown node {type(leaf).__name__}")
+    return leaf if isinstance(leaf, Opaque) else Opaque(why_opaque(leaf) or "unknown expression")
 
 
 # --- IS NULL ------------------------------------------------------------------------------------------------------

@@ -20,10 +20,10 @@ from es_skipping.predicates.tree import (
     Matches,
     Not,
     NullTest,
-    Opaque,
     Operand,
     Or,
     Predicate,
+    why_opaque,
 )
 from es_skipping.predicates.types import DataType, Value
 
@@ -64,8 +64,9 @@ def _show(node: Predicate | Operand, level: int) -> str:  # one line per kind of
         return f"{word}({_show(node.child, deeper)} AS {str(node.type).upper()})"
     if isinstance(node, Call):
         return f"{_plain(node.name)}({', '.join(_show(argument, deeper) for argument in node.arguments)})"
-    if isinstance(node, Opaque):
-        return f"<{_plain(node.reason)}>"
+    opaque = why_opaque(node)
+    if opaque is not None:
+        return f"<{_plain(opaque)}>"
     if isinstance(node, Constant):
         return "TRUE" if node.value else "FALSE"
     if isinstance(node, Comparison):
@@ -80,6 +81,7 @@ def _show(node: Predicate | Operand, level: int) -> str:  # one line per kind of
         return ("NOT " if node.negated else "") + _show(node.call, deeper)
     if isinstance(node, Not):
         return f"NOT ({_show(node.child, deeper)})"
+    assert isinstance(node, And | Or)
     return _connective(node, deeper)
 
 

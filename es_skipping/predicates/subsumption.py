@@ -29,6 +29,7 @@ from es_skipping.predicates.tree import (
     Operand,
     Or,
     Predicate,
+    why_opaque,
 )
 from es_skipping.predicates.types import Value
 from es_skipping.predicates.value_sets import at_least, at_most
@@ -70,7 +71,7 @@ def subsumes(looser: Predicate, stricter: Predicate) -> bool:
 def is_certain(predicate: Predicate) -> bool:
     """Whether nothing in a predicate is opaque or a function that may be another one under the same name: only then do
     two that look alike mean the same."""
-    if isinstance(predicate, Opaque | Not):
+    if isinstance(predicate, Not) or why_opaque(predicate) is not None:
         return False
     if isinstance(predicate, And | Or):
         return all(map(is_certain, predicate.children))
@@ -78,7 +79,7 @@ def is_certain(predicate: Predicate) -> bool:
 
 
 def operands_of(predicate: Predicate) -> tuple[Operand, ...]:
-    """What a predicate tests, each once; literals are not tested.
+    """What a predicate tests, each once; literals are not tested, and of opaque parts it is not known.
 
     Examples
     --------

@@ -38,6 +38,7 @@ __all__ = [
     "Or",
     "Predicate",
     "parts_of",
+    "why_opaque",
 ]
 
 Comparator: TypeAlias = OneOf["=", "<>", "<", "<=", ">", ">=", "<=>"]
@@ -202,6 +203,22 @@ class Not:
 
 Operand: TypeAlias = Column | Literal | Cast | Call | Opaque
 Predicate: TypeAlias = Constant | Comparison | IsIn | NullTest | Matches | Holds | And | Or | Not | Opaque
+
+
+def why_opaque(node: Predicate | Operand) -> str | None:
+    """Why nothing is known of a node: it is `Opaque`, or of a class that this version does not know. None otherwise.
+
+    Every walk asks this before it concludes anything: a node that a walk passes over keeps every object.
+
+    Examples
+    --------
+    >>> why_opaque(Opaque("too deep")), why_opaque(ALWAYS)
+    ('too deep', None)
+    """
+    if isinstance(node, Opaque):
+        return node.reason
+    known = isinstance(node, Column | Literal | Cast | Call | Constant | Comparison | IsIn | NullTest | Matches | Holds)
+    return None if known or isinstance(node, And | Or | Not) else f"unknown node {type(node).__name__}"
 
 
 def parts_of(operand: Operand) -> Iterator[Operand]:

@@ -7,7 +7,7 @@ that the operand may have in a row of which the predicate is true; `at_least` ho
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -28,7 +28,7 @@ from es_skipping.predicates.tree import (
 )
 from es_skipping.predicates.types import DataType, Value
 
-__all__ = ["ValueSet", "at_least", "at_most"]
+__all__ = ["ValueSet", "at_least", "at_most", "common"]
 
 _DISCRETE: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
 
@@ -61,9 +61,34 @@ class ValueSet:
         return ValueSet(joined, self.nan or other.nan, self.null or other.null)
 
     def __and__(self, other: ValueSet) -> ValueSet:
-        common = [_common(mine, theirs) for mine in self.stretches for theirs in other.stretches]
-        kept = _joined([one for one in common if one is not None])
-        return ValueSet(kept, self.nan and other.nan, self.null and other.null)
+        both = []
+        one = two = 0
+        while one < len(self.stretches) and two < len(other.stretches):
+            mine, theirs = self.stretches[one], other.stretches[two]
+            met = _common(mine, theirs)
+            if met is not None:
+                both.append(met)
+            if _ends_first(mine, theirs):
+                one += 1
+            else:
+                two += 1
+        return ValueSet(_joined(both), self.nan and other.nan, self.null and other.null)
+
+    @classmethod
+    def of_ranges(cls, ranges: Iterable[tuple[Any, bool, Any, bool]], nan: bool) -> ValueSet:
+        """The values in any of these, each given as low end, whether that is left out, high end, whether that is."""
+        stretches = (_Stretch(low, low is None or a, high, high is None or b) for low, a, high, b in ranges)
+        return cls(_joined(stretches), nan)
+
+    @property
+    def everything(self) -> bool:
+        """Whether every value is a member, null and NaN too."""
+        return self == _EVERYTHING
+
+    @property
+    def empty(self) -> bool:
+        """Whether it certainly has no member."""
+        return not (self.stretches or self.nan or self.null)
 
     @property
     def points(self) -> tuple[Value, ...] | None:
@@ -79,9 +104,9 @@ _EVERYTHING: Final = ValueSet((_Stretch(),), nan=True, null=True)
 def at_most(predicate: Predicate, operand: Operand) -> ValueSet:
     """A set outside of which the operand's value does not lie in any row that satisfies the predicate."""
     if isinstance(predicate, And):
-        return reduce(ValueSet.__and__, (at_most(child, operand) for child in predicate.children), _EVERYTHING)
+        return common([at_most(child, operand) for child in predicate.children])
     if isinstance(predicate, Or):
-        return reduce(ValueSet.__or__, (at_most(child, operand) for child in predicate.children))
+        return _together([at_most(child, operand) for child in predicate.children])
     if isinstance(predicate, Constant):
         return _EVERYTHING if predicate.value else ValueSet()
     exact = _exact(predicate, operand)
@@ -90,7 +115,7 @@ def at_most(predicate: Predicate, operand: Operand) -> ValueSet:
     if isinstance(predicate, Matches) and predicate.operand == operand:
         return _not_null() if predicate.negated else _beginning(_known_beginning(predicate))
     if isinstance(predicate, Comparison) and operand in (predicate.left, predicate.right):
-        return _not_null()
+        return _EVERYTHING if predicate.comparator == "<=>" else _not_null()
     return _EVERYTHING
 
 
@@ -103,6 +128,21 @@ def at_least(predicate: Predicate, operand: Operand) -> ValueSet:
     if isinstance(predicate, Constant):
         return _EVERYTHING if predicate.value else ValueSet()
     return _exact(predicate, operand) or ValueSet()
+
+
+def common(sets: Sequence[ValueSet]) -> ValueSet:
+    """What is in all of them; everything, where there is none."""
+    left = list(sets) or [_EVERYTHING]
+    while len(left) > 1:  # by pairs: thousands of parts are soon met
+        pairs = [one & other for one, other in zip(left[::2], left[1::2], strict=False)]
+        left = pairs + left[2 * len(pairs) :]
+    return left[0]
+
+
+def _together(sets: Sequence[ValueSet]) -> ValueSet:
+    """What is in any of them."""
+    stretches = _joined(stretch for one in sets for stretch in one.stretches)
+    return ValueSet(stretches, any(one.nan for one in sets), any(one.null for one in sets))
 
 
 def _exact(leaf: Predicate, operand: Operand) -> ValueSet | None:
@@ -228,6 +268,13 @@ def _inside(inner: _Stretch, outer: _Stretch) -> bool:
     return True
 
 
+def _ends_first(first: _Stretch, second: _Stretch) -> bool:
+    """Whether nothing of the first lies beyond the second."""
+    if second.high is None or first.high is None:
+        return second.high is None
+    return bool((first.high, not first.high_open) <= (second.high, not second.high_open))
+
+
 def _common(first: _Stretch, second: _Stretch) -> _Stretch | None:
     low, low_open = first.low, first.low_open
     if low is None or (second.low is not None and (second.low, second.low_open) > (low, low_open)):
@@ -235,5 +282,5 @@ def _common(first: _Stretch, second: _Stretch) -> _Stretch | None:
     high, high_open = first.high, first.high_open
     if high is None or (second.high is not None and (second.high, not second.high_open) < (high, not high_open)):
         high, high_open = second.high, second.high_open
-    common = _Stretch(low, low_open, high, high_open)
-    return None if _empty(common) else common
+    met = _Stretch(low, low_open, high, high_open)
+    return None if _empty(met) else met

@@ -1,6 +1,6 @@
 """Seeing it: what a query skipped, why, and what another would skip.
 
-The names are loaded when they are first used: `es_skipping.reports.details` is also used where a query waits.
+The names are loaded when they are first used: `es_skipping.lookup.details` is also used where a query waits.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from es_skipping.indexes.geometrybox import GeometryBox
 from es_skipping.indexes.labels import Within, leaf_of
 from es_skipping.indexes.minmax import MinMax
 from es_skipping.indexes.prefix import Prefix
-from es_skipping.indexes.sedona import coordinates_of, function_of
 from es_skipping.indexes.suffix import Suffix
+from es_skipping.indexes.toolkit.sedona import coordinates_of, function_of
 from es_skipping.indexes.valuelist import ValueList
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.show import show
@@ -44,8 +44,9 @@ from es_skipping.reports.units import share
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from es_skipping.spark.collect import Wanted
-    from es_skipping.spark.source import Source
+    from es_skipping.build.source import Source
+    from es_skipping.build.wanted import Wanted
+    from es_skipping.lookup.request import ScanRequest
 
 __all__ = ["Advice", "Candidate", "ScanAdvice", "why_not"]
 
@@ -184,18 +185,19 @@ def why_not(df: DataFrame, *, objects: int = _OBJECTS) -> Advice:
     return Advice(tuple(_advice(spark, scan.request, objects) for scan in Driver(spark).planned_scans(df)))
 
 
-def _advice(spark: SparkSession, request: Mapping[str, Any], objects: int) -> ScanAdvice:
-    from es_skipping.spark.source import FORMATS
-    from es_skipping.spark.verdict import read_filters
+def _advice(spark: SparkSession, request: ScanRequest, objects: int) -> ScanAdvice:
+    from es_skipping.build.source import FORMATS
+    from es_skipping.lookup.verdict import read_filters
+    from es_skipping.spark.services import service_of
 
-    name = request.get("table") or ", ".join(request["roots"])
-    predicate = normalise(Or(tuple(read_filters(trees, str(request.get("session"))) for trees in request["filters"])))
-    filter = show(predicate) if any(request["filters"]) else ""
-    facts = {"name": name, "filter": filter, "objects": request["objects"]}
+    declared = service_of(spark).functions.of(request.session)
+    predicate = normalise(Or(tuple(read_filters(trees, declared) for trees in request.filters)))
+    filter = show(predicate) if any(request.filters) else ""
+    facts: dict[str, Any] = {"name": request.name, "filter": filter, "objects": request.objects}
     if not filter:
         return ScanAdvice(**facts, reason="the scan has no filter")
-    if not request.get("table") and request["format"] not in FORMATS:  # such as column groups
-        return ScanAdvice(**facts, reason=f"a table of format {request['format']} has no indexes but its own")
+    if not request.table and request.format not in FORMATS:  # such as column groups
+        return ScanAdvice(**facts, reason=f"a table of format {request.format} has no indexes but its own")
     try:
         source = _open(spark, request)
         wanted, failed = _wanted(source, list(_candidates(predicate)))
@@ -214,24 +216,24 @@ def _advice(spark: SparkSession, request: Mapping[str, Any], objects: int) -> Sc
     return ScanAdvice(**facts, sampled=sampled, candidates=(*candidates, *failures))
 
 
-def _open(spark: SparkSession, request: Mapping[str, Any]) -> Source:
+def _open(spark: SparkSession, request: ScanRequest) -> Source:
     import json
 
-    from es_skipping.spark.source import Reading, Source, schema_of
+    from es_skipping.build.source import Reading, Source, schema_of
 
-    if request.get("table"):
-        return Source.open(spark, Reading(table=str(request["table"])))
-    schema = schema_of(json.dumps(request["dataSchema"]))
-    for field in request["partitionSchema"].get("fields", []):
+    if request.table:
+        return Source.open(spark, Reading(table=request.table))
+    schema = schema_of(json.dumps(request.data_schema))
+    for field in request.partition_schema.get("fields", []):
         schema = schema.add(field["name"], schema_of(json.dumps({"type": "struct", "fields": [field]}))[0].dataType)
-    return Source.open(spark, Reading(tuple(request["roots"]), None, request["format"], request["options"], schema))
+    return Source.open(spark, Reading(request.roots, None, request.format, request.options, schema))
 
 
 def _wanted(source: Source, candidates: Sequence[Index]) -> tuple[list[Wanted], list[tuple[Index, str]]]:
     """The candidates that this dataset's columns can carry, and why others cannot be judged."""
+    from es_skipping.build.columns import resolve
+    from es_skipping.build.wanted import Wanted
     from es_skipping.indexes.registry import index_id
-    from es_skipping.spark.collect import Wanted
-    from es_skipping.spark.columns import resolve
 
     wanted: dict[str, Wanted] = {}
     failed: list[tuple[Index, str]] = []
@@ -248,8 +250,8 @@ def _wanted(source: Source, candidates: Sequence[Index]) -> tuple[list[Wanted], 
 
 
 def _sampled(source: Source, wanted: Sequence[Wanted], most: int) -> tuple[int, list[Mapping[str, Any]]]:
-    from es_skipping.spark.collect import Collection
-    from es_skipping.spark.shipping import ship_package
+    from es_skipping.build.collect import Collection
+    from es_skipping.build.shipping import ship_package
 
     listed = sorted(source.objects(), key=lambda one: one.path)
     chosen = random.Random(len(listed)).sample(listed, min(most, len(listed)))  # noqa: S311 - no secret
@@ -269,12 +271,11 @@ def _skips(one: Wanted, predicate: Predicate, known: Mapping[str, Any]) -> bool:
     return clause != KEEP and holds(clause, known) is False
 
 
-def _existing(spark: SparkSession, request: Mapping[str, Any]) -> set[str]:
-    from es_skipping.spark.registry import registry
-    from es_skipping.spark.session_store import session_store
+def _existing(spark: SparkSession, request: ScanRequest) -> set[str]:
+    from es_skipping.spark.services import service_of
 
-    store = session_store(request["settings"])
-    datasets = registry.find(store, request["roots"], request.get("table"), 0.0)
+    service = service_of(spark)
+    datasets = service.registry.find(service.store(request.settings), request.roots, request.table, 0.0)
     return {index.id for dataset in datasets for index in dataset.entry.definition.indexes}
 
 

@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import EsSkippingError
+from es_skipping.lookup.request import ScanRequest
 from es_skipping.reports.records import Execution, executions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from es_skipping.lookup.details import ScanDetails
     from es_skipping.stores.base import Answer
 
 __all__ = ["NOT_ENABLED", "OBSERVERS", "Driver", "PlannedScan", "session_of"]
@@ -52,7 +54,7 @@ class PlannedScan:
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
-        self.request: dict[str, Any] = json.loads(handle.request())
+        self.request = ScanRequest.parse(handle.request())
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -67,7 +69,7 @@ class PlannedScan:
         answers
             For each of the request's ``filters`` those of the datasets.
         """
-        from es_skipping.spark.reply import body
+        from es_skipping.lookup.reply import body
 
         objects, size = json.loads(self._handle.skipped(bytearray(body(answers))))
         return int(objects), int(size)
@@ -105,6 +107,13 @@ class Driver:
     def session(self) -> str:
         """Spark's id of the session."""
         return str(self._session.sessionUUID())
+
+    @property
+    def details(self) -> ScanDetails:
+        """What is known of the latest look-ups."""
+        from es_skipping.spark.services import service_of
+
+        return service_of(self._spark).details
 
     def watch(self) -> None:
         """Note the executions from now on.

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.clauses.clause import KEEP, SKIP, Clause, conjunction
 from es_skipping.clauses.merge import Trace
+from es_skipping.clauses.text import clause_text
+from es_skipping.lookup.lookup import Part
+from es_skipping.lookup.request import ScanRequest
 from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import And, Or
-from es_skipping.reports.clause_text import clause_text
 from es_skipping.reports.driver import NOT_ENABLED, Driver, PlannedScan, session_of
 from es_skipping.reports.explanation import DatasetExplanation, Explanation, NodeExplanation, ScanExplanation
-from es_skipping.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from es_skipping.predicates.types import DataType
-    from es_skipping.spark.registry import IndexedDataset
-    from es_skipping.stores.base import Answer, MetadataStore
 
 __all__ = ["explain"]
 
-_NODES = 200
-"""So many nodes of one filter are shown."""
+_NODES: Final = 200
+"""Nodes of one filter that are shown."""
+_NOT_LISTED: Final = (
+    "the objects ruled out are not among those listed: they changed since, or Spark's own pruning left them out"
+)
 
 
 def explain(df: DataFrame, *, detail: bool = False) -> Explanation:
@@ -70,109 +73,70 @@ def explain(df: DataFrame, *, detail: bool = False) -> Explanation:
     from es_skipping.spark.session import is_enabled
 
     spark = session_of(df)
-    scans = tuple(
-        _explain_scan(scan.request | _settings(spark, scan.request), scan, detail)
-        for scan in Driver(spark).planned_scans(df)
-    )
+    scans = tuple(_explain_scan(spark, scan, detail) for scan in Driver(spark).planned_scans(df))
     note = None if is_enabled(spark) else NOT_ENABLED
     return Explanation(scans, note)
 
 
-def _settings(spark: SparkSession, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The request's settings, with those that only an enabled session sends."""
+def _request(spark: SparkSession, request: ScanRequest) -> ScanRequest:
+    """The request with those settings that only an enabled session sends."""
+    from es_skipping.lookup.built_with import RELEVANT_SETTINGS
+    from es_skipping.lookup.stores import WAREHOUSE
     from es_skipping.spark.bridge import session_settings
-    from es_skipping.spark.built_with import RELEVANT_SETTINGS
-    from es_skipping.spark.session_store import WAREHOUSE
 
-    settings = request["settings"]
-    if WAREHOUSE not in settings:
-        settings = session_settings(spark, (*RELEVANT_SETTINGS, WAREHOUSE)) | settings
-    return {"settings": settings}
+    if WAREHOUSE in request.settings:
+        return request
+    settings = session_settings(spark, (*RELEVANT_SETTINGS, WAREHOUSE))
+    return replace(request, settings=settings | dict(request.settings))
 
 
-def _explain_scan(request: Mapping[str, Any], scan: PlannedScan, detail: bool) -> ScanExplanation:
-    counts: dict[str, Any] = {
-        "table": request.get("table"),
-        "roots": tuple(request["roots"]),
-        "objects_total": request["objects"],
-        "bytes_total": request["bytes"],
-    }
-    url: str | None = None
+def _explain_scan(spark: SparkSession, scan: PlannedScan, detail: bool) -> ScanExplanation:
+    from es_skipping.spark.services import service_of
+
+    request = _request(spark, scan.request)
+    store, objects, bytes_ = None, 0, 0
+    parts: tuple[DatasetExplanation, ...] = ()
     try:
-        from es_skipping.spark.registry import registry
-        from es_skipping.spark.session_store import session_store
-
-        conf = request["settings"]
-        settings = Settings(conf)
-        store = session_store(conf)
-        url = store.url
-        datasets = registry.find(store, request["roots"], request.get("table"), settings["registry.lifetime"])
-        if not datasets:
-            return ScanExplanation(**counts, objects_skipped=0, bytes_skipped=0, store=url, reason="not indexed")
-        if not any(request["filters"]):
-            return ScanExplanation(
-                **counts, objects_skipped=0, bytes_skipped=0, store=url, reason="the scan has no filter"
-            )
-        parts, answers = _ask(store, datasets, request, detail)
-        objects, bytes_ = scan.skipped(answers) if any(answers) else (0, 0)
+        service = service_of(spark)
+        store = service.store(request.settings).url
+        found = service.explain(request, detail=detail)
+        if not found.datasets:
+            reason = found.reason
+        elif not any(request.filters):
+            reason = "the scan has no filter"
+        else:
+            parts = tuple(map(_explained, found.flat))
+            objects, bytes_ = scan.skipped(found.answers) if found.rules_out else (0, 0)
+            reason = None if objects else found.reason or _NOT_LISTED
     except Exception as error:  # what a query would fail open on is what is to be explained
         reason = f"{type(error).__name__}: {error}"
-        return ScanExplanation(**counts, objects_skipped=0, bytes_skipped=0, store=url, reason=reason)
     return ScanExplanation(
-        **counts,
+        table=request.table,
+        roots=request.roots,
+        objects_total=request.objects,
+        bytes_total=request.size,
         objects_skipped=objects,
         bytes_skipped=bytes_,
-        datasets=tuple(parts),
-        store=url,
-        reason=None if objects else _why_nothing(parts, bool(answers and any(answers))),
+        datasets=parts,
+        store=store,
+        reason=reason,
     )
 
 
-def _why_nothing(parts: list[DatasetExplanation], ruled_out: bool) -> str:
-    if ruled_out:
-        return (
-            "the objects ruled out are not among those listed: they changed since, or Spark's own pruning left them out"
-        )
-    if any(part.clause for part in parts):
-        return "no object could be ruled out"
-    unusable = dict.fromkeys(pair for part in parts for pair in part.unusable)
-    if unusable:
-        return "; ".join(f"{index} is not used: {reason}" for index, reason in unusable)
-    return "no index understands the filter"
-
-
-def _ask(
-    store: MetadataStore, datasets: list[IndexedDataset], request: Mapping[str, Any], detail: bool
-) -> tuple[list[DatasetExplanation], list[list[Answer]]]:
-    from es_skipping.spark.verdict import clause_for, read_filters
-
-    timeout = Settings(request["settings"])["store.timeout"]
-    parts: list[DatasetExplanation] = []
-    answers: list[list[Answer]] = []
-    for trees in request["filters"]:
-        predicate = read_filters(trees, str(request.get("session")))
-        found: list[Answer] = []
-        for dataset in datasets:
-            entry = dataset.entry
-            types = {index.id: index.value_type for index in entry.definition.indexes}
-            verdict = clause_for(dataset, predicate, request, traced=True)
-            asked: dict[str, Any] = {}
-            if verdict.clause != KEEP:
-                query = store.explain(entry, verdict.clause)
-                answer = store.lookup(entry, verdict.clause, timeout=timeout, detail=detail)
-                found += [answer] if answer.skipped else []
-                asked = {
-                    "clause": clause_text(verdict.clause, types),
-                    "query": query.text,
-                    "notes": query.notes,
-                    "by_index": dict(answer.by_index),
-                }
-            nodes = tuple(_nodes(verdict.trace, types)) if verdict.trace is not None else ()
-            parts.append(
-                DatasetExplanation(entry.definition.id, show(predicate), nodes, unusable=verdict.unusable, **asked)
-            )
-        answers.append(found)
-    return parts, answers
+def _explained(part: Part) -> DatasetExplanation:
+    definition, verdict = part.dataset.entry.definition, part.verdict
+    types = {index.id: index.value_type for index in definition.indexes}
+    asked: dict[str, Any] = {}
+    if part.answer is not None and part.query is not None:
+        listed = {f"{index} is not used: {reason}" for index, reason in part.unusable}
+        asked = {
+            "clause": clause_text(verdict.clause, types),
+            "query": part.query.text,
+            "notes": tuple(note for note in part.query.notes if note not in listed),
+            "by_index": dict(part.answer.by_index),
+        }
+    nodes = tuple(_nodes(verdict.trace, types)) if verdict.trace is not None else ()
+    return DatasetExplanation(definition.id, show(part.predicate), nodes, unusable=part.unusable, **asked)
 
 
 def _nodes(trace: Trace, types: Mapping[str, DataType]) -> Iterator[NodeExplanation]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
-from es_skipping.reports.details import details
 from es_skipping.reports.driver import NOT_ENABLED, Driver
 from es_skipping.reports.query import QueryReport
 from es_skipping.reports.records import scan_report, scan_reports
@@ -22,6 +21,7 @@ _SCHEMA: Final = (
     "reason string, failed boolean, filter string, clause string, seconds double"
 )
 _KEPT: Final = PREFIX + "reports.kept"
+_NO_EXECUTION: Final = "files listed outside of an execution, such as by inputFiles() or indicators"
 _NOT_WATCHED: Final = "executions are noted from now on; those before were not"
 _NO_SCAN: Final = "it reads no files that could be skipped, or an earlier execution of the same plan had listed them"
 
@@ -64,7 +64,7 @@ def last_query(spark: SparkSession) -> QueryReport:
     if last is None:
         return QueryReport.of((), (), "this thread started nothing in this session yet")
     inside = [execution.id for execution in driver.executions(root=last)]
-    scans = scan_reports(driver.records()[1], [last, *inside], details)
+    scans = scan_reports(driver.records()[1], [last, *inside], driver.details)
     if scans:
         return QueryReport.of((last,), scans)
     return QueryReport.of((last,), (), _NO_SCAN if is_enabled(spark) else NOT_ENABLED)
@@ -81,15 +81,17 @@ def queries(spark: SparkSession) -> DataFrame:
     Returns
     -------
     DataFrame
-        One row per scan, in the order of asking: ``execution`` (Spark's id, as on the SQL page of its UI), ``time``
-        (when that began), ``description``, ``dataset``, ``table``, ``roots``, ``objects_total``,
-        ``objects_skipped``, ``bytes_total``, ``bytes_skipped``, ``indexes``, ``reason``, ``failed``, ``filter``,
-        ``clause``, ``seconds``.
+        One row per scan, in the order of asking: ``execution`` (Spark's id, as on the SQL page of its UI; none where
+        files were listed outside of one), ``time`` (when that began), ``description``, ``dataset``, ``table``,
+        ``roots``, ``objects_total``, ``objects_skipped``, ``bytes_total``, ``bytes_skipped``, ``indexes``, ``reason``,
+        ``failed``, ``filter``, ``clause``, ``seconds``.
 
     Examples
     --------
     >>> esk.queries(spark).where("failed").select("time", "reason").show()   # doctest: +SKIP
     """
+    from es_skipping.spark.classic import local_frame
+
     driver = Driver(spark)
     driver.watch()
     executions = {execution.id: execution for execution in driver.executions()}
@@ -98,13 +100,14 @@ def queries(spark: SparkSession) -> DataFrame:
     kept = Settings({_KEPT: spark.conf.get(_KEPT, None) or SETTINGS["reports.kept"].default or ""})["reports.kept"]
     rows = []
     for record in list(latest.values())[-kept:]:
-        scan = scan_report(record, details)
+        scan = scan_report(record, driver.details)
         execution = executions.get(scan.execution or "")
+        begun = execution.time if execution else record.get("time")
         rows.append(
             (
                 int(scan.execution) if scan.execution else None,
-                datetime.fromtimestamp(execution.time / 1000, timezone.utc) if execution else None,
-                execution.description if execution else None,
+                None if begun is None else datetime.fromtimestamp(int(begun) / 1000, timezone.utc),
+                execution.description if execution else None if scan.execution else _NO_EXECUTION,
                 scan.dataset,
                 scan.table,
                 list(scan.roots),
@@ -120,4 +123,4 @@ def queries(spark: SparkSession) -> DataFrame:
                 scan.seconds,
             )
         )
-    return spark.createDataFrame(rows, _SCHEMA)
+    return local_frame(spark, rows, _SCHEMA)

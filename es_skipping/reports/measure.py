@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from es_skipping.errors import EsSkippingError
+from es_skipping.reports.driver import Driver
 from es_skipping.reports.render import Cell, Rendered, Table, one_line
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class ScanIndicators:
     query
         The query's text, or its place in the workload where it was given as a DataFrame.
     filter
-        The condition right above the scan, as Spark writes it.
+        The condition right above the scan, as `es_skipping.explain` writes it.
     rows, rows_relevant
         Of the scan, and those that satisfy the filter.
     rows_of_relevant_objects, rows_scanned
@@ -211,7 +212,7 @@ def indicators(spark: SparkSession, queries: str | DataFrame | Iterable[str | Da
     >>> print(esk.indicators(spark, ["SELECT * FROM events WHERE city = 'Ulm'"]))           # doctest: +SKIP
     query            filter        selectivity  layout  metadata  scanning  objects  relevant  opened
     ---------------  ------------  -----------  ------  --------  --------  -------  --------  ------
-    SELECT * FROM …  (city = Ulm)       0.0012    0.11         1     0.011    1,000        11      11
+    SELECT * FROM …  city = 'Ulm'       0.0012    0.11         1     0.011    1,000        11      11
     geometric mean                      0.0012    0.11         1     0.011
     """
     from es_skipping.spark.session import disable, enable, is_enabled
@@ -261,13 +262,29 @@ def _is_file_relation(node: Any) -> bool:
     return str(node.relation().getClass().getSimpleName()) == "HadoopFsRelation"
 
 
+def _filter_text(spark: SparkSession, scan: _Scan) -> str:
+    """The scan's filter as `explain` writes it; conditions on partitions alone as Spark does."""
+    from es_skipping.lookup.verdict import read_filters
+    from es_skipping.predicates.show import show
+    from es_skipping.spark.services import declarations_of
+
+    if not scan.filter:
+        return ""
+    for planned in Driver(spark).planned_scans(_frame(spark, scan.filtered)):
+        filters = [trees for trees in planned.request.filters if trees]
+        if filters:
+            declared = declarations_of(spark)
+            return one_line(" | ".join(show(read_filters(trees, declared)) for trees in filters), 60)
+    return scan.filter
+
+
 def _measured(spark: SparkSession, number: int, query: str, scan: _Scan) -> ScanIndicators:
     total = _rows_by_object(spark, scan.relation)
     relevant = _rows_by_object(spark, scan.filtered)
     opened = _opened(spark, scan.filtered)
     return ScanIndicators(
         query,
-        scan.filter,
+        _filter_text(spark, scan),
         rows=sum(total.values()),
         rows_relevant=sum(relevant.values()),
         rows_of_relevant_objects=sum(total[path] for path in relevant),

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from es_skipping.errors import EsSkippingError
-from es_skipping.reports.details import details
 from es_skipping.reports.driver import NOT_ENABLED, Driver
 from es_skipping.reports.query import QueryReport, Seen
 from es_skipping.reports.records import scan_report
@@ -84,7 +83,7 @@ def _seen(spark: SparkSession, driver: Driver, name: str, before: int) -> Seen:
         else:
             mine = str(record["execution"]) in executions
         if mine:
-            found[str(record["scan"])] = scan_report(record, details)
+            found[str(record["scan"])] = scan_report(record, driver.details)
     if executions and not found and note is None and not is_enabled(spark):
         note = NOT_ENABLED
     tops = tuple(execution.id for execution in executions.values() if execution.root == execution.id)

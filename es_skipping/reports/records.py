@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from es_skipping.reports.details import ScanDetails
+from es_skipping.lookup.details import ScanDetails
 from es_skipping.reports.scan import ScanReport
 
 __all__ = ["Execution", "executions_of", "scan_report", "scan_reports"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Cell", "Rendered", "Table", "html_fold", "html_table", "one_line", "text_table"]
+__all__ = ["Cell", "Rendered", "Table", "html_fold", "html_parts", "html_table", "one_line", "text_table"]
 
 # Colours are left to the page, so that the same text is read on light and on dark ground.
 _TABLE = "border-collapse:collapse;margin:0.4em 0"
@@ -44,10 +44,15 @@ class Rendered:
         )
 
     def _repr_html_(self) -> str:
-        return "".join(
-            f"<p>{escape(one_line(part))}</p>" if isinstance(part, str) else html_table(part.header, part.rows)
-            for part in self.parts()
-        )
+        return html_parts(self.parts())
+
+
+def html_parts(parts: Iterable[str | Table]) -> str:
+    """Paragraphs and tables for a notebook."""
+    return "".join(
+        f"<p>{escape(one_line(part))}</p>" if isinstance(part, str) else html_table(part.header, part.rows)
+        for part in parts
+    )
 
 
 def one_line(text: str, width: int = 0) -> str:

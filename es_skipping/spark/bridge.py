@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from es_skipping.errors import DatasetError, EsSkippingError
-from es_skipping.spark.reply import failed
+from es_skipping.lookup.reply import failed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
     "forget_unindexed",
+    "gateway_of",
     "JAR",
     "Answer",
     "all_records",
@@ -37,7 +38,6 @@ __all__ = [
     "list_objects",
     "list_objects_again",
     "same_files",
-    "records",
     "refuse_all_but_files",
     "relation_facts",
     "session_settings",
@@ -111,7 +111,7 @@ def install(spark: SparkSession, answer: Answer, settings: Iterable[str] = ()) -
 
     session = java_session(spark)
     api = jvm_api(spark)
-    gateway = _gateway(spark)
+    gateway = gateway_of(spark)
     with _lock:
         known = _callbacks.get(id(gateway))
         if known is None or known[0] is not gateway:
@@ -136,8 +136,8 @@ def installed(spark: SparkSession) -> bool:
     return bool(api.connected()) and bool(api.installed(java_session(spark)))
 
 
-def records(spark: SparkSession, since: int = 0) -> tuple[int, list[dict[str, Any]]]:
-    """What happened to the latest scans of this JVM, of all sessions.
+def all_records(since: int = 0) -> tuple[int, list[dict[str, Any]]]:
+    """What happened to the latest scans of this process's JVM, of all sessions; from any thread.
 
     Parameters
     ----------
@@ -149,24 +149,14 @@ def records(spark: SparkSession, since: int = 0) -> tuple[int, list[dict[str, An
     last : int
         The number of the newest, to be given as ``since`` the next time.
     records : list of dict
-        As the protocol names their fields, oldest first; besides ``seq``, the number, and ``time``, in milliseconds
-        since the epoch.
+        As the protocol names their fields, oldest first; empty where no JVM was used yet.
     """
-    return _parsed(jvm_api(spark).records(since))
-
-
-def all_records(since: int = 0) -> tuple[int, list[dict[str, Any]]]:
-    """As `records`, of this process's JVM, from any thread; nothing where none was asked yet."""
     with _lock:
         known = list(_apis.values())
     for _, api in reversed(known):  # the latest JVM, where this process has had several
-        return _parsed(api.records(since))
+        found = json.loads(api.records(since))
+        return found["last"], found["records"]
     return since, []
-
-
-def _parsed(records: str) -> tuple[int, list[dict[str, Any]]]:
-    found = json.loads(records)
-    return found["last"], found["records"]
 
 
 def forget_unindexed() -> None:
@@ -391,7 +381,8 @@ def connect_session(spark: Any) -> Any:
     return holder.get()
 
 
-def _gateway(spark: SparkSession) -> Any:
+def gateway_of(spark: SparkSession) -> Any:
+    """The connection to a session's JVM."""
     from pyspark import SparkContext
 
     if hasattr(spark, "_jsparkSession"):
@@ -408,7 +399,7 @@ def jvm_api(spark: SparkSession) -> Any:
     EsSkippingError
         A remote session, or the jar was not built.
     """
-    gateway = _gateway(spark)
+    gateway = gateway_of(spark)
     with _lock:
         known = _apis.get(id(gateway))
         if known is None or known[0] is not gateway:

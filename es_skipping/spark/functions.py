@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.predicates.functions import Declared
-from es_skipping.spark.bridge import java_session, jvm_api
+from es_skipping.spark.bridge import jvm_api
+from es_skipping.spark.services import service_of, session_id
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["declarations", "declare_function", "hand_on", "session_of"]
+__all__ = ["declare_function"]
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
-
-_lock: Final = threading.Lock()
-_declared: Final[dict[tuple[str, str], Declared]] = {}
 
 
 def declare_function(
@@ -82,7 +79,7 @@ def declare_function(
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
-    from es_skipping.spark.source import active, classic_session  # which hands on what is declared here
+    from es_skipping.spark.classic import acting, classic_session
 
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise IndexDefinitionError(f"a function is named {name!r}; give a name of letters, digits and _")
@@ -102,7 +99,8 @@ def declare_function(
     called: Any = lambda *columns: F.call_function(name, *columns)  # noqa: E731
     code = None
     if isinstance(function, str):
-        session.udf.registerJavaFunction(name, function, returns)
+        with acting(session):
+            session.udf.registerJavaFunction(name, function, returns)
     elif function is not None:
         if not callable(function):
             raise IndexDefinitionError(
@@ -110,49 +108,20 @@ def declare_function(
             )
         if not is_udf and returns is None:
             raise IndexDefinitionError(f"function {name}: say what it returns, such as returns='string'")
-        with active(session):
+        with acting(session):
             made = session.udf.register(name, function) if is_udf else session.udf.register(name, function, returns)
             code = _code_of(session, made)
         if hasattr(given, "_jsparkSession"):  # a client of Spark Connect calls it by its name
             called = made
     distance = function if metric is True else metric or None
     declared = Declared(version, code, function if monotone else None, distance)
-    with _lock:
-        _declared[session_of(given), name.lower()] = declared
+    service_of(given).functions.declare(session_id(given), name, declared)
     return called
-
-
-def declarations(session: str) -> Callable[[str], Declared | None]:
-    """What a session declared.
-
-    Parameters
-    ----------
-    session
-        As `session_of` and the shim's requests name it.
-    """
-
-    def declared(name: str) -> Declared | None:
-        with _lock:
-            return _declared.get((session, name.lower()))
-
-    return declared
-
-
-def hand_on(parent: SparkSession, clone: SparkSession) -> None:
-    """Let a clone of a session, which has all its functions, know what it declared of them."""
-    of, to = session_of(parent), session_of(clone)
-    with _lock:
-        _declared.update({(to, name): declared for (session, name), declared in _declared.items() if session == of})
-
-
-def session_of(spark: SparkSession) -> str:
-    """What a session is called in the shim's requests."""
-    return str(java_session(spark).sessionUUID())
 
 
 def _code_of(session: SparkSession, called: Any) -> str | None:
     """The digest of a function's code as it will come with each of its calls."""
-    from pyspark.sql import functions as F
+    from es_skipping.spark.classic import functions as F
 
     plan = session.range(1).select(called(F.lit(None)))._jdf.queryExecution().analyzed()
     code = jvm_api(session).functionCode(plan)

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from typing import TYPE_CHECKING, Any
+import logging
+import uuid
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from es_skipping.errors import SettingError
 from es_skipping.spark.failures import error_text, reason
-from es_skipping.stores.parquet.files import arrow_files, create_by_claim
+from es_skipping.spark.hadoop_errors import EXISTS, AsOsError, is_caused_by
+from es_skipping.stores.parquet.claims import create_by_claim
+from es_skipping.stores.parquet.files import arrow_files
 
 if TYPE_CHECKING:
-    from es_skipping.stores.parquet.files import Files
+    from es_skipping.stores.files import Files
 
 __all__ = ["HadoopFiles", "files_of"]
 
-_CONDITIONAL = ("hdfs", "viewfs", "wasb", "wasbs", "abfs", "abfss", "gs", "file")
-"""Schemes whose ``create(overwrite=false)`` fails where the file exists, atomically. S3's does not."""
+_log = logging.getLogger(__name__)
+
+_RENAMING: Final = ("hdfs",)
+"""Schemes whose ``rename`` fails where the target exists, in one step. A file is seen only when it is finished."""
+
+_EXCLUSIVE: Final = ("wasb", "wasbs", "abfs", "abfss", "gs", "file")
+"""Schemes whose ``create(overwrite=false)`` fails where the file exists, in one step."""
+
+_CONDITIONAL_OPTION: Final = "fs.option.create.conditional.overwrite"
+"""Of Hadoop's S3 client since 3.4.2: the server refuses the file where it exists, when the stream is closed."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -76,17 +89,17 @@ class HadoopFiles:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self._root}/{path}" if path else self._root)
 
     def list(self, directory: str) -> list[str]:
-        with _AsOsError(directory):
+        with AsOsError(directory):
             try:
                 found = self._system.listStatus(self._path(directory))
             except Exception as error:
-                if _is(error, "FileNotFoundException"):
+                if is_caused_by(error, "FileNotFoundException"):
                     return []
                 raise
             return sorted(str(status.getPath().getName()) for status in found)
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        with _AsOsError(path):
+        with AsOsError(path):
             stream = self._system.open(self._path(path))
             try:
                 if offset:
@@ -101,23 +114,90 @@ class HadoopFiles:
                 stream.close()
 
     def write(self, path: str, data: bytes) -> None:
-        with _AsOsError(path):
+        with AsOsError(path):
             self._put(path, data, overwrite=True)
 
     def delete(self, path: str) -> None:
-        with _AsOsError(path):
+        with AsOsError(path):
             self._system.delete(self._path(path), False)
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
-        if self._scheme not in _CONDITIONAL:
+        way = self._way
+        if way == "claim":
             return create_by_claim(self, path, data)
-        with _AsOsError(path):
+        if way == "conditional":
+            return create_by_claim(self, path, data, conditional=self._put_conditionally)
+        with AsOsError(path):
             if self._system.exists(self._path(path)):
                 return False
+            return self._put_aside(path, data) if way == "rename" else self._put_exclusively(path, data)
+
+    @functools.cached_property
+    def _way(self) -> Literal["rename", "exclusive", "conditional", "claim"]:
+        """How a file is created if absent here, as far as that can be known."""
+        scheme = self._scheme
+        if scheme == "viewfs":  # a view of other file systems
+            with AsOsError(self._root):
+                self._system.mkdirs(self._path(""))
+                scheme = str(self._system.resolvePath(self._path("")).toUri().getScheme()).lower()
+        if scheme in _RENAMING:
+            return "rename"
+        if scheme in _EXCLUSIVE:
+            return "exclusive"
+        return "conditional" if self._refuses_what_exists() else "claim"
+
+    def _refuses_what_exists(self) -> bool:
+        """Whether the client has conditional writes, and the server heeds them: some servers ignore the condition."""
+        probe = f".conditional-{uuid.uuid4().hex}.probe"
+        try:
+            if not self._system.hasPathCapability(self._path(probe), _CONDITIONAL_OPTION):
+                return False
+            heeded = self._put_conditionally(probe, b"1") and not self._put_conditionally(probe, b"2")
+        except Exception as error:
+            _log.info("%s has no conditional writes: %s", self._root, error)
+            heeded = False
+        with contextlib.suppress(OSError):
+            self.delete(probe)
+        return heeded
+
+    def _put_aside(self, path: str, data: bytes) -> bool:
+        """Write another file and rename it, so that nobody ever sees half of it, whatever happens to this process."""
+        aside = f"{path}.{uuid.uuid4().hex}.tmp"
+        try:
+            self._put(aside, data, overwrite=False)
+            if self._system.rename(self._path(aside), self._path(path)):
+                return True
+            if self._system.exists(self._path(path)):
+                return False
+            raise OSError(f"{path}: the file system did not rename {aside}, and did not say why")
+        finally:
+            with contextlib.suppress(Exception):
+                self._system.delete(self._path(aside), False)
+
+    def _put_exclusively(self, path: str, data: bytes) -> bool:
+        try:
+            self._put(path, data, overwrite=False)
+        except Exception as error:
+            if is_caused_by(error, *EXISTS) or "already exists" in str(error):
+                return False
+            raise
+        return True
+
+    def _put_conditionally(self, path: str, data: bytes) -> bool:
+        with AsOsError(path):
+            stream = (
+                self._system.createFile(self._path(path))
+                .create()
+                .overwrite(True)  # spares the client's own look, which two writers may have at the same time
+                .recursive()
+                .must(_CONDITIONAL_OPTION, "true")
+                .build()
+            )
             try:
-                self._put(path, data, overwrite=False)
+                stream.write(data)
+                stream.close()
             except Exception as error:
-                if _is(error, "FileAlreadyExistsException") or "already exists" in str(error):
+                if is_caused_by(error, *EXISTS, "RemoteFileChangedException") or "Status Code: 409" in str(error):
                     return False
                 raise
             return True
@@ -128,30 +208,3 @@ class HadoopFiles:
             stream.write(data)
         finally:
             stream.close()
-
-
-class _AsOsError:
-    """Java's exceptions as `OSError`, a missing file as `FileNotFoundError`."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if error is None or isinstance(error, OSError) or not isinstance(error, Exception):
-            return
-        text = f"{self._path}: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
-        if _is(error, "FileNotFoundException"):
-            raise FileNotFoundError(text) from error
-        raise OSError(text) from error
-
-
-def _is(error: BaseException, name: str) -> bool:
-    java = getattr(error, "java_exception", None)
-    while java is not None:
-        if java.getClass().getSimpleName() == name:
-            return True
-        java = java.getCause()
-    return False

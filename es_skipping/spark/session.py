@@ -90,11 +90,11 @@ def enable(spark: SparkSession) -> None:
     EsSkippingError
         A remote Spark Connect session.
     """
-    from es_skipping.spark.built_with import RELEVANT_SETTINGS
-    from es_skipping.spark.lookup import answer
-    from es_skipping.spark.session_store import WAREHOUSE
+    from es_skipping.lookup.built_with import RELEVANT_SETTINGS
+    from es_skipping.lookup.stores import WAREHOUSE
+    from es_skipping.spark.services import service_of
 
-    bridge.install(spark, answer, [*RELEVANT_SETTINGS, WAREHOUSE])
+    bridge.install(spark, service_of(spark).answer, [*RELEVANT_SETTINGS, WAREHOUSE])
     spark.conf.set(_ENABLED, "true")
     bridge.hand_on(spark)
 

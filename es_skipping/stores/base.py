@@ -9,19 +9,16 @@ Stores know no Spark and no index types: only kinds of metadata and questions (`
 
 from __future__ import annotations
 
-import hashlib
 import re
-import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Clause
-from es_skipping.clauses.metadata import Kind, Metadata
-from es_skipping.errors import StoreError
-from es_skipping.predicates.types import DataType
+from es_skipping.errors import SettingError, StoreError
 from es_skipping.stores.query_log import LoggedQuery
 from es_skipping.stores.selection import KEY_BYTES, NO_KEY, Selection
 
@@ -34,147 +31,15 @@ __all__ = [
     "NO_KEY",
     "Answer",
     "Change",
-    "DatasetDefinition",
-    "DatasetEntry",
-    "IndexDefinition",
+    "Check",
     "MetadataStore",
-    "ObjectId",
-    "ObjectMetadata",
     "StoreQuery",
     "check_change",
     "is_under",
 ]
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 """Of everything a store writes; a store that finds a higher one raises `StoreFormatError`."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class ObjectId:
-    """What identifies an object: path, length and modification time together.
-
-    Parameters
-    ----------
-    path
-        Hadoop's decoded text of it, scheme included: ``file:/data/a b.parquet``.
-    length
-        Bytes.
-    mtime
-        Milliseconds since the epoch, as Hadoop's ``FileStatus`` reports it.
-    """
-
-    path: str
-    length: int
-    mtime: int
-
-    @property
-    def key(self) -> bytes:
-        """16 bytes that stand for the identity: the MD5 of path, length and mtime, which the shim computes alike."""
-        text = self.path.encode("utf-8", "surrogatepass")
-        digest = hashlib.md5(usedforsecurity=False)
-        digest.update(text)
-        digest.update(struct.pack(">qq", self.length, self.mtime))
-        return digest.digest()
-
-
-@dataclass(frozen=True, slots=True)
-class IndexDefinition:
-    """One index of a dataset, as it is remembered.
-
-    Parameters
-    ----------
-    id
-        Unique in the dataset, stable and readable: ``"minmax(ts)"``.
-    type, columns, parameters
-        What the user wrote; enough to make the index object again.
-    operands
-        The indexed expressions as serialised trees (`es_skipping.predicates.codec`), to be recognised in filters.
-    kind, value_type
-        What the metadata is, and the type of the values in it.
-    built_with
-        Text facts that must hold at query time for the index to be used (column schema, settings), by name.
-    """
-
-    id: str
-    type: str
-    columns: tuple[str, ...]
-    kind: Kind
-    value_type: DataType
-    operands: tuple[Any, ...] = ()
-    column_types: tuple[DataType, ...] = ()
-    parameters: Mapping[str, int | float | str] = field(default_factory=dict)
-    built_with: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetDefinition:
-    """A dataset and its indexes.
-
-    Parameters
-    ----------
-    id
-        Readable and unique in the store; only ``[a-z0-9_-]``, at most 80 characters.
-    roots
-        Hadoop's decoded text of the root paths, without a trailing slash.
-    table
-        The catalog's full name, where the dataset is a table.
-    format, options
-        Of the reader: ``"parquet"``; options as given, keys in lower case.
-    built_with
-        Facts that must hold for the whole dataset to be used.
-    """
-
-    id: str
-    roots: tuple[str, ...]
-    format: str
-    indexes: tuple[IndexDefinition, ...] = ()
-    table: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-    schema: str = "{}"
-    built_with: Mapping[str, str] = field(default_factory=dict)
-
-    def index(self, id: str) -> IndexDefinition:
-        """The index of that id; KeyError where there is none."""
-        for index in self.indexes:
-            if index.id == id:
-                return index
-        raise KeyError(id)
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetEntry:
-    """A dataset as the store has it now.
-
-    Parameters
-    ----------
-    snapshot
-        Changes with every publication; two entries with equal ``(definition.id, snapshot)`` see the same metadata.
-    objects, bytes
-        How many objects have metadata, and the sum of their lengths.
-    failed
-        ``(path, reason)`` of objects the last build or refresh could not read.
-    refreshed
-        When the last change was published, milliseconds since the epoch.
-    metadata_bytes
-        By index id; as near as the store can tell.
-    """
-
-    definition: DatasetDefinition
-    snapshot: str
-    objects: int
-    bytes: int
-    refreshed: int
-    failed: tuple[tuple[str, str], ...] = ()
-    metadata_bytes: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectMetadata:
-    """All that is remembered of one object; an index id that is missing is *unknown*."""
-
-    id: ObjectId
-    rows: int | None
-    metadata: Mapping[str, Metadata]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +55,14 @@ class Answer:
         How many objects the store has metadata of.
     by_index
         How many objects each index alone would skip; only where asked for, else empty.
+    unusable
+        ``(index id, reason)`` of the indexes that were asked, and count as unknown for some or all objects.
     """
 
     found: bytes | Selection
     known: int
     by_index: Mapping[str, int] = field(default_factory=dict)
+    unusable: tuple[tuple[str, str], ...] = ()
 
     @property
     def skip(self) -> bytes:
@@ -214,8 +82,25 @@ class StoreQuery:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Check:
+    """``bad``: look-ups or builds cannot work; ``note``: they work with less, or somebody should look."""
+
+    name: str
+    state: Literal["good", "note", "bad"]
+    found: str
+
+
 class Change(ABC):
-    """One writer's pending change of one dataset. Nothing of it is used by readers until `publish`."""
+    """One writer's pending change of one dataset. Nothing of it is used by readers until `publish`.
+
+    Attributes
+    ----------
+    outlives_conflict
+        Whether `collected` can be asked after a conflict.
+    """
+
+    outlives_conflict: ClassVar[bool] = False
 
     @abstractmethod
     def put(self, objects: Iterable[ObjectMetadata]) -> None:
@@ -238,6 +123,13 @@ class Change(ABC):
         StoreConflict
             Another writer published in between; nothing of this change is used.
         """
+
+    def collected(self, keys: bytes) -> Iterator[ObjectMetadata]:
+        """After a conflict, and until the change's context is left: what was put of the objects with these keys.
+
+        Concatenated keys, sorted. What cannot be read any more is left out.
+        """
+        return iter(())
 
     def share(self, objects: Sequence[ObjectId]) -> Share | None:
         """What other processes need to write these objects themselves: all that is known of them, then.
@@ -287,8 +179,14 @@ class MetadataStore(ABC):
         """Where it is, without secrets."""
 
     @abstractmethod
-    def datasets(self) -> list[DatasetEntry]:
-        """Every dataset in the store; an empty list where nothing was ever written."""
+    def datasets(self, *, timeout: float | None = None) -> list[DatasetEntry]:
+        """Every dataset in the store; an empty list where nothing was ever written.
+
+        Parameters
+        ----------
+        timeout
+            Seconds it may take, where a query waits for it; None is the time of a build.
+        """
 
     @abstractmethod
     def dataset(self, id: str) -> DatasetEntry | None:
@@ -311,6 +209,18 @@ class MetadataStore(ABC):
             Of a fresh change that takes long: left without `Change.publish`, or killed, it is kept, and the next change
             of that name and definition goes on from there. What it replaces is kept too, until `drop_superseded`.
         """
+
+    def change_with(
+        self, definition: DatasetDefinition, name: str, index_settings: Mapping[str, Any]
+    ) -> AbstractContextManager[Change]:
+        """As `change`, fresh and by a name, where a new generation is an index that takes settings of its own.
+
+        Raises
+        ------
+        SettingError
+            The store has no such index.
+        """
+        raise SettingError(f"{self.url} is not Elasticsearch: it has no index that could have {dict(index_settings)}")
 
     @abstractmethod
     def drop(self, id: str) -> None:
@@ -391,6 +301,16 @@ class MetadataStore(ABC):
             Only of that id.
         since
             Milliseconds since the epoch.
+        """
+        return iter(())
+
+    def checks(self, stale_days: float) -> Iterator[Check]:
+        """What an operator wants to know before trusting the store; nothing where there is nothing to look at.
+
+        Parameters
+        ----------
+        stale_days
+            From how many days without a refresh on a dataset is named.
         """
         return iter(())
 

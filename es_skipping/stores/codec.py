@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from es_skipping.catalog import DatasetDefinition, IndexDefinition
 from es_skipping.clauses.metadata import Boxes, Fingerprints, Intervals, Metadata, Values
 from es_skipping.errors import StoreError, StoreFormatError
 from es_skipping.predicates.codec import value_from_data, value_to_data
 from es_skipping.predicates.types import DataType, parse_type
-from es_skipping.stores.base import FORMAT_VERSION, DatasetDefinition, IndexDefinition
+from es_skipping.stores.base import FORMAT_VERSION
 
 __all__ = [
     "check_format",

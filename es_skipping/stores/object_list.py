@@ -12,7 +12,8 @@ from typing import Final, overload
 import numpy as np
 import numpy.typing as npt
 
-from es_skipping.stores.base import KEY_BYTES, ObjectId
+from es_skipping.catalog import ObjectId
+from es_skipping.stores.base import KEY_BYTES
 
 __all__ = ["Keys", "ObjectList", "as_keys", "is_among"]
 

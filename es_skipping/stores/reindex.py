@@ -15,15 +15,17 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from es_skipping.errors import DatasetError, SettingError, StoreConflict, StoreError
-from es_skipping.stores.base import DatasetEntry, MetadataStore, ObjectMetadata
+from es_skipping.catalog import DatasetEntry, ObjectMetadata
+from es_skipping.errors import DatasetError, StoreConflict, StoreError
+from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.codec import definition_to_data
 from es_skipping.stores.covering import covers
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from es_skipping.stores.base import Change, DatasetDefinition
+    from es_skipping.catalog import DatasetDefinition
+    from es_skipping.stores.base import Change
 
 __all__ = ["Progress", "Reindexed", "reindex"]
 
@@ -114,7 +116,7 @@ def reindex(
     Examples
     --------
     >>> import tempfile
-    >>> from es_skipping.stores.open import open_store
+    >>> from es_skipping.stores.registry import open_store
     >>> reindex(open_store(tempfile.mkdtemp()), open_store(tempfile.mkdtemp()), "events")
     Traceback (most recent call last):
         ...
@@ -154,11 +156,7 @@ def _change(
 ) -> AbstractContextManager[Change]:
     if not index_settings:
         return target.change(definition, fresh=True, name=name)
-    from es_skipping.stores.elasticsearch.store import ElasticsearchStore
-
-    if not isinstance(target, ElasticsearchStore):
-        raise SettingError(f"{target.url} is not Elasticsearch: it has no index that could have {dict(index_settings)}")
-    return target.change(definition, fresh=True, name=name, index_settings=index_settings)
+    return target.change_with(definition, name, index_settings)
 
 
 class _Run:

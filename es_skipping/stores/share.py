@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from es_skipping.stores.base import ObjectId, ObjectMetadata
+from es_skipping.catalog import ObjectId, ObjectMetadata
 
 __all__ = ["Outcome", "Share"]
 

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from es_skipping.catalog import IndexDefinition
 from es_skipping.clauses.check import why_no_metadata
 from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.merge import Labeller, Trace, merge_clause
@@ -30,7 +31,6 @@ from es_skipping.indexes.registry import from_definition, index_class, index_id
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.tree import Column, NullTest, Predicate
 from es_skipping.predicates.types import DataType, parse_type
-from es_skipping.stores.base import IndexDefinition
 from es_skipping.testing.rows import Row, arrow_array, cells, predicates, truth
 
 __all__ = ["IndexContract", "Setup"]

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from es_skipping.clauses.check import why_no_clause, why_no_metadata
-from es_skipping.clauses.clause import KEEP, Ask, Conjunction
+from es_skipping.clauses.clause import KEEP, Ask, Conjunction, Disjunction
 from es_skipping.clauses.fingerprints import pack
 from es_skipping.clauses.metadata import Boxes, Fingerprints, Intervals, Values
-from es_skipping.clauses.questions import AnyOf, HasNull, Meets, Overlaps, Range, TextMatch
-from es_skipping.predicates.types import parse_type
+from es_skipping.clauses.questions import AnyOf, HasNull, Meets, OtherThan, Overlaps, Range, TextMatch
+from es_skipping.predicates.types import DataType, parse_type
 from tests.stores import strategies
 
 INT, STRING, DOUBLE = map(parse_type, ("int", "string", "double"))
@@ -87,3 +87,68 @@ def test_no_clause(found: Any, type: Any) -> None:
 )
 def test_no_metadata(found: Any, kind: Any, type: Any) -> None:
     assert why_no_metadata(found, kind, type)
+
+
+@pytest.mark.parametrize(
+    ("question", "type", "stranger"),
+    [
+        (AnyOf((1, "one")), INT, "'one'"),
+        (OtherThan((1, "one")), INT, "'one'"),
+        (Overlaps((Range(1, 2), Range("low", None))), INT, "'low'"),
+        (Overlaps((Range(1, 2), Range(None, "high"))), INT, "'high'"),
+        (Meets((Range(1.0, 2.0), Range(1, None))), STRING, "'1'"),
+        (TextMatch("starts", "a"), INT, "'a'"),
+    ],
+)
+def test_the_value_of_another_type_is_named(question: Any, type: DataType, stranger: str) -> None:
+    found = why_no_clause(Ask("it", question), type)
+    assert found is not None and stranger in found
+    for clause in (Conjunction((KEEP, Ask("it", question))), Disjunction((Ask("it", HasNull()), Ask("it", question)))):
+        assert why_no_clause(clause, type) == found
+
+
+@pytest.mark.parametrize(
+    ("question", "type"),
+    [
+        *((AnyOf((1, 2)), INT), (OtherThan((1,)), INT), (Overlaps((Range(), Range(1, None), Range(None, 2))), INT)),
+        *((Meets((Range(1.0, None), Range(None, 2.0))), STRING), (TextMatch("like", "a"), STRING), (HasNull(), INT)),
+    ],
+)
+def test_questions_that_pass(question: Any, type: DataType) -> None:
+    assert why_no_clause(Ask("it", question), type) is None
+    assert why_no_clause(Disjunction((KEEP, Conjunction((Ask("it", question),)))), type) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "kind", "type"),
+    [
+        *((Intervals(((1, 2), (2, 3)), 0), "intervals", INT), (Intervals(None, None, None), "intervals", INT)),
+        *((Intervals((), 0), "values", STRING), (Values(frozenset({"a"}), 0), "fingerprints", STRING)),
+        *(
+            (Boxes((((0.0, 0.0),),)), "boxes", INT),
+            (Boxes(()), "boxes", INT),
+            (Values(frozenset(), 2**70), "values", INT),
+        ),
+        (object(), "a kind of another package", INT),
+    ],
+)
+def test_metadata_that_passes(found: Any, kind: Any, type: DataType) -> None:
+    assert why_no_metadata(found, kind, type) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "kind", "type"),
+    [
+        *((Intervals(((1, 2),), -1), "intervals", INT), (Intervals(((1, 2),), True), "intervals", INT)),
+        *((Intervals(((1, 2),), 0, -1), "intervals", INT), (Intervals(((1, 2),), 0, 1.0), "intervals", INT)),  # type: ignore[arg-type]
+        *((Intervals(((1, 3), (2, 4)), 0), "intervals", INT), (Intervals(((2, 1),), 0), "intervals", INT)),
+        *((Intervals(((1, "a"),), 0), "intervals", INT), (Values(frozenset({"a"}), 0), "intervals", STRING)),
+        *((Values(frozenset({1}), 0), "values", STRING), (Values(frozenset({1}), 0, -1), "values", INT)),
+        *((Values([1], 0), "values", INT), (Values(frozenset({math.nan}), 0), "values", DOUBLE)),  # type: ignore[arg-type]
+        *((Boxes((((0.0, 0.0), (1.0, 0.5)),)), "boxes", INT), (Boxes((((0, 1),),)), "boxes", INT)),
+        *((Boxes(()), "intervals", INT), (Boxes((((math.nan, math.nan),),)), "boxes", INT), (None, "values", INT)),
+        (Boxes((((0.0, 1.0),), ((3.0, 2.0),))), "a kind of another package", INT),
+    ],
+)
+def test_metadata_that_does_not(found: Any, kind: Any, type: DataType) -> None:
+    assert why_no_metadata(found, kind, type) is not None

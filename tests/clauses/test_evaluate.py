@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from es_skipping.clauses.clause import KEEP, SKIP, Ask, Conjunction, Disjunction, conjunction, disjunction
 from es_skipping.clauses.evaluate import all_hold, answer, any_holds, holds
-from es_skipping.clauses.metadata import Boxes, Intervals, Metadata, Values
+from es_skipping.clauses.metadata import Boxes, Fingerprints, Intervals, Metadata, Values
 from es_skipping.clauses.questions import (
     AnyOf,
     HasNaN,
@@ -25,6 +25,7 @@ from es_skipping.clauses.questions import (
     Range,
     TextMatch,
 )
+from tests.stores.strategies import fingerprints
 
 INF = math.inf
 ONE_TO_FIVE = Intervals(((1, 5),), nulls=0)
@@ -38,6 +39,8 @@ FIVE_AND_SEVEN = Values(frozenset({5, 7}), nulls=0)
 NOTHING = Values(frozenset(), nulls=1)
 WORDS = Values(frozenset({"apple", "pear"}), nulls=None)
 EMOJI = Values(frozenset({"\U0001f600x"}), nulls=0)
+FEW_PRINTS = fingerprints(["a", "b"], 6400, 0, 1)
+NO_PRINTS = Fingerprints(6400, 0, b"", None, None)
 UNIT = Boxes((((0.0, 1.0), (0.0, 1.0)), ((5.0, INF), (5.0, 6.0))))
 
 TABLE: list[tuple[Metadata | None, Question, bool | None]] = [
@@ -136,6 +139,43 @@ TABLE: list[tuple[Metadata | None, Question, bool | None]] = [
     (FIVE_AND_SEVEN, OtherThan((Decimal(5),)), None),
     (Values(frozenset({1.5}), nulls=0), AnyOf((math.nan,)), None),
     (UNKNOWN_COUNTS, Overlaps((Range(math.nan),)), None),
+    (ONE_TO_FIVE, OtherThan((True,)), None),
+    (ONE_TO_FIVE, OtherThan((1, "a")), None),
+    (NO_VALUES, OtherThan((1, "a")), None),
+    (Intervals(((1, 1),), nulls=0), OtherThan((1.0,)), None),
+    (Intervals((("a", "a"),), nulls=0), OtherThan((1,)), None),
+    (NO_VALUES, AnyOf((1, "a")), None),
+    (Intervals(((1, 1),), nulls=0), AnyOf((1.0,)), None),
+    (NO_VALUES, Overlaps((Range(1, "a"),)), None),
+    (NO_VALUES, Overlaps((Range(1, None), Range(None, 2.5))), None),
+    (Intervals(((math.nan, math.nan),), nulls=0), Overlaps((Range(),)), None),
+    (NOTHING, AnyOf((5, "a")), None),
+    (NOTHING, OtherThan((5, "a")), None),
+    (NOTHING, Overlaps((Range(5, "a"),)), None),
+    (FIVE_AND_SEVEN, Overlaps((Range("a"),)), None),
+    (Values(frozenset({math.nan}), nulls=0), OtherThan((1.0,)), None),
+    (UNIT, Meets((Range(0, 1), Range(0, 1))), None),
+    (UNIT, Meets((Range("a"), Range())), None),
+    (UNIT, Meets((Range(), Range(), Range())), None),
+    (UNIT, OtherThan((0.5,)), None),
+    # fingerprints: whatever is not among the values of a question may be held
+    (FEW_PRINTS, HasNull(), False),
+    (FEW_PRINTS, HasNaN(), True),
+    (FEW_PRINTS, HasNotNull(), True),
+    (FEW_PRINTS, AnyOf(("a",)), True),
+    (FEW_PRINTS, AnyOf(("nowhere", "a")), True),
+    (FEW_PRINTS, AnyOf(("nowhere",)), False),
+    (FEW_PRINTS, AnyOf(()), False),
+    (FEW_PRINTS, AnyOf(("\ud800",)), None),
+    (FEW_PRINTS, OtherThan(("a",)), None),
+    (FEW_PRINTS, Overlaps((Range("x"),)), None),
+    (FEW_PRINTS, TextMatch("starts", "x"), None),
+    (NO_PRINTS, AnyOf(("a",)), False),
+    (NO_PRINTS, OtherThan(("a",)), False),
+    (NO_PRINTS, HasNotNull(), None),
+    (NO_PRINTS, HasNull(), None),
+    (Fingerprints(6400, 0, b"", 0, 0), HasNotNull(), False),
+    (Fingerprints(6400, 0, b"", 0, 1), HasNotNull(), True),
 ]
 
 

@@ -111,3 +111,9 @@ def test_a_value_whose_cell_is_empty_is_not_there() -> None:
     assert found == {True, False}
     for value in range(1000):
         assert answer(AnyOf((value,)), HELD) is (cell_of(hash_of(value), 100) in (3, 70))
+
+
+def test_the_space_is_of_the_next_power_of_two() -> None:
+    spaces = [space_for(count, 0.01) for count in range(10)]
+    assert spaces == [100, 100, 200, 400, 400, 800, 800, 800, 800, 1600]
+    assert [space_for(1, fpp) for fpp in (0.5, 0.1, 0.999)] == [2, 10, 1]

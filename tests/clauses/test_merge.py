@@ -15,6 +15,7 @@ from es_skipping.clauses.merge import Labeller, Trace, merge_clause
 from es_skipping.clauses.metadata import Intervals, Kind, Metadata, Values
 from es_skipping.clauses.questions import AnyOf, HasNaN, HasNotNull, HasNull, OtherThan, Overlaps, Range, TextMatch
 from es_skipping.indexes.base import Collector, Index, Target
+from es_skipping.predicates import reasons
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.tree import (
     ALWAYS,
@@ -214,6 +215,16 @@ def test_the_trace_mirrors_the_tree() -> None:
     ]
     assert [child.reason for child in trace.children[1].children] == ["no index on y", "a subquery"]
     assert trace.children[0].text == "x = 1"
+
+
+def test_why_a_comparison_of_two_columns_keeps() -> None:
+    trace = Trace()
+    assert merge_clause(Comparison("<", X, Y), [], trace) == KEEP
+    assert trace.reason == reasons.NO_INDEX_OF_BOTH.of(operands="x, y")
+    assert reasons.NO_INDEX_OF_BOTH.of(operands="x, y") != reasons.NO_INDEX.of(operand="x, y")
+    odd = Trace()
+    merge_clause(Comparison("<", Literal(1, X.type), Literal(2, X.type)), [labeller(X)], odd)
+    assert odd.reason == reasons.NO_INDEX_OF_BOTH.of(operands="")
 
 
 def test_wide_trees() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 
@@ -26,13 +27,14 @@ def test_create_list_describe_explain_refresh_drop(tmp_path: Path) -> None:
         write(data, f"part-{part}.parquet", range(part * 100, part * 100 + 100))
     json = ["--output", "json"]
     sql = f"SELECT * FROM parquet.`{data}` WHERE id = 123"
-    before, created, again, ensured, listed, described, explained, dropped, rest, wiped, empty, *after = run_commands(
+    before, created, again, ensured, listed, *more = run_commands(
         tmp_path,
         ["index", "list"],
         ["index", "create", str(data), "MinMax(id)", "ValueList(name)", *json],
         ["index", "create", str(data), "MinMax(id)", *json],
         ["index", "create", str(data), "MinMax(id)", "Prefix(name, length=1)", "--ensure", *json],
-        ["index", "list", *json],
+        ["index", "list", "--json"],
+        ["reindex", dataset_id(data), "--store", str(tmp_path / STORE), "--to", str(tmp_path / "copy"), "--json"],
         ["index", "describe", str(data), *json],
         ["explain", sql],
         ["index", "drop", str(data), "ValueList(name)"],
@@ -43,6 +45,7 @@ def test_create_list_describe_explain_refresh_drop(tmp_path: Path) -> None:
         ["index", "refresh", str(data)],
         ["index", "drop", str(data), "--all"],
     )
+    copied, described, explained, dropped, rest, wiped, empty, *after = more
     assert before.code == 0
     assert before.out == ""
     assert re.search(r"^no indexes in the store \S*/_es_skipping$", before.err, re.MULTILINE)
@@ -57,6 +60,9 @@ def test_create_list_describe_explain_refresh_drop(tmp_path: Path) -> None:
     assert ensured.code == 0, ensured.err
     assert [row["index"] for row in listed.json] == ["MinMax(id)", "ValueList(name)", "Prefix(name, length=1)"]
     assert {row["objects"] for row in listed.json} == {4}
+    assert list(listed.json[0]) == ["id", "dataset", "index", "objects", "metadata_bytes", "refreshed"]
+    assert copied.code == 0, copied.err
+    assert [(row["dataset"], row["objects"]) for row in copied.json] == [(listed.json[0]["id"], 4)]
     assert described.code == 0, described.err
     assert len(described.json["indexes"]) == 3
     assert explained.code == 0, explained.err
@@ -72,6 +78,15 @@ def test_create_list_describe_explain_refresh_drop(tmp_path: Path) -> None:
     assert f"{data} has no index to refresh in the store " in undone.err
     assert re.search(rf"^no indexes of {data} in the store \S+: nothing was dropped$", nothing.err, re.MULTILINE)
     assert wiped.err.splitlines()[-1] == f"dropped all indexes of {data}"
+
+
+STORE = Path("warehouse", "_es_skipping")
+"""Where the store is that needs no setting."""
+
+
+def dataset_id(data: Path) -> str:
+    """As `index list` tells it: readable, and made from the place alone."""
+    return f"{data.name}-{hashlib.sha256(f'file:{data}'.encode()).hexdigest()[:12]}"
 
 
 def test_refresh_reports_what_it_could_not_read_and_exits_with_3(tmp_path: Path) -> None:
@@ -91,16 +106,22 @@ def test_refresh_reports_what_it_could_not_read_and_exits_with_3(tmp_path: Path)
 
 def test_a_doctor_with_spark_skips_three_of_four_objects_and_leaves_nothing(tmp_path: Path) -> None:
     store = tmp_path / "store"
-    doctor, listed = run_commands(
+    (tmp_path / "file").touch()
+    doctor, listed, sick = run_commands(
         tmp_path,
         ["doctor", "--output", "json", "--store", str(store)],
         ["index", "list", "--output", "json", "--store", str(store)],
+        ["doctor", "--json", "--store", str(tmp_path / "file" / "store")],
     )
     assert doctor.code == 0, doctor.out
     (trip,) = [finding for finding in doctor.json if finding["check"] == "round trip"]
     assert trip["state"] == "good"
     assert trip["found"].startswith("a query read 1 of 4 objects")
     assert listed.json == []
+    assert "\nbuilding and querying a small dataset in " in f"\n{doctor.err}"
+    assert sick.code == 1
+    assert [finding["check"] for finding in sick.json if finding["state"] == "bad"] == ["round trip"]
+    assert "\nbuilding and querying a small dataset failed after " in f"\n{sick.err}"
 
 
 def test_a_dataset_or_query_that_cannot_be_is_one_line_and_exit_code_1(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 
 import es_skipping
@@ -121,6 +122,18 @@ def test_a_doctor_without_spark_names_what_it_found(capsys: pytest.CaptureFixtur
         "settings": "good",
         "store": "note",
     }
+
+
+def test_a_doctor_looks_at_the_pyspark_that_is_imported(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever was installed: PYTHONPATH and SPARK_HOME come first."""
+    monkeypatch.setattr(pyspark, "__version__", "3.5.1")
+    monkeypatch.setattr(pyspark, "__file__", "/opt/spark/python/pyspark/__init__.py")
+    assert main(["doctor", "--no-spark", "--json"]) == 1
+    (found,) = [finding for finding in json.loads(capsys.readouterr().out) if finding["check"] == "pyspark"]
+    assert found["state"] == "bad"
+    assert found["found"].startswith("3.5.1 at /opt/spark/python/pyspark; ")
 
 
 def test_a_doctor_finds_a_misspelt_setting_a_bad_value_and_a_store_that_is_away(

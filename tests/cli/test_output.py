@@ -44,6 +44,16 @@ def test_rows_as_json_keep_every_value() -> None:
     assert json.loads(data.getvalue()) == [{"when": "2026-01-02", "price": "1.20", "names": ["a", "b"], "none": None}]
 
 
+def test_keys_of_json_are_names() -> None:
+    out, data, _ = console("json")
+    out.rows([{"metadata bytes": 1, "index": {"a key of data": 2}}])
+    out.value({"objects read": 3})
+    assert [json.loads(line) for line in data.getvalue().splitlines()] == [
+        [{"metadata_bytes": 1, "index": {"a key of data": 2}}],
+        {"objects_read": 3},
+    ]
+
+
 def test_no_rows_are_an_empty_array_and_no_table() -> None:
     out, data, _ = console("json")
     out.rows([])
@@ -83,6 +93,13 @@ def test_a_step_that_fails_says_so_and_lets_the_error_through() -> None:
     with pytest.raises(ZeroDivisionError), out.step("dividing"):
         raise ZeroDivisionError
     assert chatter.getvalue().startswith("dividing failed after ")
+
+
+def test_a_step_that_failed_without_an_exception_says_so_too() -> None:
+    out, _, chatter = console()
+    with out.step("building") as step:
+        step.failed = True
+    assert chatter.getvalue().startswith("building failed after ")
 
 
 def test_a_step_on_a_terminal_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,16 +8,27 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from es_skipping.build import update as build
 from tests.connectors.equal import rows_on_and_off, skipping_scans
 
 
 @pytest.fixture(scope="module")
 def table(delta: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A Delta table of ten files; somebody also indexed its directory as if it were plain Parquet."""
+    """A Delta table of ten files, whose directory somebody indexed as plain Parquet when that was not refused yet."""
     path = tmp_path_factory.mktemp("table") / "t"
     delta.range(0, 1000, 1, 10).selectExpr("id", "concat('n', id % 7) AS name").write.format("delta").save(str(path))
-    esk.Dataset(delta, str(path)).create_indexes(esk.MinMax("id"), esk.ValueList("name"))
+    with pytest.MonkeyPatch.context() as before:
+        before.setattr(build, "refuse_table_formats", lambda *given: None)
+        esk.Dataset(delta, str(path)).create_indexes(esk.MinMax("id"), esk.ValueList("name"))
     return f"delta.`{path}`"
+
+
+def test_its_directory_is_refused_by_name(delta: SparkSession, table: str) -> None:
+    path = table.replace("delta.", "").strip("`")
+    delta.conf.set("spark.databricks.delta.formatCheck.enabled", "false")
+    with pytest.raises(esk.DatasetError, match=r"is a Delta table: .* holds _delta_log"):
+        esk.Dataset(delta, path).create_indexes(esk.MinMax("name"))
+    delta.conf.unset("spark.databricks.delta.formatCheck.enabled")
 
 
 def test_plain_reads(delta: SparkSession, table: str) -> None:

@@ -10,7 +10,7 @@ import shapely
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from es_skipping.indexes.sedona import wkb_of
+from es_skipping.indexes.toolkit.sedona import wkb_of
 from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.tree import Literal
 from es_skipping.reports.driver import Driver

@@ -13,8 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from es_skipping.spark import lookup
-from es_skipping.spark.registry import registry
+from es_skipping.spark.services import service_of
 from tests.spark.objects_read import num_files
 from tests.spark.real import warned
 
@@ -62,7 +61,7 @@ class Lake:
 
     def _asked(self, first: int = 13, last: int = 15) -> tuple[list[int], Any]:
         self._log.clear()
-        lookup._warned.clear()
+        service_of(self.spark)._warned.clear()
         with esk.observe(self.spark) as report:
             df = self.spark.read.parquet(str(self.folder)).where(f"id BETWEEN {first} AND {last}")
             assert sorted(row.id for row in df.collect()) == list(range(first, last + 1))
@@ -75,12 +74,23 @@ class Lake:
 
     def skips(self, opened: int = 1) -> None:
         """A query returns its rows and opens only so many objects; nothing is warned of."""
-        registry.forget()
+        service_of(self.spark).registry.forget()
         read, report = self._asked()
         assert read == [opened]
         (scan,) = report.scans
         assert (scan.failed, scan.objects_skipped, scan.objects_total) == (False, self.files - opened, self.files)
         assert warned(self._log) == []
+
+    def skips_as_before(self) -> None:
+        """A query skips by what was known before the newest object came, and a warning says why."""
+        service_of(self.spark).registry.forget()
+        read, report = self._asked()
+        assert read == [2]
+        (scan,) = report.scans
+        assert (scan.failed, scan.objects_skipped, scan.objects_total) == (False, self.files - 2, self.files)
+        (line,) = warned(self._log)
+        assert "is empty or cut off" in line
+        self._log.clear()
 
     def reads_all(self, warning: str | None) -> None:
         """A query returns its rows from all objects; with a warning where the look-up failed, which is counted too."""

@@ -29,7 +29,8 @@ from itertools import islice
 from pathlib import Path
 
 import es_skipping as esk
-from es_skipping.spark import build, collect
+from es_skipping.build import update as build
+from es_skipping.build import collect
 from es_skipping.stores.elasticsearch.change import ElasticsearchChange
 from es_skipping.stores.share import Share
 from pyspark import TaskContext

@@ -9,28 +9,24 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from es_skipping.spark import lookup
-from es_skipping.spark.registry import registry
-from es_skipping.spark.session_store import session_store, store_conf
-from es_skipping.stores import open as open_module
+from es_skipping.spark.services import store_of
 from es_skipping.stores.parquet.files import LocalFiles
 from tests.faults.lake import Lake
+from tests.services import forget_datasets, forget_look_ups, forget_stores
 from tests.stores.parquet.doubles import ReadOnlyFiles
 
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[Lake]:
     caplog.set_level(logging.WARNING, "es_skipping")
-    lookup._breakers.clear()
-    registry.forget()
+    forget_look_ups()
     yield Lake(spark, tmp_path, (tmp_path / "store").as_uri(), caplog)
-    registry.forget()
+    forget_datasets()
 
 
 def another_process() -> None:
     """What this process remembers of the store is forgotten, as by one that begins now."""
-    open_module._opened.clear()
-    registry.forget()
+    forget_stores()
 
 
 def files(folder: Path, pattern: str) -> list[Path]:
@@ -38,11 +34,25 @@ def files(folder: Path, pattern: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("length", [0, 100])
-def test_a_torn_manifest(lake: Lake, tmp_path: Path, length: int) -> None:
+def test_a_manifest_that_is_cut_off(lake: Lake, tmp_path: Path, length: int) -> None:
+    """Its publication never ended: the snapshot before is used, and the next refresh goes on from there."""
+    lake.create()
+    lake.skips()
+    lake.add()
+    lake.refreshed()
+    manifest = files(tmp_path, "manifests/*.json")[-1]
+    manifest.write_bytes(manifest.read_bytes()[:length])
+    another_process()
+    lake.skips_as_before()
+    lake.refreshed()
+    assert not manifest.exists()
+
+
+def test_a_manifest_that_is_altered(lake: Lake, tmp_path: Path) -> None:
     lake.create()
     lake.skips()
     manifest = files(tmp_path, "manifests/*.json")[-1]
-    manifest.write_bytes(manifest.read_bytes()[:length])
+    manifest.write_bytes(manifest.read_bytes().replace(b'"number"', b'"numbex"', 1))
     another_process()
     lake.reads_all(r"StoreError: .*\.json is damaged")
     lake.add()
@@ -91,4 +101,4 @@ def test_a_store_that_is_gone(lake: Lake, tmp_path: Path) -> None:
     lake.reads_all(None)
     lake.create()
     lake.skips()
-    assert session_store(store_conf(lake.spark)).dataset(lake.dataset.id) is not None
+    assert store_of(lake.spark).dataset(lake.dataset.id) is not None

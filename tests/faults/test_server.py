@@ -16,9 +16,7 @@ from elasticsearch import Elasticsearch
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from es_skipping.spark import lookup
-from es_skipping.spark.registry import registry
-from es_skipping.spark.session_store import session_store, store_conf
+from es_skipping.spark import services
 from es_skipping.stores.elasticsearch import bulk, views
 from es_skipping.stores.elasticsearch import store as store_module
 from es_skipping.stores.elasticsearch.answers import Answers
@@ -28,6 +26,7 @@ from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from tests.elasticsearch_node import Node, start_node
 from tests.faults.lake import Lake
 from tests.faults.points import at
+from tests.services import forget_datasets, forget_look_ups
 
 AWAY = "StoreUnavailable: .*(cannot be reached|did not answer in time)"
 
@@ -49,18 +48,17 @@ def client(node: Node) -> Iterator[Elasticsearch]:
 @pytest.fixture
 def lake(node: Node, spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[Lake]:
     caplog.set_level(logging.WARNING, "es_skipping")
-    lookup._breakers.clear()
-    registry.forget()
+    forget_look_ups()
     lake = Lake(spark, tmp_path, node.url, caplog)
     yield lake
     if node.process.poll() is not None:  # the test failed while it was down
         node.start_again()
     lake.dataset.drop_indexes(all=True)
-    registry.forget()
+    forget_datasets()
 
 
 def store_of(lake: Lake) -> ElasticsearchStore:
-    store = session_store(store_conf(lake.spark))
+    store = services.store_of(lake.spark)
     assert isinstance(store, ElasticsearchStore)
     return store
 

@@ -13,18 +13,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.metadata import Intervals
 from es_skipping.clauses.questions import Overlaps, Range
 from es_skipping.errors import StoreConflict, StoreError, StoreUnavailable
-from es_skipping.spark import lookup
-from es_skipping.spark.registry import registry
-from es_skipping.stores.base import KEY_BYTES, MetadataStore, ObjectId, ObjectMetadata
+from es_skipping.stores.base import KEY_BYTES, MetadataStore
 from es_skipping.stores.elasticsearch import bulk
 from es_skipping.stores.elasticsearch import store as store_module
 from es_skipping.stores.parquet import change as parquet_change
 from es_skipping.stores.parquet.store import ParquetStore
 from tests.faults.lake import Lake
+from tests.services import forget_datasets, forget_look_ups
 from tests.stores.contract import MINMAX, dataset_definition, entry_of, minmax, object_metadata, stored, write
 from tests.stores.elasticsearch.conftest import client, make_store, prefix
 from tests.stores.elasticsearch.proxy import Exchange, Proxy, proxy
@@ -51,13 +51,12 @@ def lake(
 ) -> Iterator[Lake]:
     monkeypatch.setattr(bulk, "_FIRST_PAUSE", 0.01)
     caplog.set_level(logging.WARNING, "es_skipping")
-    lookup._breakers.clear()
-    registry.forget()
+    forget_look_ups()
     lake = Lake(spark, tmp_path, faulty.url, caplog)
     yield lake
     faulty.before = faulty.after = lambda exchange: None
     lake.dataset.drop_indexes(all=True)
-    registry.forget()
+    forget_datasets()
 
 
 def burst(status: int, count: int, of: Callable[[Exchange], bool]) -> Callable[[Exchange], None]:

@@ -10,7 +10,7 @@ from typing import Any
 import shapely
 from hypothesis import strategies as st
 
-from es_skipping.indexes.sedona import PACKAGE
+from es_skipping.indexes.toolkit.sedona import PACKAGE
 from es_skipping.predicates.tree import Call, Literal, Operand
 from es_skipping.predicates.types import parse_type
 

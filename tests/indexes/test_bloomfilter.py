@@ -15,10 +15,10 @@ from es_skipping.clauses.fingerprints import cell_of, cells_of, hash_of, space_f
 from es_skipping.clauses.metadata import Fingerprints, Values
 from es_skipping.clauses.questions import AnyOf, HasNotNull
 from es_skipping.errors import IndexDefinitionError
-from es_skipping.indexes import hashes
 from es_skipping.indexes.base import Index, Target
 from es_skipping.indexes.bloomfilter import BloomFilter
 from es_skipping.indexes.hybrid import Hybrid
+from es_skipping.indexes.toolkit import hashes
 from es_skipping.predicates.tree import And, Column, Comparison, IsIn, Literal, Matches, Predicate
 from es_skipping.predicates.types import DataType, parse_type
 from es_skipping.testing import IndexContract, Setup
@@ -117,6 +117,13 @@ def test_what_is_asked(predicate: Predicate, clause: Ask) -> None:
     assert BloomFilter("c0").label(predicate, Target("it", (N,), (INT,))) == clause
 
 
+def test_moments_are_too_many_to_be_listed() -> None:
+    moment = DataType("timestamp")
+    column = Column(("t",), moment)
+    few = And((Comparison(">", column, Literal(5, moment)), Comparison("<=", column, Literal(8, moment))))
+    assert BloomFilter("t").label(few, Target("it", (column,), (moment,))) == Ask("it", HasNotNull())
+
+
 def test_a_text_pattern_is_no_question_for_fingerprints() -> None:
     target = Target("it", (S,), (STRING,))
     assert BloomFilter("c0").label(Matches("like", S, "a%b"), target) == Ask("it", HasNotNull())
@@ -129,5 +136,12 @@ def test_a_text_pattern_is_no_question_for_fingerprints() -> None:
 @pytest.mark.parametrize("fpp", [0, 1, -0.1, 2, "0.1", True, None])
 def test_the_share_of_false_positives_is_one(fpp: Any) -> None:
     for index in (BloomFilter, Hybrid):
-        with pytest.raises(IndexDefinitionError, match="fpp"):
+        with pytest.raises(IndexDefinitionError, match=f"^{index.__name__}: fpp is "):
             index("x", fpp=fpp)
+
+
+@pytest.mark.parametrize("column", ["", None, 5])
+def test_an_index_without_a_column_is_none(column: Any) -> None:
+    for index in (BloomFilter, Hybrid):
+        with pytest.raises(IndexDefinitionError, match=f"^{index.__name__}: "):
+            index(column)

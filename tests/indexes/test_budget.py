@@ -13,7 +13,7 @@ from es_skipping.clauses.clause import Ask, Clause
 from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.metadata import Boxes, Fingerprints, Intervals, Metadata, Values
 from es_skipping.clauses.questions import AnyOf, HasNotNull, HasNull, Meets, OtherThan, Overlaps, Range
-from es_skipping.indexes.budget import size_of, within
+from es_skipping.indexes.toolkit.budget import size_of, within
 from es_skipping.predicates.types import Value, parse_type
 
 CITIES = Values(frozenset(f"city number {n}" for n in range(400)), nulls=3)

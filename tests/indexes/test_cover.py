@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from es_skipping.indexes.cover import compact, small_cover
+from es_skipping.indexes.toolkit.cover import compact, small_cover
 
 
 def boxes_of(points: np.ndarray) -> np.ndarray:

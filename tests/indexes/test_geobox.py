@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -9,14 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from es_skipping.clauses.clause import SKIP, Ask
+from es_skipping.clauses.clause import SKIP, Ask, Disjunction
 from es_skipping.clauses.metadata import Boxes
 from es_skipping.clauses.questions import Meets, Range
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.base import Target
-from es_skipping.indexes.geobox import GeoBox
+from es_skipping.indexes.geobox import GeoBox, _above, _below, _coarser, _intersection, _union
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.tree import (
+    NEVER,
     And,
     Column,
     Comparison,
@@ -219,7 +222,9 @@ def test_long_lists_ask_a_few_larger_boxes() -> None:
 
 
 def test_a_contradiction_skips_everything() -> None:
-    assert label(And((between(LAT, 5, 4), between(LON, 0, 1)))) == SKIP
+    contradiction = And((between(LAT, 5, 4), between(LON, 0, 1)))
+    assert normalise(contradiction) == NEVER, "most are seen before an index is asked"
+    assert GeoBox("c0", "c1").label(contradiction, Target("it", (LAT, LON), (DOUBLE, DOUBLE))) == SKIP
 
 
 def test_one_coordinate_alone_has_no_label() -> None:
@@ -265,3 +270,127 @@ def test_every_point_is_in_a_box(points: list[tuple[float, float]], boxes: int) 
 def test_the_number_of_boxes_is_positive(boxes: Any) -> None:
     with pytest.raises(IndexDefinitionError, match="boxes"):
         GeoBox("lat", "lon", boxes=boxes)
+
+
+# --- the arithmetic of stretches ------------------------------------------------------------------------------------
+
+DECIMAL = parse_type("decimal(19,2)")
+BIG = 2**53
+
+
+@pytest.mark.parametrize(
+    ("value", "below", "above"),
+    [
+        (5, 5.0, 5.0),
+        (1.5, 1.5, 1.5),
+        (Decimal("0.5"), 0.5, 0.5),
+        (Decimal("0.1"), math.nextafter(0.1, 0), 0.1),  # the nearest double is greater
+        (Decimal("0.3"), 0.3, math.nextafter(0.3, 1)),  # and here it is less
+        (BIG + 1, float(BIG), float(BIG + 2)),
+        (BIG + 3, float(BIG + 2), float(BIG + 4)),
+        (-BIG - 1, float(-BIG - 2), float(-BIG)),
+    ],
+)
+def test_numbers_between_two_doubles(value: Any, below: float, above: float) -> None:
+    assert (_below(value), _above(value)) == (below, above)
+    assert below <= value <= above
+
+
+def test_bounds_that_no_double_is_are_asked_for_outward() -> None:
+    lat, lon = Column(("c0",), DECIMAL), Column(("c1",), DECIMAL)
+    target = Target("it", (lat, lon), (DECIMAL, DECIMAL))
+
+    def compare(column: Column, comparator: Any, text: str) -> Predicate:
+        return Comparison(comparator, column, Literal(Decimal(text), DECIMAL))
+
+    box = And((compare(lat, ">=", "0.10"), compare(lat, "<=", "0.30"), compare(lon, "=", "0.10")))
+    expected = Meets((Range(math.nextafter(0.1, 0), math.nextafter(0.3, 1)), Range(math.nextafter(0.1, 0), 0.1)))
+    assert GeoBox("c0", "c1").label(box, target) == Ask("it", expected)
+    open_ = And((compare(lat, ">", "0.50"), compare(lon, "<", "0.50")))
+    assert GeoBox("c0", "c1").label(open_, target) == Ask("it", Meets((Range(0.5, None), Range(None, 0.5))))
+
+
+ENDS = (-math.inf, 0.0, 1.0, 2.0, 3.0, math.inf)
+STRETCHES = [(low, high) for low in ENDS for high in ENDS if low <= high]
+PLACES = (-math.inf, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, math.inf)
+
+
+def inside(stretches: list[tuple[float, float]]) -> list[bool]:
+    return [any(low <= place <= high for low, high in stretches) for place in PLACES]
+
+
+def test_unions_and_intersections_of_stretches() -> None:
+    pairs = [[one, other] for one in STRETCHES for other in STRETCHES]
+    unions = []
+    for pair in pairs:
+        union = _union(list(pair))
+        assert inside(union) == inside(pair)
+        assert all(before[1] < after[0] for before, after in itertools.pairwise(union))
+        unions.append(union)
+    for first, second in itertools.product(unions[::5], unions[::7]):
+        common = _intersection(first, second)
+        assert inside(common) == [a and b for a, b in zip(inside(first), inside(second), strict=True)]
+
+
+def test_the_narrowest_gaps_are_closed_first() -> None:
+    assert _coarser([(0, 1), (2, 3)]) == [(0, 3)]
+    assert _coarser([(0, 1), (5, 6), (7, 9)]) == [(0, 9)]
+    assert _coarser([(0, 1), (5, 6), (7, 9), (20, 21)]) == [(0, 9), (20, 21)]
+    assert _coarser([(0, 1), (9, 10), (11, 12), (30, 31), (33, 34)]) == [(0, 12), (30, 34)]
+
+
+def listed(column: Column, *values: float) -> Predicate:
+    return IsIn(column, tuple(map(float, values)))
+
+
+def test_where_a_coordinate_may_be_null() -> None:
+    target = Target("it", (LAT, LON), (DOUBLE, DOUBLE))
+    index = GeoBox("c0", "c1")
+    near = between(LON, 0, 1)
+    for unbounded in (
+        And((near, NullTest(LAT))),
+        And((near, Or((listed(LAT, 1, 2), NullTest(LAT))))),
+        And((near, Or((listed(LAT, 1, 2), listed(Column(("c2",), DOUBLE), 1, 2))))),
+        And((near, near)),
+    ):
+        assert index.label(unbounded, target) is None
+    everywhere = index.label(And((*near.children, NullTest(LAT, negated=True))), target)  # type: ignore[union-attr]
+    assert everywhere == Ask("it", Meets((Range(), Range(0.0, 1.0))))
+    some = index.label(And((*near.children, Or((listed(LAT, 1), listed(LAT, 3))))), target)  # type: ignore[union-attr]
+    assert some == Disjunction(tuple(Ask("it", Meets((Range(value, value), Range(0.0, 1.0)))) for value in (1.0, 3.0)))
+    beyond = index.label(And((*near.children, Comparison(">", LAT, Literal(5.0, DOUBLE)))), target)  # type: ignore[union-attr]
+    assert beyond == Ask("it", Meets((Range(5.0, None), Range(0.0, 1.0))))
+    nan = index.label(And((*near.children, Comparison("=", LAT, Literal(NAN, DOUBLE)))), target)  # type: ignore[union-attr]
+    assert nan == Ask("it", Meets((Range(INF, None), Range(0.0, 1.0))))
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "asked"),
+    [(4, 8, 32), (32, 1, 32), (33, 1, 16), (65, 1, 32), (8, 8, 16), (8, 9, 32), (100, 100, 9)],
+)
+def test_many_boxes_become_fewer(rows: int, columns: int, asked: int) -> None:
+    target = Target("it", (LAT, LON), (DOUBLE, DOUBLE))
+    node = And((listed(LAT, *range(rows)), listed(LON, *range(columns))))
+    clause = GeoBox("c0", "c1").label(node, target)
+    assert isinstance(clause, Disjunction)
+    assert len(clause.clauses) == asked
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("decimal(38,38)", "0.00351082222701268451365990101397984013"),  # Arrow casts it to the third double from it
+        ("decimal(38,20)", "-0.02330423172746546917"),
+        ("decimal(30,25)", "0.0033351327205403675837063"),
+        ("decimal(38,10)", "457452403986554.1700087318"),
+    ],
+)
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_boxes_hold_decimals_that_arrow_casts(name: str, text: str, sign: str) -> None:
+    value, type_ = Decimal((sign + text).replace("--", "")), parse_type(name)
+    collector = GeoBox("a", "b").collector([type_, type_])
+    column = pa.array([value], pa.decimal128(type_.precision, type_.scale))
+    boxes = collector.finish(collector.partial([column, column]))
+    assert isinstance(boxes, Boxes)
+    for low, high in boxes.boxes[0]:
+        assert Decimal(low) <= value <= Decimal(high)

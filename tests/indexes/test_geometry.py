@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -14,11 +15,12 @@ from hypothesis import strategies as st
 
 from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.metadata import Boxes
+from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.base import Index, Target
 from es_skipping.indexes.geobox import GeoBox
 from es_skipping.indexes.geometrybox import GeometryBox
-from es_skipping.indexes.sedona import PACKAGE, function_of, wkb_of
-from es_skipping.indexes.shapes import cap, cover, region_clause
+from es_skipping.indexes.toolkit.sedona import PACKAGE, function_of, wkb_of
+from es_skipping.indexes.toolkit.shapes import cap, cover, region_clause
 from es_skipping.predicates.tree import Call, Cast, Column, Comparison, Holds, Literal, Predicate
 from es_skipping.predicates.types import DataType, parse_type
 from es_skipping.testing import IndexContract, Setup
@@ -311,3 +313,145 @@ def test_the_clause_asks_for_few_boxes() -> None:
     assert len(boxes) <= 32
     clause = region_clause(Target("it", (LAT, LON), (DOUBLE, DOUBLE)), boxes)
     assert len(clause.clauses) <= 34  # type: ignore[union-attr]
+
+
+FAR, NEAR = [(50.0, 50.0)], [(0.5, 0.5)]
+CORNER = constant(shapely.Point(0, 0))
+
+
+def distance_of(name: str, *more: Any) -> Call:
+    return sedona(name, POINT, CORNER, *more, type=DOUBLE)
+
+
+@pytest.mark.parametrize(
+    ("node", "understood"),
+    [
+        (Holds(sedona("st_dwithin", POINT, CORNER, number(2))), True),
+        (Holds(sedona("st_dwithin", POINT, CORNER, number(2), Literal(False, DataType("boolean")))), True),
+        (Holds(sedona("st_dwithin", POINT, CORNER, number(200_000), Literal(True, DataType("boolean")))), True),
+        (Holds(sedona("st_dwithin", POINT, CORNER)), False),
+        (Holds(sedona("st_dwithin", POINT, CORNER, number(2), number(2))), False),
+        (Holds(sedona("st_dwithin", POINT, CORNER, number(2), number(2), number(2))), False),
+        (Holds(sedona("st_dwithin", POINT, POINT, number(2))), False),
+        (Holds(sedona("st_dwithin", POINT, CORNER, number(2)), negated=True), False),
+        (Holds(sedona("st_intersects", POINT, CORNER, CORNER)), False),
+        (Holds(sedona("st_intersects", CORNER, CORNER)), False),
+        (Comparison("<", distance_of("st_distance"), number(2)), True),
+        (Comparison("<=", distance_of("st_distance"), number(2)), True),
+        (Comparison("=", distance_of("st_distance"), number(2)), True),
+        (Comparison("<", distance_of("st_distance"), number(-1)), False),
+        (Comparison(">", distance_of("st_distance"), number(2)), False),
+        (Comparison("<>", distance_of("st_distance"), number(2)), False),
+        (Comparison("<", distance_of("st_distance", number(1)), number(2)), False),
+        (Comparison("<", distance_of("st_distancespheroid"), number(200_000)), True),
+        (Comparison("<", distance_of("st_distancespheroid", number(1)), number(200_000)), False),
+        (Comparison("<", distance_of("st_distancesphere"), number(200_000)), True),
+        (Comparison("<", distance_of("st_distancesphere", number(6_000_000)), number(200_000)), True),
+        (Comparison("<", distance_of("st_distancesphere", number(0)), number(200_000)), False),
+        (Comparison("<", distance_of("st_distancesphere", number(-1)), number(200_000)), False),
+        (Comparison("<", distance_of("st_distancesphere", number(1), number(1)), number(200_000)), False),
+        (Comparison("<", distance_of("st_area"), number(2)), False),
+        (Comparison("<", Call("st_distance", (POINT, CORNER), DOUBLE), number(2)), False),
+    ],
+)
+def test_which_relations_are_understood(node: Predicate, understood: bool) -> None:
+    assert kept(FAR, node) is not understood
+    assert kept(NEAR, node)
+
+
+def test_a_radius_of_ones_own() -> None:
+    """On a small globe the same way is a wide angle."""
+    small = Comparison("<", distance_of("st_distancesphere", number(1_000)), number(600))
+    assert kept([(30.0, 0.0)], small) and not kept([(40.0, 0.0)], small)
+
+
+def test_a_line_has_no_distance_on_the_globe() -> None:
+    line = constant(shapely.LineString([(0, 0), (1, 1)]))
+    for name in ("st_distancesphere", "st_distancespheroid"):
+        assert kept(FAR, Comparison("<", sedona(name, POINT, line, type=DOUBLE), number(10)))
+
+
+@pytest.mark.parametrize("boxes", [0, -1, True, 1.5])
+def test_how_many_boxes_there_may_not_be(boxes: Any) -> None:
+    with pytest.raises(IndexDefinitionError):
+        GeometryBox("shape", boxes=boxes)
+    with pytest.raises(IndexDefinitionError):
+        GeoBox("lat", "lon", boxes=boxes)
+
+
+@pytest.mark.parametrize("column", ["", None, 5])
+def test_which_columns_there_may_not_be(column: Any) -> None:
+    for make in (lambda: GeometryBox(column), lambda: GeoBox(column, "lon"), lambda: GeoBox("lat", column)):
+        with pytest.raises(IndexDefinitionError):
+            make()
+
+
+EVERY_KIND = [
+    shapely.Point(1, 2),
+    shapely.LineString([(0, 0), (1, 2), (3, 1)]),
+    FRAME,
+    shapely.MultiPoint([(0, 0), (1, 2)]),
+    shapely.MultiLineString([[(0, 0), (1, 2)], [(5, 5), (6, 6), (7, 5)]]),
+    shapely.MultiPolygon([FRAME, shapely.box(20, 20, 30, 30)]),
+]
+
+
+@pytest.mark.parametrize("shape", EVERY_KIND, ids=lambda shape: shape.geom_type)
+def test_a_geometry_is_read_whole_or_not_at_all(shape: Any) -> None:
+    for solid in (shape, shapely.force_3d(shape, 7.0)):
+        data = sedona_bytes(solid)
+        wkb = wkb_of(data)
+        assert wkb is not None
+        assert shapely.equals_exact(shapely.from_wkb(wkb), shape)
+        for length in range(len(data)):
+            assert wkb_of(data[:length]) is None, length
+        assert wkb_of(data + b"\x01\x00\x00\x00") is None
+        assert wkb_of(bytes([data[0] & 0x0F | 0x70]) + data[1:]) is None, "no such shape"
+        assert wkb_of(bytes([data[0] & 0xF1]) + data[1:]) is None, "no such coordinates"
+    lengths = data[8 + 24 * len(shapely.get_coordinates(shape)) :]
+    for at in range(0, len(lengths), 4):
+        where = len(data) - len(lengths) + at
+        for wrong in (-1, 1 << 24, 0, 99):
+            assert wkb_of(data[:where] + wrong.to_bytes(4, "little", signed=True) + data[where + 4 :]) is None
+
+
+def test_an_empty_geometry_is_not_read() -> None:
+    assert wkb_of(sedona_bytes(shapely.Polygon())) is None
+    assert wkb_of(b"") is None
+    point = sedona_bytes(shapely.Point(1, 2))
+    two = point[:4] + (2).to_bytes(4, "little") + point[8:] + point[8:]
+    assert wkb_of(two) is None, "a point of two coordinates"
+
+
+def test_an_empty_part_is_read() -> None:
+    box = sedona_bytes(shapely.MultiPolygon([shapely.box(0, 0, 1, 2)]))
+    lengths = b"".join(length.to_bytes(4, "little") for length in (2, 0, 1, 5))
+    wkb = wkb_of(box[: -4 * 3] + lengths)
+    assert wkb is not None
+    assert shapely.from_wkb(wkb).bounds == (0, 0, 1, 2)
+
+
+@pytest.mark.parametrize(("code", "dimensions"), [(1, 2), (2, 3), (3, 3), (4, 4)])
+def test_coordinates_with_height_and_measure(code: int, dimensions: int) -> None:
+    numbers = (1.0, 2.0, 7.0, 8.0)[:dimensions]
+    data = bytes([1 << 4 | code << 1, 0, 0, 0]) + struct.pack(f"<i{dimensions}d", 1, *numbers)
+    assert wkb_of(data) == shapely.to_wkb(shapely.Point(1, 2), byte_order=1)
+    assert wkb_of(data + struct.pack("<d", 9.0)) is None
+    assert wkb_of(bytes([1 << 4 | 5 << 1, 0, 0, 0]) + data[4:]) is None
+
+
+def test_an_index_of_cast_coordinates() -> None:
+    """Whether the index has the cast or what is cast, and the filter the one or the other."""
+    number_ = parse_type("bigint")
+    lat, lon = Column(("c0",), number_), Column(("c1",), number_)
+    casts = Cast(lon, DOUBLE, "ANSI"), Cast(lat, DOUBLE, "ANSI")
+    node = Holds(sedona("st_intersects", sedona("st_point", *casts), constant(shapely.box(0, 0, 1, 1))))
+    index = GeoBox("c0", "c1")
+    assert index.label(node, Target("it", (lat, lon), (number_, number_))) is not None
+    assert index.label(node, Target("it", (casts[1], casts[0]), (DOUBLE, DOUBLE))) is not None
+    assert index.label(node, Target("it", (casts[0], casts[1]), (DOUBLE, DOUBLE))) is None
+    other = Holds(sedona("st_intersects", sedona("st_point", lon, lat), constant(shapely.box(0, 0, 1, 1))))
+    assert index.label(other, Target("it", (lat, lon), (number_, number_))) is not None
+    text = Cast(lon, parse_type("string"), "ANSI"), casts[1]
+    odd = Holds(sedona("st_intersects", sedona("st_point", *text), constant(shapely.box(0, 0, 1, 1))))
+    assert index.label(odd, Target("it", (lat, lon), (number_, number_))) is None

@@ -14,7 +14,7 @@ from es_skipping.indexes.base import Target
 from es_skipping.indexes.filters import filters_of
 from es_skipping.predicates.tree import And, Column, Comparison, Literal
 from es_skipping.predicates.types import parse_type
-import es_skipping.spark.lookup, es_skipping.stores.open, es_skipping.stores.parquet.store
+import es_skipping.lookup.service, es_skipping.stores.registry, es_skipping.stores.parquet.store
 
 double = parse_type("double")
 lat, lon = (Column((name,), double) for name in ("lat", "lon"))
@@ -26,7 +26,7 @@ labellers = [
 box = [Comparison(sign, column, Literal(1.0, double)) for column in (lat, lon) for sign in ("<", ">=")]
 print(merge_clause(And(tuple(box)), labellers))
 assert "shapely" not in sys.modules
-from es_skipping.indexes.shapes import cover
+from es_skipping.indexes.toolkit.shapes import cover
 import struct
 cover(struct.pack("<BIdd", 1, 1, 0.0, 0.0))
 assert "shapely" in sys.modules

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from es_skipping.clauses.evaluate import holds
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.base import Target
-from es_skipping.indexes.metricdistance import MetricDistance
-from es_skipping.indexes.metrics import METRICS
+from es_skipping.indexes.metricdistance import MetricDistance, _ring
+from es_skipping.indexes.toolkit.metrics import METRICS
 from es_skipping.predicates.functions import Declared
 from es_skipping.predicates.tree import Call, Column, Comparison, Literal, NullTest, Operand
 from es_skipping.predicates.types import parse_type
@@ -245,3 +245,26 @@ def test_other_calls_of_a_declared_metric_are_left_alone() -> None:
 def test_mistakes_are_told_at_once(columns: Any, origin: Any, metric: str) -> None:
     with pytest.raises(IndexDefinitionError, match="MetricDistance"):
         MetricDistance(columns, origin, metric)
+
+
+def test_rings_around_the_origin() -> None:
+    """How far from the origin a point can be that is so far from another one, 10 from the origin."""
+    for comparator in ("<", "<="):
+        within = _ring(comparator, 10.0, 3.0)
+        assert within is not None
+        assert 6.99 < within.low < 7.0 and 13.0 < within.high < 13.01  # type: ignore[operator]
+    at = _ring("=", 10.0, 3.0)
+    assert at is not None
+    assert 6.99 < at.low < 7.0 and 13.0 < at.high < 13.01  # type: ignore[operator]
+    far = _ring("=", 3.0, 10.0)
+    assert far is not None
+    assert 6.99 < far.low < 7.0 and 13.0 < far.high < 13.01  # type: ignore[operator]
+    for comparator in (">", ">="):
+        beyond = _ring(comparator, 3.0, 10.0)
+        assert beyond is not None
+        assert 6.99 < beyond.low < 7.0 and beyond.high is None  # type: ignore[operator]
+    assert _ring("<>", 10.0, 3.0) is None
+    for comparator in ("<", "<=", "=", ">", ">="):
+        for between in (math.inf, math.nan, 1e150):
+            assert _ring(comparator, between, 3.0) is None, "beyond what is reasoned about"
+        assert _ring(comparator, 9e149, 3.0) is not None

@@ -15,7 +15,7 @@ from es_skipping.clauses.questions import HasNotNull
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.base import Target
 from es_skipping.indexes.minmax import MinMax
-from es_skipping.indexes.summaries import BOUND_BYTES
+from es_skipping.indexes.toolkit.summaries import BOUND_BYTES
 from es_skipping.predicates.tree import (
     Column,
     Comparison,
@@ -117,6 +117,8 @@ def starts(prefix: str, *, negated: bool = False) -> Predicate:
         (["\U0010ffff", "\U0010ffffx"], starts("\U0010ffff", negated=True), False),
         (["k"], Matches("like", x(STRING), "a%z"), False),
         (["ab"], Matches("like", x(STRING), "a%z", negated=True), True),
+        ([None], Matches("like", x(STRING), "a%z", negated=True), False),
+        ([None], Matches("like", x(STRING), "%z", negated=True), False),
         (["k"], Matches("rlike", x(STRING), "^a.*"), False),
         (["k"], Matches("rlike", x(STRING), "a.*"), True),
         ([None], Matches("contains", x(STRING), "a"), False),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from es_skipping.catalog import IndexDefinition
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes import registry
 from es_skipping.indexes.geobox import GeoBox
@@ -12,7 +13,6 @@ from es_skipping.indexes.minmax import MinMax
 from es_skipping.indexes.prefix import Prefix
 from es_skipping.indexes.valuelist import ValueList
 from es_skipping.predicates.types import parse_type
-from es_skipping.stores.base import IndexDefinition
 
 
 @pytest.fixture(autouse=True)

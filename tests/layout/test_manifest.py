@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from es_skipping.catalog import IndexDefinition
 from es_skipping.errors import StoreFormatError
 from es_skipping.layout.groups.indexing import differing, evaluated_with
 from es_skipping.layout.groups.manifest import Block, GroupManifest, Partition, StoredGroup
 from es_skipping.predicates.codec import operand_to_data
 from es_skipping.predicates.tree import Call, Column
 from es_skipping.predicates.types import DataType
-from es_skipping.stores.base import IndexDefinition
 
 INT = DataType("int")
 MANIFEST = GroupManifest(

@@ -15,7 +15,8 @@ FACTORS: Final[dict[str, tuple[str, ...]]] = {
     "format": ("parquet", "orc", "csv", "json", "text"),
     "files": ("flat", "partitioned", "two levels", "roots", "glob"),
     "read as": ("path", "table", "view"),
-    "store": ("parquet", "elasticsearch"),
+    "data on": ("disk", "hdfs", "s3"),
+    "store": ("parquet", "parquet on hdfs", "parquet on s3", "elasticsearch"),
     "adaptive": ("on", "off"),
     "codegen": ("on", "off"),
     "vectorized": ("on", "off"),
@@ -112,3 +113,4 @@ def name(cell: Cell) -> str:
 
 
 _PLAIN: Final = {"spark", "client", "format", "files", "store"}
+"""Factors whose values say enough."""

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import es_skipping as esk
+from tests.hdfs_cluster import shared_cluster
 from tests.matrix.cells import Cell
+from tests.s3_server import shared_server
 from tests.spark.objects_read import num_files
 from tests.spark.real import age
 
@@ -66,6 +68,8 @@ def check(cell: Cell, spark: Any, folder: Path, elasticsearch_url: str) -> None:
     folder
         Empty; for the data, and the metadata where the store is of Parquet.
     """
+    if cell["client"] == "classic" and any(cell[factor].endswith("s3") for factor in ("data on", "store")):
+        shared_server().attach(spark)
     _settle(cell, spark, folder, elasticsearch_url)
     read = _written(cell, spark, folder)
     esk.enable(spark)
@@ -97,12 +101,21 @@ def _settle(cell: Cell, spark: Any, folder: Path, elasticsearch_url: str) -> Non
         "spark.sql.ansi.enabled": on[cell["ansi"]],
         "spark.sql.caseSensitive": {"ignored": "false", "told apart": "true"}[cell["case"]],
         "spark.es_skipping.store.url": (
-            elasticsearch_url if cell["store"] == "elasticsearch" else (folder / "metadata").as_uri()
+            elasticsearch_url if cell["store"] == "elasticsearch" else _root(cell["store"], folder / "metadata")
         ),
         "spark.es_skipping.store.timeout": "20s",
     }
     for key, value in settings.items():
         spark.conf.set(key, value)
+
+
+def _root(where: str, local: Path) -> str:
+    """The URL of an empty folder: on the disk, or on one of the servers of the test run."""
+    if where.endswith("hdfs"):
+        return f"{shared_cluster().folder('matrix')}/{local.name}"
+    if where.endswith("s3"):
+        return f"{shared_server().bucket('matrix')}/{local.name}"
+    return local.as_uri()
 
 
 def _written(cell: Cell, spark: Any, folder: Path) -> Callable[[], Any]:
@@ -112,7 +125,7 @@ def _written(cell: Cell, spark: Any, folder: Path) -> Callable[[], Any]:
     levels = {"partitioned": ["p"], "two levels": ["p", "q"]}.get(files, [])
     columns = [f"{sql} AS {name}" for name, sql in (_TEXT if text else _COLUMNS).items()]
     columns += [f"{_LEVELS[name]} AS {name}" for name in levels]
-    data = folder / "data"
+    data = _root(cell["data on"], folder / "data")
     parts = {"roots": [("x", 0), ("y", 1)], "glob": [("x", 0), ("y", 1)]}.get(files, [("", None)])
     table = f"matrix_{secrets.token_hex(4)}"
     for name, half in parts:
@@ -120,11 +133,11 @@ def _written(cell: Cell, spark: Any, folder: Path) -> Callable[[], Any]:
         frame = spark.range(low, high, 1, OBJECTS * (high - low) // ROWS).selectExpr(*columns)
         writer = frame.write.format(format).partitionBy(*levels)
         if cell["read as"] == "table":
-            writer.option("path", (data / name).as_uri()).saveAsTable(table)
+            writer.option("path", f"{data}/{name}").saveAsTable(table)
         else:
-            writer.save(str(data / name))
-    age(data)
-    paths = {"roots": [str(data / "x"), str(data / "y")], "glob": str(data / "*")}.get(files, str(data))
+            writer.save(f"{data}/{name}")
+    age(folder)  # those on the disk; of others a build waits until they can be believed
+    paths = {"roots": [f"{data}/x", f"{data}/y"], "glob": f"{data}/*"}.get(files, data)
     schema = None
     if format in ("csv", "json"):
         schema = ", ".join([_SCHEMA, *(f"{name} {'bigint' if name == 'p' else 'string'}" for name in levels)])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.matrix.cells import Cell
+from tests.s3_server import shared_server
 
 __all__ = ["cells_here", "session_of"]
 
@@ -36,6 +37,7 @@ def session_of(client: str, folder: Path) -> Any:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        **(shared_server().launch_conf if client == "connect" else {}),  # a classic session takes it while it runs
     }.items():
         builder = builder.config(key, value)
     return esk.configure(builder).getOrCreate()

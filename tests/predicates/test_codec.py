@@ -205,3 +205,53 @@ def test_show_of_what_is_deep_or_wide() -> None:
     assert "..." in show(deep)
     assert "more" in show(And(tuple(Comparison("=", X, Literal(n, X.type)) for n in range(101))))[-12:]
     assert len(show(Literal("x" * 10_000, DataType("string")))) < 300
+
+
+@pytest.mark.parametrize("kind", ["call", "second argument", "cast"])
+def test_how_deep_a_stored_expression_may_be(kind: str) -> None:
+    int_ = parse_type("int")
+    operand: Operand = Column(("x",), int_)
+    for _ in range(200):
+        if kind == "cast":
+            operand = Cast(operand, int_)
+        else:
+            first = (Column(("y",), int_),) if kind == "second argument" else ()
+            operand = Call("f", (*first, operand), int_)
+    assert operand_from_data(operand_to_data(operand)) == operand
+    with pytest.raises(StoreFormatError):
+        operand_from_data(operand_to_data(Call("f", (operand,), int_)))
+
+
+@pytest.mark.parametrize(
+    ("name", "bits"),
+    [
+        ("tinyint", 8),
+        ("smallint", 16),
+        ("int", 32),
+        ("bigint", 64),
+        ("date", 32),
+        ("timestamp", 64),
+        ("timestamp_ntz", 64),
+    ],
+)
+def test_whole_numbers_up_to_the_ends_of_their_type(name: str, bits: int) -> None:
+    type, most = parse_type(name), (1 << bits - 1) - 1
+    for value in (most, -most - 1):
+        assert value_from_data(value, type) == value
+        assert value_to_data(value, type) == value
+    for value in (most + 1, -most - 2, True, "1", 1.0, None):
+        with pytest.raises(ValueError, match="is no value of type"):
+            value_from_data(value, type)
+
+
+@pytest.mark.parametrize("name", ["string", "binary", "decimal(5,2)", "double", "float", "boolean", "array<int>"])
+def test_whole_numbers_are_values_of_no_other_type(name: str) -> None:
+    for value in (0, 5, -5):
+        with pytest.raises(ValueError, match="is no value of type"):
+            value_from_data(value, parse_type(name))
+
+
+def test_null_is_stored_as_null() -> None:
+    null = Literal(None, parse_type("date"))
+    assert operand_to_data(null) == {"literal": None, "type": "date"}
+    assert operand_from_data(operand_to_data(Call("f", (null,), null.type))) == Call("f", (null,), null.type)

@@ -161,3 +161,107 @@ def test_a_monotone_function_says_the_same_of_its_argument(
 )
 def test_what_is_not_known_to_be_monotone_says_nothing(declared: Declared | None, predicate: Predicate) -> None:
     assert with_images(predicate, lambda name: declared) == predicate
+
+
+@pytest.mark.parametrize(
+    ("name", "image", "value"),
+    [
+        ("double", float, 2.0),
+        ("string", lambda value: "a" * (value > 3) + "b" * (value > 5), "ab"),
+        ("binary", lambda value: b"\x01" if value > 3 else b"", b"\x01"),
+        ("boolean", lambda value: value > 3, True),
+        ("bigint", int, 2),
+    ],
+)
+def test_results_that_spark_takes_as_they_are(name: str, image: Any, value: Any) -> None:
+    call = replace(F, type=DataType(name))
+    predicate = Comparison("=", call, Literal(value, call.type))
+    declared = Declared("1", image=lambda one: None if one is None else image(one))
+    assert with_images(predicate, {"f": declared}.get) != predicate
+    assert with_images(Or((predicate, Not(predicate))), {"f": declared}.get) != Or((predicate, Not(predicate)))
+    unversioned = Comparison("=", replace(call, parameters=()), Literal(value, call.type))
+    assert with_images(unversioned, {"f": declared}.get) == unversioned
+    assert with_images(replace(predicate, comparator="<=>"), {"f": declared}.get) == replace(
+        predicate, comparator="<=>"
+    )
+    own = replace(call, name="f")
+    assert with_images(replace(predicate, left=own), lambda _: declared) == replace(predicate, left=own)
+    two = replace(call, arguments=(X, X))
+    assert with_images(replace(predicate, left=two), {"f": declared}.get) == replace(predicate, left=two)
+
+
+@pytest.mark.parametrize("name", ["float", "decimal(5,2)", "date", "timestamp"])
+def test_results_that_spark_may_change(name: str) -> None:
+    call = replace(F, type=parse_type(name))
+    for image in (lambda one: one, float):
+        predicate = Comparison("<", call, Literal(image(3), call.type))
+        assert with_images(predicate, lambda _: Declared("1", image=image)) == predicate  # noqa: B023
+
+
+@pytest.mark.parametrize("type_name", ["double", "float", "string", "date", "timestamp", "boolean"])
+def test_arguments_of_which_nothing_is_said(type_name: str) -> None:
+    call = replace(F, arguments=(Column(("y",), DataType(type_name)),))
+    predicate = Comparison("=", call, Literal(1, INT))
+    assert with_images(predicate, lambda _: Declared("1", image=lambda one: None if one is None else 1)) == predicate
+
+
+def test_results_at_the_ends_of_their_type() -> None:
+    small = Column(("t",), DataType("tinyint"))
+    for least, most, fits in ((-128, 127, True), (-129, 127, False), (-128, 128, False)):
+        call = replace(TINY, arguments=(small,))
+        predicate = Comparison("=", call, Literal(0, TINY.type))
+
+        def image(one: int | None, least: int = least, most: int = most) -> int | None:
+            return None if one is None else least if one < 0 else most if one > 0 else 0
+
+        said = with_images(predicate, lambda _, image=image: Declared("1", image=image))  # type: ignore[misc]
+        assert (said != predicate) is fits
+
+
+def test_what_is_not_a_number_is_said_nothing_of() -> None:
+    call = replace(F, type=DataType("double"))
+    nan = Literal(float("nan"), call.type)
+    declared = Declared("1", image=lambda one: None if one is None else float(one))
+    assert with_images(Comparison("=", call, nan), lambda _: declared) == Comparison("=", call, nan)
+    odd = Declared("1", image=lambda one: None if one is None else float("nan"))
+    asked = Comparison("=", call, Literal(1.0, call.type))
+    assert with_images(asked, lambda _: odd) == asked
+    other = Comparison("=", call, Literal(1, INT))
+    assert with_images(other, lambda _: declared) == other
+
+
+def test_a_function_that_fails_for_null_may_be_monotone() -> None:
+    declared = Declared("1", image=lambda value: value // 3)
+    predicate = Comparison("=", F, Literal(1, INT))
+    assert with_images(predicate, lambda _: declared) != predicate
+
+
+@pytest.mark.parametrize(
+    ("condition", "null", "value"),
+    [
+        (is_null(COLUMN), {"c": "Literal", "t": "int", "v": 0}, udf(COLUMN)),
+        (is_null(COLUMN), COLUMN, udf(COLUMN)),
+        ({"c": "IsNotNull", "t": "boolean", "ch": [COLUMN]}, NULL, udf(COLUMN)),
+        ({"c": "And", "t": "boolean", "ch": [is_null(COLUMN), is_null(OTHER)]}, NULL, udf(COLUMN, OTHER)),
+        ({"c": "Or", "t": "boolean", "ch": [is_null(COLUMN), is_null(OTHER)]}, NULL, udf(COLUMN)),
+        (is_null(COLUMN), NULL, {"c": "Abs", "t": "int", "ch": [COLUMN]}),
+    ],
+)
+def test_what_is_not_the_function_alone(condition: Any, null: Any, value: Any) -> None:
+    tree = {"c": "If", "t": "int", "ch": [condition, null, value]}
+    assert read_operand(tree) != read_operand(value)
+
+
+def test_sparks_own_functions_have_no_version() -> None:
+    own = Call("f", (X, call()), INT)
+    found = versioned(NullTest(own), {"f": Declared("3")}.get)
+    assert found == NullTest(Call("f", (X, call(("version", "3"))), INT))
+
+
+def test_a_monotone_function_of_a_decimal() -> None:
+    cents = Column(("d",), parse_type("decimal(4,1)"))
+    f = replace(F, arguments=(cents,))
+    declared = Declared("1", image=lambda value: None if value is None else int(value))
+    said = with_images(Comparison(">=", f, Literal(3, INT)), lambda _: declared)
+    assert isinstance(said, And)
+    assert said.children[1] == Comparison(">=", cents, Literal(Decimal("3.0"), cents.type))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from es_skipping.predicates.normal import normalise
+from es_skipping.predicates.normal import _MAX_CAST_VALUES, MAX_DEPTH, all_of, any_of, normalise
 from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import (
     ALWAYS,
@@ -308,6 +309,58 @@ def test_a_pattern_with_what_stands_for_bytes_that_are_no_text(pattern: str, neg
     assert isinstance(found, Opaque), show(found)
 
 
+CONTRADICTIONS = [
+    And((compare("=", X, 1), compare("=", X, 2))),
+    And((compare("<", X, 1), compare(">", X, 0))),  # there is no whole number between
+    And((IsIn(X, (1, 5)), compare(">", X, 5))),
+    And((NullTest(X), compare("<>", X, 5))),
+    And((compare("=", X, 1), Or((NullTest(X), compare(">", X, 3))))),
+    And((Comparison("=", S, lit("a", "string")), Matches("starts", S, "b"))),
+]
+
+
+@pytest.mark.parametrize("predicate", CONTRADICTIONS, ids=show)
+def test_what_no_value_satisfies_is_never_true(predicate: And) -> None:
+    assert normalise(predicate) == NEVER
+    assert normalise(Or((predicate, compare("=", X, 7)))) == compare("=", X, 7)
+
+
+def test_what_some_value_satisfies_is_left_alone() -> None:
+    nan = Comparison("=", D, lit(math.nan, "double"))
+    zero = Or((Comparison("=", D, lit(-0.0, "double")), NullTest(D)))
+    for predicate in (
+        And((compare("<=", X, 1), compare(">=", X, 1))),
+        And((Comparison(">", D, lit(1.0, "double")), Comparison("<", D, lit(math.nextafter(1.0, 2.0), "double")))),
+        And((Comparison(">", D, lit(math.inf, "double")), nan)),
+        And((Comparison("<=", D, lit(0.0, "double")), zero)),
+        And((Comparison(">", S, lit("a", "string")), Comparison("<", S, lit("a\x00", "string")))),
+        And((NullTest(X), Or((compare("=", X, 1), NullTest(X))))),
+        And((IsIn(X, (1, 9)), Or((compare("<", X, 0), compare(">", X, 8))))),
+    ):
+        assert normalise(predicate) != NEVER, show(predicate)
+
+
+def test_two_calls_that_look_alike_contradict_nothing() -> None:
+    call = Call("udf:f", (X,), TYPES["int"])
+    both = And((Comparison("=", call, lit(1, "int")), Comparison("=", call, lit(2, "int"))))
+    assert normalise(both) == both
+
+
+def test_contradictions_are_looked_for_within_bounds() -> None:
+    """Ten thousand parts of one column are soon met; what would take long is left as it is."""
+    excluded = And(tuple(compare("<>", X, n) for n in range(10_000)))
+    of_many = And(
+        (
+            *(Comparison("=", Column((f"c{n}",), TYPES["int"]), lit(n, "int")) for n in range(1_000)),
+            Or(tuple(compare("=", X, n) for n in range(10_000))),
+        )
+    )
+    for predicate in (excluded, of_many):
+        begun = time.process_time()
+        assert normalise(predicate) == predicate
+        assert time.process_time() - begun < 5
+
+
 def test_functions_keep_their_negation() -> None:
     call = Call("udf:f", (X,), TYPES["boolean"])
     assert normalise(Not(Holds(call))) == Holds(call, negated=True)
@@ -326,13 +379,18 @@ def test_wide_and_deep_trees() -> None:
         contrary = Not(contrary)
     assert normalise(contrary) == compare("<>", X, 0)
     alternating: Predicate = leaves[0]
+    of_many = [Comparison("=", Column((f"c{n}",), TYPES["int"]), lit(n, "int")) for n in range(7)]
     for n in range(100_000):
-        alternating = (And, Or)[n % 2]((leaves[n % 7 + 1], alternating))
+        alternating = (And, Or)[n % 2]((of_many[n % 7], alternating))
     assert "too deep" in repr(normalise(alternating))
     operand: Operand = X
     for _ in range(100_000):
         operand = Cast(operand, TYPES["bigint"])
     assert normalise(Comparison("=", operand, lit(5, "bigint"))) == Opaque("too deep")
+    assert normalise(Comparison("=", lit(5, "bigint"), operand)) == Opaque("too deep")
+    call = Call("is_odd", (operand,), TYPES["boolean"])
+    for leaf in (IsIn(operand, (5,)), NullTest(operand), Matches("starts", operand, "a"), Holds(call)):
+        assert normalise(leaf) == Opaque("too deep")
 
 
 def test_long_lists_are_quick() -> None:
@@ -340,3 +398,143 @@ def test_long_lists_are_quick() -> None:
     assert normalise(predicate) == predicate
     under_a_cast = IsIn(cast_of("int", "bigint"), tuple(range(100_000)))
     assert normalise(under_a_cast) == under_a_cast
+
+
+@pytest.mark.parametrize("type_name", ["int", "string", "boolean", "double"])
+def test_whatever_is_said_of_an_opaque_operand_is_opaque(type_name: str) -> None:
+    odd = Opaque("a subquery", TYPES[type_name])
+    value = EDGES[type_name][1]
+    literal = Literal(value, odd.type)
+    said: list[Predicate] = [
+        *(Comparison(comparator, odd, literal) for comparator in COMPARATORS if comparator != "<=>"),
+        *(Comparison(comparator, literal, odd) for comparator in COMPARATORS if comparator != "<=>"),
+        Comparison("<", odd, COLUMNS[type_name]),
+        Comparison("<", COLUMNS[type_name], odd),
+        IsIn(odd, (value,)),
+        IsIn(odd, (value, EDGES[type_name][0])),
+        IsIn(odd, (value,), negated=True),
+        NullTest(odd),
+        NullTest(odd, negated=True),
+        Matches("starts", odd, "a"),
+    ]
+    for one in said:
+        assert normalise(one) == odd
+        assert normalise(Not(one)) == odd
+    safe = normalise(Comparison("<=>", odd, literal))
+    assert safe == odd or odd in safe.children  # type: ignore[union-attr]
+
+
+def test_lists_of_nothing_and_of_null() -> None:
+    null = Literal(None, TYPES["int"])
+    assert normalise(IsIn(X, ())) == NEVER
+    assert normalise(IsIn(X, (), negated=True)) == ALWAYS
+    assert normalise(IsIn(null, ())) == NEVER
+    assert normalise(IsIn(null, (), negated=True)) == ALWAYS
+    assert normalise(IsIn(null, (1,))) == normalise(IsIn(null, (1,), negated=True)) == NEVER
+    assert normalise(IsIn(null, (), has_null=True)) == normalise(IsIn(null, (), True, True)) == NEVER
+    assert normalise(IsIn(lit(5, "int"), (5, 6))) == ALWAYS
+    assert normalise(IsIn(lit(5, "int"), (6, 7))) == NEVER
+    assert normalise(IsIn(lit(5, "int"), (6, 7), negated=True)) == ALWAYS
+
+
+@pytest.mark.parametrize("negated", [False, True])
+def test_a_long_list_keeps_its_cast(negated: bool) -> None:
+    """Each value of a shorter one is looked for among the values that the cast has."""
+    operand = cast_of("int", "bigint")
+    short, long = tuple(range(_MAX_CAST_VALUES)), tuple(range(_MAX_CAST_VALUES + 1))
+    assert normalise(IsIn(operand, short, negated)) == IsIn(X, short, negated)
+    assert normalise(IsIn(operand, long, negated)) == IsIn(operand, long, negated)
+
+
+def test_a_list_of_years_says_where_the_days_are() -> None:
+    year = Call("year", (COLUMNS["date"],), TYPES["int"])
+    listed = normalise(IsIn(year, (1970, 1972)))
+    assert isinstance(listed, And)
+    first, said = listed.children
+    assert first == IsIn(year, (1970, 1972))
+    assert isinstance(said, Or) and len(said.children) == 2
+    assert normalise(IsIn(year, (1970, 1972), negated=True)) == IsIn(year, (1970, 1972), negated=True)
+    many = tuple(range(_MAX_CAST_VALUES + 1))
+    assert normalise(IsIn(year, many)) == IsIn(year, many)
+
+
+@pytest.mark.parametrize("wrap", ["cast", "call"])
+def test_how_deep_an_operand_of_a_leaf_may_be(wrap: str) -> None:
+    def deep(levels: int) -> Operand:
+        operand: Operand = S
+        for _ in range(levels):
+            operand = Cast(operand, TYPES["string"], "TRY") if wrap == "cast" else Call("f", (S, operand), S.type)
+        return operand
+
+    def leaves(operand: Operand) -> list[Predicate]:
+        value = Literal("a", S.type)
+        return [
+            Comparison("<", operand, value),
+            Comparison("<", value, operand),
+            IsIn(operand, ("a",)),
+            NullTest(operand),
+            Matches("starts", operand, "a"),
+            Holds(Call("is_odd", (operand,), TYPES["boolean"])),
+        ]
+
+    assert not any(isinstance(normalise(leaf), Opaque) for leaf in leaves(deep(MAX_DEPTH)))
+    assert {normalise(leaf) for leaf in leaves(deep(MAX_DEPTH + 2))} == {Opaque("too deep")}
+
+
+@pytest.mark.parametrize("comparator", COMPARATORS)
+def test_two_literals(comparator: Any) -> None:
+    def compared(left: Literal, right: Literal) -> Predicate:
+        return normalise(Comparison(comparator, left, right))
+
+    one, two = lit(1, "int"), lit(2, "int")
+    for left, right in ((one, one), (one, two), (two, one)):
+        expected = truth(Comparison(comparator, left, right), {})
+        assert compared(left, right) == (ALWAYS if expected else NEVER)
+    for left, right in (
+        (one, lit("1", "string")),
+        (one, lit(1, "bigint")),
+        (lit("1", "int"), one),
+        (one, lit("1", "int")),
+        (lit(1.0, "double"), lit(1, "double")),
+        (lit(True, "boolean"), lit(1, "boolean")),
+    ):
+        assert "Opaque" in repr(compared(left, right))
+        assert "Opaque" in repr(compared(right, left))
+
+
+@pytest.mark.parametrize("target", ["timestamp", "timestamp_ntz"])
+def test_a_cast_that_may_be_null_of_a_value_is_tested_itself(target: str) -> None:
+    """No timestamp holds the last day of all: under TRY its cast is null, though the day is not."""
+    day = COLUMNS["date"]
+    for mode, kept in (("TRY", True), ("LEGACY", True), ("ANSI", False)):
+        cast = Cast(day, TYPES[target], mode, "UTC")
+        assert normalise(NullTest(cast)) == NullTest(cast if kept else day)
+        assert normalise(NullTest(cast, negated=True)) == NullTest(day, negated=True)
+        assert normalise(Not(NullTest(cast))) == NullTest(day, negated=True)
+    around = Cast(Cast(day, TYPES[target], "TRY", "UTC"), TYPES[target], "ANSI", "UTC")
+    assert normalise(NullTest(around)) == NullTest(around.child)
+
+
+def test_how_deep_connectives_may_nest() -> None:
+    def nested(levels: int) -> Predicate:
+        tree: Predicate = compare("=", X, 0)
+        for n in range(levels):
+            tree = (And, Or)[n % 2]((NullTest(COLUMNS["bigint"]) if n % 2 else NullTest(S), tree))
+        return tree
+
+    assert "too deep" not in repr(normalise(nested(MAX_DEPTH + 1)))
+    deep = normalise(nested(MAX_DEPTH + 2))
+    assert "Opaque(reason='too deep'" in repr(deep)
+    assert "None)" not in repr(deep)
+
+
+def test_connectives_are_flat() -> None:
+    parts = [NullTest(COLUMNS[name]) for name in ("int", "string", "double", "boolean")]
+    for kind, make in ((Or, any_of), (And, all_of)):
+        nested = kind((parts[0], kind((parts[1], kind((parts[2], parts[3]))))))
+        assert normalise(nested) == kind(tuple(parts))
+        assert make([parts[0], kind(tuple(parts[1:])), parts[0]]) == kind(tuple(parts))
+        assert make([parts[0]]) == make([parts[0], parts[0]]) == parts[0]
+    assert any_of([]) == any_of([NEVER]) == NEVER and all_of([]) == all_of([ALWAYS]) == ALWAYS
+    assert any_of([parts[0], ALWAYS]) == ALWAYS and all_of([parts[0], NEVER]) == NEVER
+    assert any_of([parts[0], NEVER]) == all_of([parts[0], ALWAYS]) == parts[0]

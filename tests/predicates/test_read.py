@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from es_skipping.predicates.normal import normalise
+from es_skipping.predicates.normal import MAX_DEPTH, normalise
 from es_skipping.predicates.read import read_conjunction, read_operand, read_predicate
+from es_skipping.predicates.reasons import LITERAL, NAMELESS, NEGATIVE_ZERO
 from es_skipping.predicates.tree import (
     ALWAYS,
     NEVER,
@@ -34,7 +35,7 @@ from es_skipping.predicates.tree import (
     Predicate,
 )
 from es_skipping.predicates.truth import predicate_of
-from es_skipping.predicates.types import parse_type
+from es_skipping.predicates.types import DataType, parse_type
 from tests.predicates.rows import truth
 
 Tree = dict[str, Any]
@@ -210,7 +211,9 @@ OPAQUE: list[tuple[str, Any]] = [
 @pytest.mark.parametrize("tree", [tree for _, tree in OPAQUE], ids=[name for name, _ in OPAQUE])
 def test_what_is_not_understood_is_opaque(tree: Any) -> None:
     for read in (read_predicate(tree), normalise(read_predicate({"c": "Not", "t": "boolean", "ch": [tree]}))):
-        assert isinstance(normalise(read), Opaque)
+        opaque = normalise(read)
+        assert isinstance(opaque, Opaque)
+        assert isinstance(opaque.reason, str) and isinstance(opaque.type, DataType)
     beside = normalise(read_predicate(node("And", node("IsNull", TX), tree)))
     assert isinstance(beside, And)  # and costs its neighbours nothing
     assert beside.children[0] == NullTest(X)
@@ -285,6 +288,285 @@ def test_calls_keep_their_settings_apart() -> None:
     utc = read_operand(node("Hour", TX, t="int", a={"timeZoneId": "UTC"}))
     assert tokyo == Call("hour", (X,), INT, (("timeZoneId", "Asia/Tokyo"),))
     assert tokyo != utc
+
+
+SPARK = "org.apache.spark.sql.catalyst"
+METHODS: list[tuple[str, Tree, Call | Opaque]] = [
+    (
+        "of a class",
+        node("StaticInvoke", TX, t="int", a={"functionName": "Twice", "staticObject": f"{SPARK}.Util"}),
+        Call("twice", (X,), INT, (("functionName", "Twice"), ("staticObject", f"{SPARK}.Util"))),
+    ),
+    (
+        "of the first argument",
+        node("Invoke", TX, T5, t="int", a={"functionName": "plus"}),
+        Call("plus", (X, FIVE), INT, (("functionName", "plus"),)),
+    ),
+    (
+        "of an evaluator, which is no argument",
+        node(
+            "Invoke",
+            node("Literal", t="struct<>", a={"evaluator": f"{SPARK}.ParseUrlEvaluator", "ansi": True}),
+            TX,
+            t="int",
+            a={"functionName": "evaluate"},
+        ),
+        Call(
+            "parseurl",
+            (X,),
+            INT,
+            (("ansi", "true"), ("evaluator", f"{SPARK}.ParseUrlEvaluator"), ("functionName", "evaluate")),
+        ),
+    ),
+    (
+        "without arguments",
+        node("Invoke", t="int", a={"functionName": "now"}),
+        Call("now", (), INT, (("functionName", "now"),)),
+    ),
+    (
+        "of another's class",
+        node("StaticInvoke", TX, t="int", a={"functionName": "f", "staticObject": "com.acme.F"}),
+        Opaque("", INT),
+    ),
+    (
+        "of another's evaluator",
+        node(
+            "Invoke",
+            node("Literal", t="int", a={"evaluator": "com.acme.FEvaluator"}),
+            TX,
+            t="int",
+            a={"functionName": "f"},
+        ),
+        Opaque("", INT),
+    ),
+    ("that is not deterministic", node("StaticInvoke", TX, t="int", a={"functionName": "aesEncrypt"}), Opaque("", INT)),
+    (
+        "that depends on a setting",
+        node("StaticInvoke", TX, t="int", a={"functionName": "readSidePadding"}),
+        Opaque("", INT),
+    ),
+    ("without a name", node("Invoke", TX, t="int", a={}), Opaque("", DataType(""))),
+    (
+        "with an opaque argument",
+        node("Invoke", node("Opaque", t="int"), t="int", a={"functionName": "f"}),
+        Opaque("", INT),
+    ),
+]
+
+
+@pytest.mark.parametrize(("tree", "expected"), [case[1:] for case in METHODS], ids=[case[0] for case in METHODS])
+def test_methods_that_stand_for_functions(tree: Tree, expected: Call | Opaque) -> None:
+    read = read_operand(tree)
+    if isinstance(expected, Call):
+        assert read == expected
+    else:
+        assert isinstance(read, Opaque)
+        assert expected.type.name in ("", read.type.name if read.type else "")
+
+
+@pytest.mark.parametrize("package", ["avro", "execution", "protobuf"])
+def test_classes_of_sparks_own_packages_have_bare_names(package: str) -> None:
+    tree = {**node("ToAvro", TX, t="int"), "p": f"org.apache.spark.sql.{package}"}
+    assert read_operand(tree) == Call("toavro", (X,), INT)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("AtLeastNNonNulls", "BloomFilterMightContain", "DynamicPruningExpression", "InSubqueryExec"),
+        *("ApplyFunctionExpression", "CallMethodViaReflection", "NewInstance", "AvroDataToCatalyst"),
+        *("CatalystDataToAvro", "CatalystDataToProtobuf", "ProtobufDataToCatalyst", "CsvToStructs", "JsonToStructs"),
+        *("JsonTuple", "StructsToCsv", "StructsToJson", "StructsToXml", "XmlToStructs", "InSet", "LikeAll", "LikeAny"),
+        *("NotLikeAll", "NotLikeAny", "MultiGetJsonObject", "Encode"),
+    ],
+)
+def test_expressions_with_a_state_are_no_calls(name: str) -> None:
+    read = read_operand(node(name, TX, t="int"))
+    assert isinstance(read, Opaque)
+    assert name in read.reason
+    assert read.type == INT
+
+
+def test_an_opaque_operand_keeps_its_reason_and_type() -> None:
+    said = node("Opaque", t="int", why="a subquery")
+    assert read_operand(said) == Opaque("a subquery", INT)
+    assert read_operand(node("Opaque", t="int")) == Opaque("unknown expression", INT)
+    assert read_operand(node("Cast", said, t="string")) == Opaque("a subquery", STRING)
+    assert read_operand(node("GetStructField", said, t="string", field="f")) == Opaque("a subquery", STRING)
+    assert read_operand(node("Abs", said, t="string")) == Opaque("a subquery", STRING)
+
+
+@pytest.mark.parametrize("name", ["Alias", "KnownNotNull", "KnownNullable"])
+def test_what_is_transparent(name: str) -> None:
+    assert read_operand(node(name, node(name, TX, t="int"), t="int")) == X
+    assert read_predicate(node("Not", node(name, node("Not", node(name, T_GREATER))))) == GREATER
+    assert isinstance(read_operand(node(name, t="int")), Opaque)
+    assert isinstance(read_operand(node(name, TX, T5, t="int")), Opaque)
+
+
+def test_negative_zero_is_no_argument() -> None:
+    minus, plus = literal("-0.0", "double"), literal("0.0", "double")
+    assert read_operand(node("Cast", minus, t="string")) == Opaque(NEGATIVE_ZERO.text, STRING)
+    assert read_operand(node("Abs", minus, t="double")) == Opaque(NEGATIVE_ZERO.text, DOUBLE)
+    assert read_operand(node("Abs", plus, t="double")) == Call("abs", (Literal(0.0, DOUBLE),), DOUBLE)
+    assert read_operand(minus) == Literal(-0.0, DOUBLE)
+
+
+def test_a_cast_says_its_mode_and_zone() -> None:
+    assert read_operand(node("Cast", TX, t="string")) == Cast(X, STRING, "LEGACY", None)
+    assert read_operand(node("Cast", TX, t="string", mode="TRY", zone="UTC")) == Cast(X, STRING, "TRY", "UTC")
+    assert isinstance(read_operand(node("Cast", TX, T5, t="string")), Opaque)
+
+
+def test_parameters_are_sorted_and_truth_values_in_lower_case() -> None:
+    read = read_operand(node("F", TX, t="int", a={"z": True, "b": False, "a": 1, "c": "True"}))
+    assert read == Call("f", (X,), INT, (("a", "1"), ("b", "false"), ("c", "True"), ("z", "true")))
+
+
+def test_a_user_function_is_known_by_its_name_and_code() -> None:
+    fields = {"udfName": "f", "name": "g", "code": "c0de", "id": 41, "nullable": True}
+    assert read_operand(node("ScalaUDF", TX, t="int", a=fields)) == Call("udf:f", (X,), INT, (("code", "c0de"),))
+    assert read_operand(node("PythonUDF", TX, t="int", a={"name": "g"})) == Call("udf:g", (X,), INT)
+
+
+def test_a_function_without_a_name_is_opaque() -> None:
+    assert read_operand(node("ScalaUDF", TX, t="int")) == Opaque(NAMELESS.text, INT)
+    assert read_operand(node("PythonUDF", TX, t="int", a={"name": ""})) == Opaque(NAMELESS.text, INT)
+
+
+def test_a_list_with_expressions_has_a_limit() -> None:
+    for count, kind in ((100, Or), (101, Opaque)):
+        read = read_predicate(node("In", TX, TX, *(literal(n, "int") for n in range(count - 1))))
+        assert isinstance(read, kind)
+    assert isinstance(read_predicate(node("In", TX, TX, node("Opaque", t="int"))), Or)
+    assert read_predicate(node("In", node("Opaque", t="int", why="w"), T5)) == Opaque("w", INT)
+
+
+def test_a_list_of_literals_of_another_type_is_a_disjunction() -> None:
+    other = literal(5, "bigint")
+    assert read_predicate(node("In", TX, T5, other)) == Or(
+        (Comparison("=", X, FIVE), Comparison("=", X, Literal(5, parse_type("bigint"))))
+    )
+    assert read_predicate(node("In", TX, T5, literal(None, "bigint"))) == IsIn(X, (5,), has_null=True)
+    assert read_predicate(node("In", TX, T5, T5)) == IsIn(X, (5,))
+
+
+def branches(count: int) -> Tree:
+    return node("CaseWhen", *[T_GREATER, TB] * count)
+
+
+def test_conditionals_have_limits() -> None:
+    assert not isinstance(read_predicate(branches(16)), Opaque)
+    assert isinstance(read_predicate(branches(17)), Opaque)
+    assert isinstance(read_predicate(node("CaseWhen", *[T_GREATER, TB] * 16, TB)), Opaque)
+    assert not isinstance(read_predicate(node("CaseWhen", *[T_GREATER, TB] * 15, TB)), Opaque)
+    assert isinstance(read_predicate(node("CaseWhen", TB)), Opaque)
+    assert not isinstance(read_predicate(node("Coalesce", *[T_GREATER] * 16)), Opaque)
+    assert isinstance(read_predicate(node("Coalesce", *[T_GREATER] * 17)), Opaque)
+    assert isinstance(read_predicate(node("If", T_GREATER, TB)), Opaque)
+    assert isinstance(read_predicate(node("If", T_GREATER, TB, TB, TB)), Opaque)
+
+
+@pytest.mark.parametrize(("name", "few", "many"), [("If", 2, 3), ("CaseWhen", 2, 3), ("Coalesce", 2, 3)])
+def test_conditionals_in_conditionals_have_a_limit(name: str, few: int, many: int) -> None:
+    def nested(levels: int) -> Tree:
+        tree = T_GREATER
+        for _ in range(levels):
+            tree = node(name, TB, tree, TB)
+        return tree
+
+    assert "too many" not in repr(read_predicate(nested(few)))
+    assert "too many" in repr(read_predicate(nested(many)))
+
+
+def test_null_of_conditions() -> None:
+    def null_of(tree: Tree) -> Predicate:
+        return read_predicate(node("IsNull", tree))
+
+    y = column("y", "int")
+    assert null_of(node("EqualNullSafe", TX, y)) == NEVER
+    assert null_of(node("IsNull", TX)) == NEVER
+    assert null_of(node("LessThan", TX, y)) == Or((NullTest(X), NullTest(Column(("y",), INT))))
+    assert null_of(node("Not", node("LessThan", TX, y))) == Or((NullTest(X), NullTest(Column(("y",), INT))))
+    assert null_of(node("StartsWith", TS, literal("a", "string"))) == NullTest(S)
+    assert null_of(node("InSet", TX, hset=[1], ht="int")) == NullTest(X)
+    assert isinstance(null_of(node("InSet", TX, hset=[1, None], ht="int")), Opaque)
+    assert isinstance(null_of(node("And", T_GREATER, TB)), Opaque)
+    odd = node("IsOdd", TX)
+    assert null_of(odd) == NullTest(Call("isodd", (X,), BOOLEAN))
+    assert read_predicate(node("IsNotNull", odd)) == Not(NullTest(Call("isodd", (X,), BOOLEAN)))
+
+
+@pytest.mark.parametrize(
+    "side",
+    [
+        TB,
+        literal(True, "boolean"),
+        node("Cast", TX),
+        node("GetStructField", column("t", "struct<f:boolean>"), field="f"),
+    ],
+)
+def test_what_is_a_value_is_compared_as_a_value(side: Tree) -> None:
+    """A column, a field, a literal or a cast is no condition to be taken apart."""
+    for comparator, sign in (("EqualTo", "="), ("EqualNullSafe", "<=>")):
+        for value in (True, False):
+            read = read_predicate(node(comparator, side, literal(value, "boolean")))
+            assert read == Comparison(sign, read_operand(side), Literal(value, BOOLEAN))  # type: ignore[arg-type]
+            read = read_predicate(node(comparator, literal(value, "boolean"), side))
+            assert read == Comparison(sign, Literal(value, BOOLEAN), read_operand(side))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["Alias", "KnownNotNull"])
+def test_a_wrapped_condition_is_one(name: str) -> None:
+    wrapped = node(name, node(name, T_GREATER))
+    assert read_predicate(node("EqualTo", wrapped, literal(False, "boolean"))) == Not(GREATER)
+    assert read_predicate(node("IsNull", wrapped)) == Or((NullTest(X), NullTest(FIVE)))
+    value = node(name, node(name, TB))
+    assert read_predicate(node("IsNull", value)) == NullTest(B)
+    assert read_predicate(node("EqualTo", value, literal(False, "boolean"))) == Comparison(
+        "=", B, Literal(False, BOOLEAN)
+    )
+
+
+def test_null_may_be_of_any_type() -> None:
+    array = column("a", "array<int>")
+    null = literal(None, "array<int>")
+    assert isinstance(read_predicate(node("EqualTo", array, array)), Opaque)
+    assert isinstance(read_predicate(node("EqualTo", array, null)), Opaque)
+    assert read_predicate(node("EqualTo", TX, null)) == Comparison("=", X, Literal(None, parse_type("array<int>")))
+
+
+def test_two_conditions_are_compared_as_values() -> None:
+    read = read_predicate(node("EqualTo", T_GREATER, node("IsNull", TX)))
+    assert isinstance(read, Comparison)
+    assert (read.left, read.right) == (read_operand(T_GREATER), read_operand(node("IsNull", TX)))
+
+
+def test_many_likes() -> None:
+    like, other = Matches("like", S, "a%"), Matches("like", S, "%b")
+    fields = {"patterns": ["a%", "%b"]}
+    assert read_predicate(node("LikeAny", TS, a=fields)) == Or((like, other))
+    assert read_predicate(node("LikeAll", TS, a=fields)) == And((like, other))
+    assert read_predicate(node("NotLikeAny", TS, a=fields)) == Or((Not(like), Not(other)))
+    assert read_predicate(node("NotLikeAll", TS, a=fields)) == And((Not(like), Not(other)))
+    assert isinstance(read_predicate(node("LikeAll", TX, a=fields)), Opaque)
+    assert isinstance(read_predicate(node("LikeAll", TS, TS, a=fields)), Opaque)
+    assert read_predicate(node("LikeAll", node("Opaque", t="string", why="w"), a=fields)) == Opaque("w", STRING)
+
+
+def test_a_chain_keeps_its_order() -> None:
+    parts = [node("EqualTo", TX, literal(n, "int")) for n in range(5)]
+    tree = node("Or", node("Or", parts[0], parts[1]), node("Or", parts[2], node("Or", parts[3], parts[4])))
+    assert read_predicate(tree) == Or(tuple(Comparison("=", X, Literal(n, INT)) for n in range(5)))
+    mixed = read_predicate(node("And", node("Or", parts[0], parts[1]), parts[2]))
+    assert isinstance(mixed, And)
+    assert [type(child) for child in mixed.children] == [Or, Comparison]
+
+
+def test_a_list_of_filters_is_no_text() -> None:
+    assert isinstance(read_conjunction("ab"), Opaque)
+    assert isinstance(read_conjunction(5), Opaque)
+    assert read_conjunction((T_GREATER, T_GREATER)) == And((GREATER, GREATER))
 
 
 def test_conjunctions() -> None:
@@ -468,3 +750,149 @@ def test_a_case_of_many_branches_stays_small() -> None:
 def test_nothing_raises(tree: Any) -> None:
     hash(normalise(read_predicate(tree)))
     hash(read_operand(tree))
+
+
+OPERAND_WRAPS = {
+    "Alias": lambda tree: node("Alias", tree, t="int"),
+    "Cast": lambda tree: node("Cast", tree, t="int"),
+    "Abs": lambda tree: node("Abs", tree, t="int"),
+    "second argument": lambda tree: node("Plus", T5, tree, t="int"),
+    "GetStructField": lambda tree: node("GetStructField", tree, t="int", field="f"),
+    "Invoke": lambda tree: node("Invoke", tree, t="int", a={"functionName": "f"}),
+}
+
+
+@pytest.mark.parametrize("wrap", OPERAND_WRAPS.values(), ids=OPERAND_WRAPS)
+def test_how_deep_an_operand_may_be(wrap: Any) -> None:
+    tree: Tree = TX
+    for _ in range(MAX_DEPTH):
+        tree = wrap(tree)
+    assert not isinstance(read_operand(tree), Opaque)
+    assert read_operand(wrap(tree)) == Opaque("too deep")
+
+
+def test_how_deep_a_function_of_a_primitive_may_be() -> None:
+    """IF(x IS NULL, NULL, f(x)) is as deep as f(x) within something else."""
+    null = literal(None, "int")
+    tree: Tree = node("ScalaUDF", TX, t="int", a={"udfName": "f"})
+    tree = node("If", node("IsNull", TX), null, tree, t="int")
+    for _ in range(MAX_DEPTH - 2):
+        tree = node("Abs", tree, t="int")
+    assert not isinstance(read_operand(tree), Opaque)
+    assert read_operand(node("Abs", tree, t="int")) == Opaque("too deep")
+
+
+PREDICATE_WRAPS = {
+    "And": lambda tree: node("Not", node("And", TB, node("Not", tree))),
+    "EqualTo": lambda tree: node("Not", node("EqualTo", tree, literal(True, "boolean"))),
+    "EqualNullSafe": lambda tree: node("EqualNullSafe", tree, literal(True, "boolean")),
+}
+
+
+@pytest.mark.parametrize("wrap", PREDICATE_WRAPS.values(), ids=PREDICATE_WRAPS)
+def test_how_deep_a_predicate_may_be(wrap: Any) -> None:
+    tree: Tree = T_GREATER
+    for _ in range(MAX_DEPTH):
+        tree = wrap(tree)
+    assert "too deep" not in repr(read_predicate(tree))
+    assert "too deep" in repr(read_predicate(wrap(tree)))
+
+
+def test_a_list_whose_column_is_opaque() -> None:
+    said = node("Opaque", t="int", why="a subquery")
+    assert read_predicate(node("InSet", said, hset=[1], ht="int")) == Opaque("a subquery", INT)
+    assert read_predicate(node("In", said, T5)) == Opaque("a subquery", INT)
+    for other in ("bigint", "date"):
+        assert isinstance(read_predicate(node("InSet", TX, hset=[5], ht=other)), Opaque)
+    array = column("a", "array<int>")
+    assert isinstance(read_predicate(node("InSet", array, hset=[], ht="array<int>")), Opaque)
+    assert read_predicate(node("IsNull", said)) == Opaque("a subquery", INT)
+    assert read_predicate(node("EqualTo", T5, said)) == Opaque("a subquery", INT)
+    assert read_predicate(node("StartsWith", {**said, "t": "string"}, literal("a", "string"))) == Opaque(
+        "a subquery", STRING
+    )
+
+
+def test_trees_too_deep_to_be_compared_are_opaque() -> None:
+    """Whether x of IF(x IS NULL, NULL, f(x)) is the same x both times takes a comparison of the two trees."""
+
+    def deep() -> Tree:
+        tree = TX
+        for _ in range(20_000):
+            tree = node("Abs", tree, t="int")
+        return tree
+
+    tree = node("If", node("IsNull", deep()), literal(None, "int"), node("ScalaUDF", deep(), t="int"), t="int")
+    assert read_operand(tree) == Opaque("too deep")
+    assert read_predicate(node("EqualTo", tree, T5)) == Opaque("too deep")
+
+
+WITHIN = {
+    "If": node("If", T_GREATER, TB, TB),
+    "CaseWhen": node("CaseWhen", T_GREATER, TB),
+    "Coalesce": node("Coalesce", T_GREATER, TB),
+    "IsNull": node("IsNull", T_GREATER),
+    "EqualTo": node("EqualTo", T_GREATER, literal(True, "boolean")),
+    "Or": node("Or", T_GREATER, TB),
+}
+
+
+@pytest.mark.parametrize("tree", WITHIN.values(), ids=WITHIN)
+def test_how_deep_what_holds_conditions_may_be(tree: Tree) -> None:
+    for n in range(MAX_DEPTH - 1):
+        tree = node("Or" if n % 2 else "And", TB, tree)
+    assert "Opaque" not in repr(read_predicate(tree))
+    deeper = node("And" if tree["c"] == "Or" else "Or", TB, tree)
+    assert "Opaque" in repr(read_predicate(deeper))
+
+
+@pytest.mark.parametrize(
+    ("name", "sign"), [("LessThan", "<"), ("LessThanOrEqual", "<="), ("GreaterThan", ">"), ("GreaterThanOrEqual", ">=")]
+)
+def test_a_condition_above_or_below_a_truth_value(name: str, sign: Any) -> None:
+    """Only ``=`` and ``<=>`` of a condition are taken apart."""
+    operand, true = read_operand(T_GREATER), literal(True, "boolean")
+    assert read_predicate(node(name, T_GREATER, true)) == Comparison(sign, operand, TRUE)
+    assert read_predicate(node(name, true, T_GREATER)) == Comparison(sign, TRUE, operand)
+
+
+LEAVES_OF: dict[str, Any] = {
+    "EqualTo": lambda tree: node("EqualTo", tree, literal("a", "string")),
+    "right": lambda tree: node("LessThan", literal("a", "string"), tree),
+    "IsNull": lambda tree: node("IsNull", tree),
+    "IsNotNull": lambda tree: node("IsNotNull", tree),
+    "In": lambda tree: node("In", tree, literal("a", "string")),
+    "in a list": lambda tree: node("In", TS, tree),
+    "InSet": lambda tree: node("InSet", tree, hset=["a"], ht="string"),
+    "StartsWith": lambda tree: node("StartsWith", tree, literal("a", "string")),
+    "LikeAll": lambda tree: node("LikeAll", tree, a={"patterns": ["a%"]}),
+    "Holds": lambda tree: node("IsOdd", tree),
+}
+
+
+@pytest.mark.parametrize("leaf", LEAVES_OF.values(), ids=LEAVES_OF)
+def test_how_deep_an_operand_of_a_leaf_may_be(leaf: Any) -> None:
+    tree: Tree = TS
+    for _ in range(MAX_DEPTH - (leaf is LEAVES_OF["Holds"])):
+        tree = node("Upper", tree, t="string")
+    assert "too deep" not in repr(read_predicate(leaf(tree)))
+    assert "too deep" in repr(read_predicate(leaf(node("Upper", tree, t="string"))))
+
+
+def test_how_deep_a_number_that_is_no_number_may_be() -> None:
+    tree: Tree = TD
+    for _ in range(MAX_DEPTH):
+        tree = node("Abs", tree, t="double")
+    assert "too deep" not in repr(read_predicate(node("IsNaN", tree)))
+    assert "too deep" in repr(read_predicate(node("IsNaN", node("Abs", tree, t="double"))))
+
+
+def test_a_truth_value_that_is_none() -> None:
+    for odd in (5, "true", 1.0, []):
+        for name in ("EqualTo", "EqualNullSafe"):
+            assert isinstance(read_predicate(node(name, T_GREATER, literal(odd, "boolean"))), Opaque)
+
+
+def test_literals_of_types_that_are_not_known() -> None:
+    odd = parse_type("interval day")
+    assert read_operand(literal(5, "interval day")) == Opaque(LITERAL.of(type=odd), odd)

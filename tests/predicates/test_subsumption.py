@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from es_skipping.predicates.normal import normalise
-from es_skipping.predicates.subsumption import operands_of, subsumes
+from es_skipping.predicates.subsumption import is_certain, operands_of, subsumes
 from es_skipping.predicates.tree import (
     ALWAYS,
     NEVER,
@@ -23,6 +23,7 @@ from es_skipping.predicates.tree import (
     IsIn,
     Literal,
     Matches,
+    Not,
     NullTest,
     Opaque,
     Or,
@@ -182,3 +183,84 @@ NOT_SEEN: list[tuple[Predicate, Predicate]] = [
 @pytest.mark.parametrize(("looser", "stricter"), NOT_SEEN, ids=str)
 def test_it_is_not(looser: Predicate, stricter: Predicate) -> None:
     assert not subsumes(looser, stricter)
+
+
+A, C = Column(("a",), DataType("int")), Column(("c",), DataType("int"))
+SIGNS = ("=", "<>", "<", "<=", ">", ">=")
+
+
+@pytest.mark.parametrize("wide", SIGNS)
+@pytest.mark.parametrize("narrow", SIGNS)
+def test_two_columns(wide: Any, narrow: Any) -> None:
+    """Against all three ways in which two values of a total order can lie."""
+
+    def passing(comparator: str, swapped: bool) -> set[int]:
+        signs = {"=": {0}, "<>": {-1, 1}, "<": {-1}, "<=": {-1, 0}, ">": {1}, ">=": {0, 1}}[comparator]
+        return {-sign for sign in signs} if swapped else signs
+
+    looser = Comparison(wide, A, C)
+    assert subsumes(looser, Comparison(narrow, A, C)) is (passing(narrow, False) <= passing(wide, False))
+    assert subsumes(looser, Comparison(narrow, C, A)) is (passing(narrow, True) <= passing(wide, False))
+    assert not subsumes(looser, Comparison(narrow, A, X))
+    assert not subsumes(looser, Comparison(narrow, X, C))
+
+
+TESTS = ("starts", "ends", "contains")
+
+
+@pytest.mark.parametrize("negated", [False, True])
+@pytest.mark.parametrize("stricter", TESTS)
+@pytest.mark.parametrize("looser", TESTS)
+def test_texts_within_texts(looser: Any, stricter: Any, negated: bool) -> None:
+    def asked(test: Any, pattern: str) -> Predicate:
+        return Matches(test, S, pattern, negated=negated)
+
+    # A text within the other at its beginning, its end, in its middle, and nowhere.
+    for part, whole in (("ab", "abc"), ("bc", "abc"), ("b", "abc"), ("x", "abc"), ("abc", "abc")):
+        at = {"starts": whole.startswith(part), "ends": whole.endswith(part)}
+        expected = part in whole if looser == "contains" else looser == stricter and at[looser]
+        found = (
+            subsumes(asked(stricter, whole), asked(looser, part))
+            if negated
+            else subsumes(asked(looser, part), asked(stricter, whole))
+        )
+        assert found is expected, (part, whole)
+    other = Matches(stricter, Column(("t",), S.type), "abc", negated=negated)
+    assert not subsumes(asked(looser, "b"), other)
+    assert not subsumes(asked(looser, "b"), Matches(stricter, S, "abc", negated=not negated))
+
+
+def test_connectives_of_what_is_certain() -> None:
+    odd = Holds(Call("udf:f", (X,), DataType("boolean")))
+    sure = Holds(Call("udf:f", (X,), DataType("boolean"), (("version", "1"),)))
+    opaque = NullTest(Opaque("?", DataType("int")))
+    for one in (sure, And((sure, compare("=", X, 1))), Or((sure, NullTest(X)))):
+        assert is_certain(one) and subsumes(one, one)
+    for one in (odd, opaque, Not(sure), And((sure, odd)), Or((opaque, sure)), Opaque("?")):
+        assert not is_certain(one)
+        assert not subsumes(one, one)
+    assert subsumes(sure, And((odd, sure)))
+    assert subsumes(Or((odd, sure)), sure)
+    assert not subsumes(And((odd, sure)), sure)
+    assert not subsumes(sure, Or((odd, sure)))
+    assert subsumes(Or((odd, ALWAYS)), odd) or subsumes(ALWAYS, odd)
+    assert subsumes(odd, NEVER)
+    assert not subsumes(odd, ALWAYS)
+
+
+def test_what_a_predicate_tests() -> None:
+    call = Call("is_odd", (X,), DataType("boolean"))
+    leaves = And(
+        (Comparison("<", X, Y), Not(Or((NullTest(S), Holds(call)))), IsIn(D, (Decimal(1),)), compare("=", X, 1))
+    )
+    assert operands_of(leaves) == (X, Y, S, call, D)
+    assert operands_of(Matches("starts", S, "a")) == (S,)
+    assert operands_of(Comparison("=", Literal(1, X.type), X)) == (X,)
+
+
+def test_it_gives_up_after_many_comparisons() -> None:
+    def disjuncts(count: int, step: int) -> Predicate:
+        return Or(tuple(And((compare("=", X, n * step), compare("=", Y, n * step))) for n in range(count)))
+
+    assert subsumes(disjuncts(30, 1), disjuncts(29, 1))
+    assert not subsumes(Or((*disjuncts(200, 1).children, NullTest(X))), disjuncts(199, 1))  # type: ignore[union-attr]

@@ -222,3 +222,13 @@ def test_successor_is_the_least_bound(prefix: str, rest: str, other: str) -> Non
     assert (prefix + rest).encode() < bound.encode()
     if other.encode() > prefix.encode() and not other.startswith(prefix):
         assert other.encode() >= bound.encode()
+
+
+def test_how_long_a_pattern_may_take() -> None:
+    for length, unbounded in ((999, 1), (99, 2)):
+        pattern = "^" + "a*" * unbounded + "$"
+        assert text_test("rlike", "a" * length, pattern) is True
+        assert text_test("rlike", "a" * (length + 1), pattern) is None
+    assert text_test("rlike", "a" * 1000, "^a{2}a+") is None
+    assert text_test("rlike", "a" * 1000, "^a{2,3}a?") is True
+    assert text_test("rlike", "a" * 1000, "^a{2,}") is None

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.predicates.normal import normalise
-from es_skipping.predicates.times import dates_of
+from es_skipping.predicates.times import dates_of, said_of_argument
 from es_skipping.predicates.tree import (
     And,
     Call,
@@ -182,3 +182,183 @@ def test_what_may_run_over_is_kept() -> None:
     predicate = normalise(Comparison(">", operand, Literal(0, TIMESTAMP)))
     assert holds(predicate, TS, -(1 << 63))
     assert not holds(predicate, TS, -(1 << 62))
+
+
+def call(name: str, *arguments: Operand, type: DataType = BIGINT, zone: str | None = None) -> Call:
+    return Call(name, arguments, type, () if zone is None else (("timeZoneId", zone),))
+
+
+def unit(name: str) -> Literal:
+    return Literal(name, STRING)
+
+
+HOUR, A_DAY = 3_600_000_000, 86_400_000_000
+LOCAL = Column(("ntz",), NTZ)
+WEEKS = [
+    ("week", 7),
+    ("month", 31),
+    ("mon", 31),
+    ("mm", 31),
+    ("quarter", 92),
+    ("year", 366),
+    ("yy", 366),
+    ("yyyy", 366),
+]
+SHORT = {"day": A_DAY, "dd": A_DAY, "hour": HOUR, "minute": 60_000_000, "second": 1_000_000}
+SHORT |= {"millisecond": 1_000, "microsecond": 1}
+
+SPANS: list[tuple[str, Operand, Column, int, int, int]] = [
+    ("date in UTC", Cast(TS, DATE, "ANSI", "UTC"), TS, 3, 3 * A_DAY, 4 * A_DAY - 1),
+    ("date", Cast(TS, DATE, "ANSI", "Asia/Tokyo"), TS, 3, 3 * A_DAY - 18 * HOUR, 4 * A_DAY - 1 + 18 * HOUR),
+    ("date without zone", Cast(LOCAL, DATE, "ANSI", "UTC"), LOCAL, 3, 3 * A_DAY, 4 * A_DAY - 1),
+    ("midnight in UTC", Cast(DAY, TIMESTAMP, "ANSI", "UTC"), DAY, 3 * A_DAY, 3, 3),
+    ("after midnight", Cast(DAY, TIMESTAMP, "ANSI", "UTC"), DAY, 3 * A_DAY + 1, 3, 4),
+    ("midnight", Cast(DAY, TIMESTAMP, "ANSI", "Asia/Tokyo"), DAY, 3 * A_DAY, 2, 4),
+    ("midnight without zone", Cast(DAY, NTZ, "ANSI", "UTC"), DAY, 3 * A_DAY, 3, 3),
+    ("local time in UTC", Cast(TS, NTZ, "ANSI", "UTC"), TS, 7, 7, 7),
+    ("local time", Cast(TS, NTZ, "ANSI", "Asia/Tokyo"), TS, 7, 7 - 18 * HOUR, 7 + 18 * HOUR),
+    ("time of local time", Cast(LOCAL, TIMESTAMP, "ANSI", "Asia/Tokyo"), LOCAL, 7, 7 - 18 * HOUR, 7 + 18 * HOUR),
+    ("year", call("year", DAY, type=INT), DAY, 2024, days(date(2024, 1, 1)), days(date(2024, 12, 31))),
+    ("unixdate", call("unixdate", DAY, type=INT), DAY, 7, 7, 7),
+    ("unixmicros", call("unixmicros", TS), TS, 7, 7, 7),
+    ("unixmillis", call("unixmillis", TS), TS, 7, 6_000, 8_000),
+    ("unixseconds", call("unixseconds", TS), TS, 7, 6_000_000, 8_000_000),
+    ("unixtimestamp", call("unixtimestamp", TS, unit("f")), TS, 7, 6_000_000, 8_000_000),
+    ("tounixtimestamp", call("tounixtimestamp", TS, unit("f")), TS, 7, 6_000_000, 8_000_000),
+]
+WRAPPING: list[tuple[str, Operand, Column, int, int, int, int]] = [
+    ("last day", call("lastday", DAY, type=DATE), DAY, 40, 10, 40, 31),
+    *((f"trunc {u}", call("truncdate", DAY, unit(u.upper()), type=DATE), DAY, 40, 40, 39 + w, w) for u, w in WEEKS),
+    *(
+        (f"date_trunc {u}", call("trunctimestamp", unit(u), TS, zone="UTC"), TS, 40, 40, 40 + w, w + 2 * A_DAY)
+        for u, w in (SHORT | {name: width * A_DAY for name, width in WEEKS}).items()
+    ),
+    *(
+        (
+            f"date_trunc {u} {z}",
+            call("trunctimestamp", unit(u), TS, zone=z),
+            TS,
+            0,
+            -36 * HOUR,
+            w + 36 * HOUR,
+            w + 2 * A_DAY,
+        )
+        for u, w in (("hour", HOUR), ("year", 366 * A_DAY))
+        for z in ("Asia/Tokyo", None)
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("operand", "column", "value", "first", "last"), [case[1:] for case in SPANS], ids=[case[0] for case in SPANS]
+)
+def test_exactly_this_is_said_of_the_time(operand: Operand, column: Column, value: int, first: int, last: int) -> None:
+    at_least, at_most = (
+        Comparison(">=", column, Literal(first, column.type)),
+        Comparison("<=", column, Literal(last, column.type)),
+    )
+    assert said_of_argument("=", operand, value) == And((at_least, at_most))
+    assert said_of_argument(">=", operand, value) == at_least
+    assert said_of_argument("<=", operand, value) == at_most
+    assert said_of_argument(">", operand, value - 1) == at_least
+    assert said_of_argument("<", operand, value + 1) == at_most
+    assert said_of_argument("<>", operand, value) is None
+    assert said_of_argument("=", operand, "7") is None
+    assert said_of_argument("=", operand, True) is None
+
+
+@pytest.mark.parametrize(
+    ("operand", "column", "value", "first", "last", "wraps"),
+    [case[1:] for case in WRAPPING],
+    ids=[case[0] for case in WRAPPING],
+)
+def test_exactly_this_and_what_may_run_over(
+    operand: Operand, column: Column, value: int, first: int, last: int, wraps: int
+) -> None:
+    at_least, at_most = (
+        Comparison(">=", column, Literal(first, column.type)),
+        Comparison("<=", column, Literal(last, column.type)),
+    )
+    most = (1 << (31 if column.type == DATE else 63)) - 1
+    low = Comparison("<=", column, Literal(-most - 1 + wraps, column.type))
+    high = Comparison(">=", column, Literal(most - wraps, column.type))
+    assert said_of_argument("=", operand, value) == Or((And((at_least, at_most)), low, high))
+    assert said_of_argument(">=", operand, value) == Or((at_least, low, high))
+    assert said_of_argument("<=", operand, value) == Or((at_most, low, high))
+
+
+NOTHING_SAID: list[tuple[str, Operand]] = [
+    ("a column", TS),
+    ("without arguments", call("year")),
+    ("month", call("month", DAY, type=INT)),
+    ("year of a timestamp", call("year", TS, type=INT)),
+    ("unixdate of a timestamp", call("unixdate", TS, type=INT)),
+    ("unixmicros of a date", call("unixmicros", DAY)),
+    ("unixseconds of a local time", call("unixseconds", LOCAL)),
+    ("trunc to what is no unit", call("truncdate", DAY, unit("day"), type=DATE)),
+    ("trunc to a column", call("truncdate", DAY, Column(("u",), STRING), type=DATE)),
+    ("date_trunc to what is no unit", call("trunctimestamp", unit("century"), TS, zone="UTC")),
+    ("date_trunc of a local time", call("trunctimestamp", unit("hour"), LOCAL, zone="UTC")),
+    ("a number as a timestamp", Cast(Column(("n",), BIGINT), TIMESTAMP, "ANSI", "UTC")),
+    ("a timestamp as a number", Cast(TS, BIGINT, "ANSI", "UTC")),
+    ("a date as a number", Cast(DAY, INT, "ANSI", "UTC")),
+    ("a timestamp as such", Cast(TS, TIMESTAMP, "ANSI", "UTC")),
+]
+
+
+@pytest.mark.parametrize("operand", [case[1] for case in NOTHING_SAID], ids=[case[0] for case in NOTHING_SAID])
+def test_nothing_is_said_of_the_time(operand: Operand) -> None:
+    assert said_of_argument("=", operand, 7) is None
+
+
+def test_beyond_the_ends_of_the_type() -> None:
+    """A value that no argument has is a contradiction; one that all have says nothing."""
+    year = call("year", DAY, type=INT)
+    first, last = -5_877_641, 5_881_580
+    assert said_of_argument(">=", year, last + 1) == Constant(False)
+    assert said_of_argument(">=", year, last) == Comparison(">=", DAY, Literal(2_147_483_455, DATE))
+    assert said_of_argument("<=", year, last) is None
+    assert said_of_argument("<", year, last) is not None
+    assert said_of_argument("<=", year, first - 1) == Constant(False)
+    assert said_of_argument(">=", year, first) is None
+    assert said_of_argument(">", year, first) is not None
+    micros_of = call("unixmicros", TS)
+    least, most = -(1 << 63), (1 << 63) - 1
+    assert said_of_argument("<=", micros_of, least) == Comparison("<=", TS, Literal(least, TIMESTAMP))
+    assert said_of_argument(">=", micros_of, most) == Comparison(">=", TS, Literal(most, TIMESTAMP))
+    assert said_of_argument(">=", micros_of, least) is None
+    assert said_of_argument("<=", micros_of, most) is None
+    assert said_of_argument(">", micros_of, most) == Constant(False)
+    assert said_of_argument("<", micros_of, least) == Constant(False)
+
+
+@pytest.mark.parametrize(
+    ("comparator", "at", "said"),
+    [
+        *(("=", 0, (0, 0)), ("=", A_DAY - 1, (0, 0)), ("=", A_DAY, (1, 1)), ("=", -1, (-1, -1))),
+        *((">", A_DAY - 1, (1, None)), (">=", A_DAY - 1, (0, None)), ("<", A_DAY, (None, 0)), ("<=", A_DAY, (None, 1))),
+    ],
+)
+def test_exactly_these_dates(comparator: str, at: int, said: tuple[int | None, int | None]) -> None:
+    for time in (TS, LOCAL):
+        assert dates_of(comparator, Cast(time, DATE, "ANSI", "UTC"), time, at) == said
+    for wrong in ("0", True, 1.0):
+        assert dates_of(comparator, Cast(TS, DATE, "ANSI", "UTC"), TS, wrong) is None
+    elsewhere = dates_of("=", Cast(TS, DATE, "ANSI", "Asia/Tokyo"), TS, 18 * HOUR)
+    assert elsewhere == (0, 1)
+    assert dates_of("=", Cast(TS, DATE, "ANSI", "Asia/Tokyo"), TS, 6 * HOUR) == (-1, 1)
+    assert dates_of("=", Cast(TS, DATE, "ANSI", "Asia/Tokyo"), TS, 6 * HOUR - 1) == (-1, 0)
+
+
+@pytest.mark.parametrize("column", [TS, LOCAL], ids=["timestamp", "timestamp_ntz"])
+def test_dates_beyond_the_ends_of_times(column: Column) -> None:
+    day = Cast(column, DATE, "ANSI", "UTC")
+    first, last = -(1 << 63) // A_DAY, ((1 << 63) - 1) // A_DAY
+    assert said_of_argument(">=", day, last + 1) == Constant(False)
+    assert said_of_argument(">=", day, last) == Comparison(">=", column, Literal(last * A_DAY, column.type))
+    assert said_of_argument("<=", day, last) is None
+    assert said_of_argument("<=", day, last - 1) is not None
+    assert said_of_argument("<=", day, first - 1) == Constant(False)
+    assert said_of_argument("<=", day, first) == Comparison("<=", column, Literal((first + 1) * A_DAY - 1, column.type))
+    assert said_of_argument(">=", day, first) is None
+    assert said_of_argument(">=", day, first + 1) is not None

@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from tests.reports.memory_store import MemoryStore
+from tests.reports.memory_store import STORE, FailingStore
+from tests.services import forget_datasets
 
 OBJECTS = 20
 ROWS = 50
@@ -28,29 +29,23 @@ def events(base: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def memory(base: SparkSession, events: str) -> Iterator[MemoryStore]:
+def memory(base: SparkSession, events: str) -> Iterator[FailingStore]:
     """The store of every session here; it knows ``events`` by the minimum and maximum of ``id``."""
-    from es_skipping.spark import session_store
-    from es_skipping.spark.registry import registry
-
-    kept = MemoryStore()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session_store, "open_store", lambda *_: kept)
-        registry.forget()
-        builder = _session(base)
-        esk.Dataset(builder, events).create_indexes(esk.MinMax("id"))
-        yield kept
-        registry.forget()
+    forget_datasets()
+    dataset = esk.Dataset(_session(base), events)
+    dataset.create_indexes(esk.MinMax("id"))
+    yield STORE
+    dataset.drop_indexes(all=True)
 
 
 @pytest.fixture
-def store(memory: MemoryStore) -> Iterator[MemoryStore]:
+def store(memory: FailingStore) -> Iterator[FailingStore]:
     yield memory
     memory.error = None
 
 
 @pytest.fixture
-def spark(base: SparkSession, store: MemoryStore, events: str) -> Iterator[SparkSession]:
+def spark(base: SparkSession, store: FailingStore, events: str) -> Iterator[SparkSession]:
     """A session of the test's own, in which ``events`` is a view of the indexed dataset."""
     session = _session(base)
     esk.enable(session)
@@ -61,6 +56,6 @@ def spark(base: SparkSession, store: MemoryStore, events: str) -> Iterator[Spark
 
 def _session(base: SparkSession) -> SparkSession:
     session = base.newSession()
-    session.conf.set("spark.es_skipping.store.url", "http://memory:1")
+    session.conf.set("spark.es_skipping.store.url", STORE.url)
     session.conf.set("spark.es_skipping.breaker.failures", "1000000")
     return session

@@ -10,7 +10,7 @@ from pyspark.sql.types import BooleanType
 import es_skipping as esk
 from es_skipping.errors import StoreUnavailable
 from tests.reports.conftest import OBJECTS
-from tests.reports.memory_store import MemoryStore
+from tests.reports.memory_store import STORE, FailingStore
 
 
 def test_what_would_be_skipped_is_what_is_skipped(spark: SparkSession) -> None:
@@ -52,8 +52,8 @@ def test_it_prints_in_a_terminal_and_in_a_notebook(spark: SparkSession) -> None:
     text = str(explanation)
     assert f"{OBJECTS - 1} of {OBJECTS} objects would be skipped (95 %)" in text
     assert "minmax(id): a value < 50" in text
-    assert "    GET /" in text
-    assert '    {"indexes": 1}' in text
+    assert "\n    of the objects of events-" in text
+    assert "\n    Conjunction(clauses=(Ask(index='minmax(id)'" in text
     assert "&lt;b&gt;" in explanation._repr_html_()
     assert "\n" not in repr(explanation)
 
@@ -112,7 +112,7 @@ def test_a_plan_without_files_says_so(spark: SparkSession) -> None:
     assert "scans no files" in str(explanation)
 
 
-def test_a_store_that_fails_is_the_reason(spark: SparkSession, store: MemoryStore) -> None:
+def test_a_store_that_fails_is_the_reason(spark: SparkSession, store: FailingStore) -> None:
     store.error = StoreUnavailable("it is on holiday")
     (scan,) = esk.explain(spark.sql("SELECT * FROM events WHERE id < 50")).scans
     assert scan.reason == "StoreUnavailable: it is on holiday"
@@ -135,7 +135,7 @@ def test_a_session_that_is_not_enabled_is_explained_and_told(
     assert explanation.objects_skipped == OBJECTS - 1
     assert "not enabled" in str(explanation)
     never = base.newSession()
-    never.conf.set("spark.es_skipping.store.url", "http://memory:1")
+    never.conf.set("spark.es_skipping.store.url", STORE.url)
     assert esk.explain(never.read.parquet(events).where("id < 50")).objects_skipped == OBJECTS - 1
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.errors import StoreUnavailable
 from tests.reports.conftest import OBJECTS, ROWS
-from tests.reports.memory_store import MemoryStore
+from tests.reports.memory_store import FailingStore
 
 FIRST = "SELECT * FROM events WHERE id < 50"
 T = TypeVar("T")
@@ -117,7 +117,7 @@ def test_what_runs_inside_a_command_belongs_to_it(spark: SparkSession) -> None:
     assert report.objects_skipped == OBJECTS - 1
 
 
-def test_a_failed_look_up_is_in_the_last_query(spark: SparkSession, store: MemoryStore) -> None:
+def test_a_failed_look_up_is_in_the_last_query(spark: SparkSession, store: FailingStore) -> None:
     store.error = StoreUnavailable("it is on holiday")
     spark.sql(FIRST).collect()
     report = esk.last_query(spark)
@@ -148,6 +148,10 @@ def test_queries_has_a_row_per_scan_of_this_session(spark: SparkSession) -> None
     assert [str(row.execution) for row in rows] == [*first.executions, *second.executions * 2]
     assert [row.objects_total - row.objects_skipped for row in rows] == [1, 2, 2]
     assert rows[0].indexes == ["minmax(id)"]
+    asked = esk.explain(spark.sql(FIRST)).scans[0].datasets[0]
+    assert (rows[0].filter, rows[0].clause) == (asked.filter, asked.clause)
+    assert rows[0].clause == first.scans[0].clause
+    assert "minmax(id): a value" in rows[0].clause
     assert rows[0].time <= rows[1].time
     assert rows[0].dataset == first.scans[0].dataset
 

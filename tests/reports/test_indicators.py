@@ -62,6 +62,11 @@ def test_the_factors_of_a_query(spark: SparkSession, path: str) -> None:
     assert measured.scanning_factor == pytest.approx(
         measured.selectivity / (measured.layout_factor * measured.metadata_factor)  # type: ignore[operator]
     )
+    assert first.filter == "id IS NOT NULL AND id >= 150 AND id < 250"
+    assert second.filter == "name IS NOT NULL AND name = 'n150.0'"
+    noted = esk.queries(spark).where("execution IS NULL").collect()  # indicators list files without executing anything
+    assert len(noted) == 3
+    assert all("outside of an execution" in row.description and row.time is not None for row in noted)
     assert "geometric mean" in str(measured)
     assert measured.queries == measured.scans
     assert "Queries without a relevant row, which are not in the means: 1." in str(measured)

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.errors import StoreUnavailable
 from tests.reports.conftest import OBJECTS, ROWS
-from tests.reports.memory_store import MemoryStore
+from tests.reports.memory_store import FailingStore
 
 FIRST = "SELECT * FROM events WHERE id < 50"
 
@@ -118,7 +118,7 @@ def test_a_scan_of_something_else_says_that_it_is_not_indexed(spark: SparkSessio
     assert (scan.dataset, scan.reason, scan.failed) == (None, "not indexed", False)
 
 
-def test_a_failed_look_up_is_reported_with_its_reason(spark: SparkSession, store: MemoryStore) -> None:
+def test_a_failed_look_up_is_reported_with_its_reason(spark: SparkSession, store: FailingStore) -> None:
     store.error = StoreUnavailable("it is on holiday")
     with esk.observe(spark) as report:
         assert len(spark.sql(FIRST).collect()) == ROWS

@@ -18,8 +18,8 @@ from es_skipping.clauses.questions import (
     Range,
     TextMatch,
 )
+from es_skipping.clauses.text import clause_text
 from es_skipping.predicates.types import DataType
-from es_skipping.reports.clause_text import clause_text
 from es_skipping.reports.explanation import DatasetExplanation, Explanation, NodeExplanation, ScanExplanation
 from es_skipping.reports.query import QueryReport
 from es_skipping.reports.scan import ScanReport

@@ -17,9 +17,10 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from es_skipping.catalog import DatasetEntry
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.evaluate import holds
-from es_skipping.stores.base import KEY_BYTES, Answer, DatasetEntry, MetadataStore
+from es_skipping.stores.base import KEY_BYTES, Answer, MetadataStore
 from tests.soundness.sql import Node, random_predicate
 
 __all__ = ["Outcome", "answers_of", "objects_planned", "soundness_of"]

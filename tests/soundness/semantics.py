@@ -192,5 +192,7 @@ BEYOND: tuple[tuple[str, str, str], ...] = (
     ("CSV files with escaped quotes", "two quotes where one escapes the other", "what Spark reads of one column depends on the others that a query reads, unless `columnPruning=false`"),
     ("CSV and JSON files with times that lack a date, where a TIMESTAMP is indexed", "`12:30`", "Spark reads it as a time of the day on which it reads"),
     ("Reads under other options or settings", "`nullValue`, the time zone, the rebase modes", "the values may be others; `esk.explain` names the setting"),
+    ("Files read as *DSv2* sources", "`spark.sql.sources.useV1SourceList` without the format", "Spark reads them through another interface, in which nothing is skipped"),
+    ("Text files on HDFS that a writer has open", "CSV, JSON", "the writer may have added rows of which no listing tells"),
 )  # fmt: skip
 """What is read whatever the filter, an example, and why. Why a filter rules nothing out: ``predicates/reasons.py``."""

@@ -2,18 +2,23 @@
 
 ``ES_SKIPPING_LIFE`` sets how many steps are made (a record took two thousand), ``ES_SKIPPING_SEED`` which. After each
 step the same queries run in two sessions that skip and in one that does not, now and then while a refresh is running.
-With a hundred steps or more, a refresh is now and then that of another process, with a Spark of its own.
+With fifty steps or more, a refresh is now and then that of another process, with a Spark of its own, or that process is
+killed while it refreshes. On HDFS and S3 data and metadata lie together, and now and then nobody may write.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +30,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
 from es_skipping.errors import EsSkippingError
+from tests.hdfs_cluster import Cluster
+from tests.s3_server import Server
+from tests.soundness.folders import Folder, HadoopFolder, LocalFolder, S3Folder
 
 STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "4"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "5"))
+_OPTIONS = {"recursiveFileLookup": "true"}
+"""Without it, Spark reads no file of a folder that is not named as a partition."""
 START_MS = 1_700_000_000_000
 
 _ARROW = {"INT": pa.int32(), "BIGINT": pa.int64(), "STRING": pa.string(), "DOUBLE": pa.float64()}
@@ -40,14 +50,13 @@ _INDEXES = (
 class _Dataset:
     """Files, schema and indexes, and what happens to them."""
 
-    def __init__(self, folder: Path, rng: random.Random, format: str) -> None:
-        self.folder, self.format = folder, format
+    def __init__(self, folder: Folder, rng: random.Random, format: str, odd_folders: Sequence[str] = ()) -> None:
+        self.folder, self.format, self.odd_folders = folder, format, odd_folders
         self._rng = rng
         self._clock = START_MS
         self.columns = {"id": "BIGINT", "x": "INT", "y": "INT", "w": "STRING"}
         self.fields = {"a": "INT"}
         self._made = 0
-        folder.mkdir()
         for _ in range(3):
             self.append()
 
@@ -56,11 +65,12 @@ class _Dataset:
         nested = ", ".join(f"{name}: {type}" for name, type in self.fields.items())
         return ", ".join([*(f"{name} {type}" for name, type in self.columns.items()), f"n STRUCT<{nested}>"])
 
-    def files(self) -> list[Path]:
-        return sorted(self.folder.rglob(f"*.{self.format}"))
+    def files(self) -> list[str]:
+        return self.folder.names(f".{self.format}")
 
-    def _held(self, path: Path) -> pa.Table:
-        return orc.read_table(str(path)) if self.format == "orc" else pq.ParquetFile(path).read()
+    def _held(self, name: str) -> pa.Table:
+        data = pa.BufferReader(self.folder.read(name))
+        return orc.read_table(data) if self.format == "orc" else pq.ParquetFile(data).read()
 
     # --- files
 
@@ -81,46 +91,46 @@ class _Dataset:
         self._made += 1
         return pa.table({"id": pa.array(range(self._made * 100, self._made * 100 + count), pa.int64()), **data})
 
-    def _write(self, path: Path, table: pa.Table, tick: int = 1) -> str:
-        """Written as Spark's writers do, beside the path and then moved there; at a time stamp of its own."""
+    def _write(self, name: str, table: pa.Table, tick: int = 1) -> str:
+        """At a time stamp of its own."""
         self._clock += tick
-        path.parent.mkdir(exist_ok=True)
-        beside = path.with_name(f"_{path.name}.tmp")
+        data = pa.BufferOutputStream()
         if self.format == "orc":
-            orc.write_table(table, str(beside))
+            orc.write_table(table, data)
         else:
-            pq.write_table(table, beside, compression="none", use_dictionary=False, write_statistics=True)
-        os.utime(beside, ns=(self._clock * 1_000_000, self._clock * 1_000_000))
-        beside.rename(path)
-        return path.name
+            pq.write_table(table, data, compression="none", use_dictionary=False, write_statistics=True)
+        self.folder.write(name, data.getvalue().to_pybytes(), self._clock)
+        return name
 
     def append(self) -> str:
-        name = self._rng.choice(("", "deep/", "a b/")) + f"part-{self._made:05}.{self.format}"
-        return self._write(self.folder / name, self._table(self._rng.choice((1, 4, 12))), self._rng.choice((1, 1000)))
+        name = self._rng.choice(("", "deep/", "a b/", *self.odd_folders)) + f"part-{self._made:05}.{self.format}"
+        return self._write(name, self._table(self._rng.choice((1, 4, 12))), self._rng.choice((1, 1000)))
 
-    def _some(self) -> Path | None:
+    def _some(self) -> str | None:
         files = self.files()
         return self._rng.choice(files) if files else None
 
     def overwrite(self) -> str:
         """In place: the same number of rows, which for fixed widths is the same length, within the same second."""
-        path = self._some()
-        if path is None:
+        name = self._some()
+        if name is None:
             return "nothing"
-        before = path.stat().st_size
-        self._write(path, self._table(self._held(path).num_rows), self._rng.choice((1, 7, 1000)))
-        return f"{path.name}, {before} bytes became {path.stat().st_size}"
+        return self._write(name, self._table(self._held(name).num_rows), self._rng.choice((1, 7, 1000)))
 
     def delete(self) -> str:
-        path = self._some()
-        if path is None:
+        name = self._some()
+        if name is None:
             return "nothing"
-        path.unlink()
-        return path.name
+        self.folder.delete(name)
+        return name
 
     def rename(self) -> str:
-        path, self._made = self._some(), self._made + 1
-        return "nothing" if path is None else path.rename(path.with_name(f"moved-{self._made:05}.{self.format}")).name
+        name, self._made = self._some(), self._made + 1
+        if name is None:
+            return "nothing"
+        to = f"{name.rpartition('/')[0]}/moved-{self._made:05}.{self.format}".removeprefix("/")
+        self.folder.rename(name, to)
+        return to
 
     def swap(self) -> str:
         """Two files change their names with each other."""
@@ -128,11 +138,10 @@ class _Dataset:
         if len(files) < 2:
             return "nothing"
         one, other = self._rng.sample(files, 2)
-        aside = one.with_name("_aside")
-        one.rename(aside)
-        other.rename(one)
-        aside.rename(other)
-        return f"{one.name} and {other.name}"
+        self.folder.rename(one, "_aside")
+        self.folder.rename(other, one)
+        self.folder.rename("_aside", other)
+        return f"{one} and {other}"
 
     def compact(self) -> str:
         files = self.files()[:2]
@@ -141,9 +150,9 @@ class _Dataset:
             return "nothing"
         table = pa.concat_tables(held)
         for file in files:
-            file.unlink()
+            self.folder.delete(file)
         self._made += 1
-        return self._write(self.folder / f"compact-{self._made:05}.{self.format}", table)
+        return self._write(f"compact-{self._made:05}.{self.format}", table)
 
     # --- schema
 
@@ -197,7 +206,7 @@ class _Dataset:
 
 
 def _read(spark: SparkSession, data: _Dataset) -> DataFrame:
-    return spark.read.format(data.format).schema(data.schema).load(str(data.folder))
+    return spark.read.format(data.format).schema(data.schema).options(**_OPTIONS).load(data.folder.url)
 
 
 def _predicates(rng: random.Random, data: _Dataset) -> list[str]:
@@ -221,14 +230,67 @@ def _rows(spark: SparkSession, data: _Dataset, predicate: str) -> list[str]:
     return sorted(map(repr, _read(spark, data).where(predicate).collect()))
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where data lies, where the Parquet store may lie, and how writing is forbidden and allowed again."""
+
+    folder: Folder
+    store: str
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """For the builder of another process's session."""
+    forbid: Callable[[], str] | None = None
+    allow: Callable[[], None] | None = None
+
+
+def _place(name: str, request: pytest.FixtureRequest, session: SparkSession, rng: random.Random) -> _Place:
+    if name == "hdfs":
+        hdfs: Cluster = request.getfixturevalue("hdfs")
+        root = hdfs.folder("life")
+        store = f"{root}/store"
+
+        def forbid() -> str:
+            if rng.random() < 0.5:
+                hdfs.quota(root, names=1)
+                return "quota"
+            hdfs.do("chmod", store, "000")
+            return "permission"
+
+        def allow() -> None:
+            hdfs.quota(root)
+            hdfs.do("chmod", store, "755")
+
+        return _Place(HadoopFolder(session, f"{root}/da ta"), store, forbid=forbid, allow=allow)
+    if name == "s3":
+        s3: Server = request.getfixturevalue("s3")
+        s3.attach(session)
+        bucket = s3.bucket("life")
+
+        def deny() -> str:
+            methods = ("PUT", "POST", "DELETE") if rng.random() < 0.5 else ("PUT", "POST", "DELETE", "GET", "HEAD")
+            s3.deny(f"{bucket}/store", methods)
+            return ", ".join(methods)
+
+        return _Place(S3Folder(s3.files(), f"{bucket}/da ta"), f"{bucket}/store", s3.launch_conf, deny, s3.allow)
+    local: Path = request.getfixturevalue("tmp_path")
+    return _Place(LocalFolder(local / "data"), (local / "store").as_uri())
+
+
 @pytest.mark.parametrize(
-    ("store", "format"), [("parquet", "parquet"), ("elasticsearch", "parquet"), ("parquet", "orc")]
+    ("store", "format", "where"),
+    [
+        pytest.param("parquet", "parquet", "local", id="parquet-parquet"),
+        pytest.param("elasticsearch", "parquet", "local", id="elasticsearch-parquet"),
+        pytest.param("parquet", "orc", "local", id="parquet-orc"),
+        pytest.param("parquet", "parquet", "hdfs", id="hdfs"),
+        pytest.param("parquet", "parquet", "s3", id="s3"),
+    ],
 )
 def test_the_life_of_a_dataset(
-    request: pytest.FixtureRequest, base: SparkSession, tmp_path: Path, store: str, format: str
+    request: pytest.FixtureRequest, base: SparkSession, store: str, format: str, where: str
 ) -> None:
     rng = random.Random(SEED)
-    url = (tmp_path / "store").as_uri() if store == "parquet" else request.getfixturevalue("elasticsearch_url")
+    place = _place(where, request, base.newSession(), rng)
+    url = place.store if store == "parquet" else request.getfixturevalue("elasticsearch_url")
     off, *ons = (base.newSession() for _ in range(3))
     for session in (off, *ons):
         session.conf.set("spark.sql.ansi.enabled", "false")
@@ -238,10 +300,10 @@ def test_the_life_of_a_dataset(
         session.conf.set("spark.es_skipping.query.budget", "60s")
         session.conf.set("spark.es_skipping.strict", "true")
         esk.enable(session)
-    data = _Dataset(tmp_path / "data", rng, format)
+    data = _Dataset(place.folder, rng, format, () if where == "local" else ("ü%20+,#&/",))
 
     def dataset() -> esk.Dataset:
-        return esk.Dataset(rng.choice(ons), str(data.folder), format=format, schema=data.schema)
+        return esk.Dataset(rng.choice(ons), data.folder.url, format=format, schema=data.schema, options=_OPTIONS)
 
     def refresh() -> str:
         return str(dataset().refresh())
@@ -257,6 +319,14 @@ def test_the_life_of_a_dataset(
         dataset().drop_indexes(all=True)
         return str(dataset().create_indexes(*rng.sample(_INDEXES[:6], 3)))
 
+    def refresh_forbidden() -> str:
+        assert place.forbid is not None and place.allow is not None
+        how = place.forbid()
+        try:
+            return f"{how}: {dataset().refresh()}"
+        finally:
+            place.allow()
+
     actions: list[tuple[int, Callable[[], str]]] = [
         (4, data.append), (5, data.overwrite), (2, data.delete), (2, data.rename), (2, data.swap), (1, data.compact), (1, data.add_column),
         (1, data.drop_column), (1, data.widen), (1, data.retype), (1, data.reorder), (1, data.rename_column), (1, data.nest),
@@ -265,13 +335,18 @@ def test_the_life_of_a_dataset(
     dataset().create_indexes(*_INDEXES[:5])
     another = contextlib.ExitStack()
     request.addfinalizer(another.close)
-    if STEPS >= 100:
-        refresh_of_another = another.enter_context(_elsewhere(url, data))
+    if place.forbid is not None:
+        actions += [(2, refresh_forbidden)]
+    if STEPS >= 50:
+        other = another.enter_context(contextlib.closing(_Elsewhere(url, data, place.conf)))
 
         def refresh_elsewhere() -> str:
-            return refresh_of_another(data.schema)
+            return other.refresh(data.schema)
 
-        actions += [(3, refresh_elsewhere)]
+        def refresh_killed() -> str:
+            return other.killed(data.schema, rng.random() * 2)
+
+        actions += [(6, refresh_elsewhere), (1, refresh_killed)]
     log: list[str] = []
     skipped = refused = queries = 0
     for step in range(STEPS):
@@ -281,14 +356,14 @@ def test_the_life_of_a_dataset(
         except EsSkippingError as error:  # a column that is gone, an index that is not there
             refused += 1
             log.append(f"{step} {action.__name__} refused: {error}")
-        by = rng.choice([one for _, one in actions if one.__name__.startswith("refresh")])
+        by = rng.choice([one for _, one in actions if one.__name__ in ("refresh", "refresh_elsewhere")])
         meanwhile = threading.Thread(target=_quietly, args=(by,)) if rng.random() < 0.15 else None
         if meanwhile is not None:
             log.append(f"{step} {by.__name__} meanwhile")
             meanwhile.start()
-        for predicate in _predicates(rng, data):
+        for predicate in _predicates(rng, data)[: 2 if where == "local" else 1]:
             expected = _rows(off, data, predicate)
-            for session in ons:
+            for session in ons if where == "local" else rng.sample(ons, 1):
                 with esk.observe(session) as report:
                     got = _rows(session, data, predicate)
                 assert got == expected, f"seed {SEED}, {predicate} after\n" + "\n".join(log[-15:])
@@ -296,48 +371,76 @@ def test_the_life_of_a_dataset(
                 queries += 1
         if meanwhile is not None:
             meanwhile.join()
-    summary = f"{STEPS} steps ({refused} refused), {queries} queries, {skipped} objects skipped, {format} files, {store}, seed {SEED}"
+    summary = f"{STEPS} steps ({refused} refused), {queries} queries, {skipped} objects skipped, {format} files, {where}, {store}, seed {SEED}"
     print(f"\n{summary}")  # noqa: T201 - for a record run, with -s
     assert skipped, "nothing was ever skipped"
 
 
 _ELSEWHERE = """
-import sys
+import json, sys
 from pyspark.sql import SparkSession
 import es_skipping as esk
 spark = SparkSession.builder.master("local[1]").config("spark.driver.memory", "1g").config("spark.ui.enabled", "false")
+for key, value in json.loads(sys.argv[4]).items():
+    spark = spark.config(key, value)
 spark = spark.config("spark.es_skipping.store.url", sys.argv[1]).getOrCreate()
 for schema in sys.stdin:
     try:
-        print(esk.Dataset(spark, sys.argv[2], format=sys.argv[3], schema=schema.strip()).refresh(), flush=True)
+        options = {"recursiveFileLookup": "true"}
+        dataset = esk.Dataset(spark, sys.argv[2], format=sys.argv[3], schema=schema.strip(), options=options)
+        print(dataset.refresh(), flush=True)
     except esk.EsSkippingError as error:
         print("refused", " ".join(str(error).split()), flush=True)
 """
 
 
-@contextlib.contextmanager
-def _elsewhere(store: str, data: _Dataset) -> Iterator[Callable[[str], str]]:
-    """Refreshes in another process: given the schema of the read, it gives back what came of it."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    other = subprocess.Popen(
-        [sys.executable, "-c", _ELSEWHERE, store, str(data.folder), data.format],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
-    )  # fmt: skip
-    assert other.stdin is not None and other.stdout is not None
-    to, back = other.stdin, other.stdout
+class _Elsewhere:
+    """Refreshes in another process, which is started when it is first needed, and again after it was killed."""
 
-    def refresh(schema: str) -> str:
-        to.write(f"{schema}\n")
-        to.flush()
-        said = back.readline().strip()
+    def __init__(self, store: str, data: _Dataset, conf: Mapping[str, str]) -> None:
+        self._arguments = [store, data.folder.url, data.format, json.dumps(dict(conf))]
+        self._process: subprocess.Popen[str] | None = None
+
+    def _begin(self, schema: str) -> subprocess.Popen[str]:
+        process = self._process
+        if process is None:
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+            self._process = process = subprocess.Popen(
+                [sys.executable, "-c", _ELSEWHERE, *self._arguments],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
+                start_new_session=True,
+            )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write(f"{schema}\n")
+        process.stdin.flush()
+        return process
+
+    def refresh(self, schema: str) -> str:
+        """Given the schema of the read, what came of it."""
+        process = self._begin(schema)
+        assert process.stdout is not None
+        said = process.stdout.readline().strip()
         assert said, "the other process is gone"
         return said
 
-    try:
-        yield refresh
-    finally:
-        to.close()
-        other.wait(60)
+    def killed(self, schema: str, seconds: float) -> str:
+        """A refresh whose process and JVM get SIGKILL after some seconds, or as soon as it is done."""
+        self.refresh(schema)
+        process = self._begin(schema)
+        time.sleep(seconds)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(60)
+        self.close()
+        return f"after {seconds:.1f} s"
+
+    def close(self) -> None:
+        """End it."""
+        process, self._process = self._process, None
+        if process is not None and process.stdin is not None and process.stdout is not None:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+            process.wait(60)
+            process.stdout.close()
 
 
 def _quietly(action: Callable[[], str]) -> None:

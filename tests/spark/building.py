@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from es_skipping.clauses.metadata import Metadata
-from es_skipping.spark.session_store import session_store, store_conf
+from es_skipping.spark.services import store_of
 
 __all__ = ["ROOT_SETTING", "metadata", "names", "new_session", "spark", "write", "write_each"]
 
@@ -64,7 +64,7 @@ def write_each(directory: Path, objects: Mapping[str, Mapping[str, Any] | pa.Tab
 
 def metadata(dataset: esk.Dataset) -> dict[str, dict[str, Metadata]]:
     """What the store has of a dataset: by the object's name without its suffix, by index id."""
-    store = session_store(store_conf(dataset._spark))
+    store = store_of(dataset._spark)
     return {Path(one.id.path).stem: dict(one.metadata) for one in store.metadata(dataset.id)}
 
 

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 import pytest
 from pyspark.sql import SparkSession
 
+from es_skipping.catalog import ObjectId
 from es_skipping.spark import bridge
-from es_skipping.stores.base import ObjectId
 from tests.spark.honest import Honest
 
 ENABLED = "spark.es_skipping.enabled"

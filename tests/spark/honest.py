@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from es_skipping.stores.base import ObjectId
+from es_skipping.catalog import ObjectId
 
 __all__ = ["UNKNOWN", "Honest", "evaluate", "skip_reply"]
 

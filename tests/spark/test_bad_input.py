@@ -12,6 +12,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import es_skipping as esk
+from es_skipping.build import columns
+from es_skipping.build.columns import resolve
+from es_skipping.build.source import Reading, Source
 from es_skipping.errors import (
     ColumnError,
     DatasetError,
@@ -20,9 +23,6 @@ from es_skipping.errors import (
     SettingError,
     StoreError,
 )
-from es_skipping.spark import columns
-from es_skipping.spark.columns import resolve
-from es_skipping.spark.source import Reading, Source
 from tests.spark.building import ROOT_SETTING, spark, write_each
 
 __all__ = ["spark"]
@@ -141,6 +141,43 @@ def test_places(spark: SparkSession, tmp_path: Path) -> None:
         esk.Dataset(spark, "relative").create_indexes(esk.MinMax("x"))
 
 
+TABLES = {
+    "a Delta table": "_delta_log/0.json",
+    "an Iceberg table": "metadata/v1.metadata.json",
+    "a Hudi table": ".hoodie/x",
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_directories_of_table_formats_are_refused_by_name(spark: SparkSession, data: Path, kind: str) -> None:
+    """Such as plain Parquet they would be indexed without a word, rows that were deleted included."""
+    dataset = esk.Dataset(spark, str(data))
+    dataset.create_indexes(esk.MinMax("x"))
+    mark = data / TABLES[kind]
+    mark.parent.mkdir()
+    mark.write_text("{}", encoding="utf-8")
+    message = f"is {kind}: file:{data} holds {TABLES[kind].partition('/')[0]}"
+    with pytest.raises(DatasetError, match=message):
+        dataset.refresh()
+    for part in ("p=1", "p=*", "p=1/a.parquet"):  # its directories and files too
+        with pytest.raises(DatasetError, match=message):
+            esk.Dataset(spark, f"{data}/{part}").create_indexes(esk.MinMax("x"))
+    spark.sql(f"CREATE TABLE held (x BIGINT) USING parquet LOCATION '{data}/p=1'")
+    try:
+        with pytest.raises(DatasetError, match=f"table held {message}"):
+            esk.Dataset(spark, table="held").create_indexes(esk.MinMax("x"))
+    finally:
+        spark.sql("DROP TABLE held")
+    mark.unlink()
+    mark.parent.rmdir()
+    assert dataset.refresh().failed == ()
+
+
+def test_a_directory_named_metadata_alone_is_no_iceberg_table(spark: SparkSession, data: Path) -> None:
+    (data / "metadata").mkdir()
+    assert esk.Dataset(spark, str(data)).create_indexes(esk.MinMax("x")).added == 1
+
+
 def test_what_is_no_path_no_session_and_no_frame(spark: SparkSession, data: Path) -> None:
     with pytest.raises(DatasetError, match="is a DataFrame, no path"):
         esk.Dataset(spark, spark.range(1))  # type: ignore[arg-type]
@@ -148,7 +185,7 @@ def test_what_is_no_path_no_session_and_no_frame(spark: SparkSession, data: Path
         esk.Dataset(spark, [1])  # type: ignore[list-item]
     with pytest.raises(DatasetError, match="options='header'; give names and values"):
         esk.Dataset(spark, str(data), format="csv", options="header")  # type: ignore[arg-type]
-    for asked in (esk.enable, lambda given: esk.Dataset(given, str(data)), esk.indexes, esk.last_query):
+    for asked in (esk.enable, lambda given: esk.Dataset(given, str(data)), esk.list_indexes, esk.last_query):
         with pytest.raises(EsSkippingError, match="'/lake' is no Spark session"):
             asked("/lake")
     for asked in (esk.explain, esk.why_not):
@@ -202,7 +239,7 @@ def test_a_setting_that_nobody_reads_is_named_once(
     for _ in range(2):
         esk.Dataset(spark, str(data)).is_indexed()
     assert [record.getMessage() for record in caplog.records if "timeot" in record.getMessage()] == [
-        "nobody reads the setting spark.es_skipping.store.timeot: did you mean spark.es_skipping.store.timeout?"
+        "unknown setting spark.es_skipping.store.timeot: did you mean spark.es_skipping.store.timeout?"
     ]
 
 
@@ -213,7 +250,7 @@ def test_a_value_that_only_the_jvm_reads_and_cannot_is_told_once(
     for _ in range(2):
         esk.Dataset(spark, str(data)).is_indexed()
     told = [record.getMessage() for record in caplog.records if "verify" in record.getMessage()]
-    assert told == ["spark.es_skipping.verify is 'stats', expected none or stat"]
+    assert told == ["spark.es_skipping.verify is 'stats', expected none or stat or open"]
 
 
 def test_a_store_that_cannot_be_reached(spark: SparkSession, data: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -16,8 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from es_skipping.lookup.reply import unindexed
 from es_skipping.spark import bridge
-from es_skipping.spark.reply import unindexed
 from es_skipping.stores.selection import KeyTable
 from tests.spark.conftest import ENABLED
 from tests.spark.honest import Honest, skip_reply
@@ -32,7 +32,7 @@ def path(base: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def last_record(spark: SparkSession) -> dict[str, Any]:
-    return bridge.records(spark)[1][-1]
+    return bridge.all_records()[1][-1]
 
 
 def raising(request: str) -> bytes:
@@ -190,7 +190,7 @@ def test_one_warning_for_each_reason(session: SparkSession, path: str, tmp_path:
     assert jvm is not None
     log4j = jvm.org.apache.logging.log4j
     context = log4j.LogManager.getContext(False)
-    logger = context.getLogger("io.esskipping.Bridge")
+    logger = context.getLogger("io.esskipping.scan.Bridge")
     file = tmp_path / "log"
     appender = (
         log4j.core.appender.FileAppender.newBuilder()
@@ -230,7 +230,7 @@ def test_queries_at_once_keep_to_themselves(
     bridge.install(session, honest)
     session.conf.set(ENABLED, "true")
     wrong: list[str] = []
-    since = bridge.records(session)[0]
+    since = bridge.all_records()[0]
 
     def run(worker: int) -> None:
         low = worker * 4
@@ -245,7 +245,7 @@ def test_queries_at_once_keep_to_themselves(
     for thread in threads:
         thread.join()
     assert wrong == []
-    records = [r for r in bridge.records(session, since)[1] if r["session"] == session._jsparkSession.sessionUUID()]
+    records = [r for r in bridge.all_records(since)[1] if r["session"] == session._jsparkSession.sessionUUID()]
     assert len(records) == 24
     assert len({record["execution"] for record in records}) == 24
     assert {record["skippedObjects"] for record in records} == {4}
@@ -281,7 +281,7 @@ def test_a_tree_of_ten_thousand_levels_is_opaque(session: SparkSession, path: st
     for _ in range(10_000):
         node = expressions.Not(node)
     loader = api.getClass().getClassLoader()
-    trees = loader.loadClass("io.esskipping.ExpressionTrees")
+    trees = loader.loadClass("io.esskipping.scan.ExpressionTrees")
     method = next(m for m in trees.getDeclaredMethods() if m.getName() == "write")
     method.setAccessible(True)
     arguments = session.sparkContext._gateway.new_array(jvm.java.lang.Object, 2)

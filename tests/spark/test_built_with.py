@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from es_skipping.catalog import DatasetDefinition, IndexDefinition
+from es_skipping.lookup.built_with import RELEVANT_SETTINGS, compatible, dataset_facts, index_facts, reader_options
+from es_skipping.lookup.request import ScanRequest
 from es_skipping.predicates.tree import Call, Column, Literal
 from es_skipping.predicates.types import parse_type
-from es_skipping.spark.built_with import RELEVANT_SETTINGS, compatible, dataset_facts, index_facts, reader_options
-from es_skipping.stores.base import DatasetDefinition, IndexDefinition
 
 INT = parse_type("int")
 STRING = parse_type("string")
@@ -55,15 +56,9 @@ def built(
     return dataset, index
 
 
-def request(format: str, **changes: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {
-        "format": format,
-        "options": {},
-        "dataSchema": copy.deepcopy(SCHEMA),
-        "settings": dict(SETTINGS),
-    }
-    made.update(changes)
-    return made
+def request(format: str, **changes: Any) -> ScanRequest:
+    made: dict[str, Any] = {"data_schema": copy.deepcopy(SCHEMA), "settings": dict(SETTINGS), **changes}
+    return ScanRequest("1", ("file:/d",), format, **made)
 
 
 X, S, T, Y = Column(("x",), INT), Column(("s",), STRING), Column(("t",), TIMESTAMP), Column(("n", "y"), INT)
@@ -89,20 +84,20 @@ def test_formats_and_options() -> None:
 def test_another_type_or_column_default() -> None:
     for changed in (field("x", "string"), field("x", "integer", EXISTS_DEFAULT="5"), field("X", "integer")):
         schema = struct(changed, *SCHEMA["fields"][1:])
-        assert compatible(*built("parquet", X), request("parquet", dataSchema=schema)) is not None
+        assert compatible(*built("parquet", X), request("parquet", data_schema=schema)) is not None
     collated = field("s", "string", __COLLATIONS={"s": "spark.UTF8_LCASE"})
     schema = struct(SCHEMA["fields"][0], collated, *SCHEMA["fields"][2:])
-    assert compatible(*built("parquet", S), request("parquet", dataSchema=schema)) is not None
-    assert compatible(*built("parquet", X), request("parquet", dataSchema=schema)) is None
+    assert compatible(*built("parquet", S), request("parquet", data_schema=schema)) is not None
+    assert compatible(*built("parquet", X), request("parquet", data_schema=schema)) is None
 
 
 def test_what_does_not_matter() -> None:
     more = struct(field("new", "string"), field("x", "integer", False, comment="an x"), *SCHEMA["fields"][1:])
-    assert compatible(*built("parquet", X), request("parquet", dataSchema=more)) is None
-    assert "another schema" in str(compatible(*built("csv", X), request("csv", dataSchema=more)))
+    assert compatible(*built("parquet", X), request("parquet", data_schema=more)) is None
+    assert "another schema" in str(compatible(*built("csv", X), request("csv", data_schema=more)))
     nested = copy.deepcopy(SCHEMA)
     nested["fields"][3]["type"]["fields"].append(field("z", "string"))
-    assert compatible(*built("parquet", Y), request("parquet", dataSchema=nested)) is None
+    assert compatible(*built("parquet", Y), request("parquet", data_schema=nested)) is None
 
 
 def tokyo(**more: str) -> dict[str, str]:
@@ -129,7 +124,8 @@ def test_the_jvm_zone_of_parquet_timestamps() -> None:
     day = Column(("d",), parse_type("date"))
     schema = struct(field("d", "date"))
     assert (
-        compatible(*built("parquet", day, schema=schema), request("parquet", settings=moved, dataSchema=schema)) is None
+        compatible(*built("parquet", day, schema=schema), request("parquet", settings=moved, data_schema=schema))
+        is None
     )
 
 
@@ -138,7 +134,7 @@ def test_times_within_other_types(type: str) -> None:
     schema = struct(field("a", type))
     operand = Call("f", (Column(("a",), parse_type(type)),), INT)
     for format, key in (("parquet", "spark.sql.parquet.int96RebaseModeInRead"), ("parquet", "user.timezone")):
-        moved = request(format, dataSchema=schema, settings={**SETTINGS, key: "LEGACY"})
+        moved = request(format, data_schema=schema, settings={**SETTINGS, key: "LEGACY"})
         assert key in str(compatible(*built(format, operand, schema=schema), moved))
 
 
@@ -190,8 +186,8 @@ def test_secrets_are_not_remembered() -> None:
 def test_orc_finds_columns_by_position_where_it_must() -> None:
     """Files of Hive name no columns, and readers can be told to go by position: then another order is another value."""
     turned = struct(*reversed(SCHEMA["fields"]))
-    assert compatible(*built("orc", X), request("orc", dataSchema=turned)) is not None
-    assert compatible(*built("parquet", X), request("parquet", dataSchema=turned)) is None
+    assert compatible(*built("orc", X), request("orc", data_schema=turned)) is not None
+    assert compatible(*built("parquet", X), request("parquet", data_schema=turned)) is None
 
 
 def test_archives_are_read_as_one_file_or_as_many() -> None:

@@ -16,14 +16,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import es_skipping as esk
+from es_skipping.build import collect
+from es_skipping.build.footers import read_extent
+from es_skipping.build.object_ids import encoded_path, path_number
+from es_skipping.build.results import RefreshResult
 from es_skipping.clauses.metadata import Intervals, Values
 from es_skipping.errors import DatasetError
 from es_skipping.predicates.tree import Column
 from es_skipping.predicates.types import parse_type
-from es_skipping.spark import collect
-from es_skipping.spark.build import RefreshResult
-from es_skipping.spark.footers import read_extent
-from es_skipping.spark.object_ids import encoded_path, path_number
 from tests.spark.building import metadata, names, spark, write, write_each
 
 __all__ = ["spark"]

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import es_skipping as esk
+from es_skipping.build.dataset import list_indexes
+from es_skipping.build.results import RefreshResult
 from es_skipping.clauses.metadata import Fingerprints, Intervals, Values
 from es_skipping.errors import IndexDefinitionError
-from es_skipping.spark.build import RefreshResult
-from es_skipping.spark.dataset import indexes
 from tests.spark.building import metadata, names, spark, write, write_each
 
 __all__ = ["spark"]
@@ -152,14 +152,14 @@ def test_describe_list_and_drop(spark: SparkSession, tmp_path: Path) -> None:
     data = write_each(tmp_path / "data", {"a": {"x": [1], "s": ["p"]}})
     dataset = esk.Dataset(spark, str(data))
     assert dataset.describe().collect() == []
-    assert indexes(spark).collect() == []
+    assert list_indexes(spark).collect() == []
     dataset.create_indexes(esk.MinMax("x"), esk.Prefix("s", length=3))
     rows = {row.id: row for row in dataset.describe().collect()}
     assert rows["prefix(s,length=3)"].type == "Prefix"
     assert rows["prefix(s,length=3)"].columns == ["s"]
     assert rows["prefix(s,length=3)"].params["length"] == "3"
     assert rows["minmax(x)"].objects == 1
-    assert {(row.dataset, row.id) for row in indexes(spark).collect()} == {(dataset.id, id) for id in rows}
+    assert {(row.dataset, row.id) for row in list_indexes(spark).collect()} == {(dataset.id, id) for id in rows}
     dataset.drop_indexes(esk.Prefix("s", length=3))
     assert [row.id for row in dataset.describe().collect()] == ["minmax(x)"]
     assert metadata(dataset) == {"a": {"minmax(x)": Intervals(((1, 1),), 0)}}
@@ -226,7 +226,7 @@ def test_a_table(spark: SparkSession, tmp_path: Path) -> None:
         spark.sql("INSERT INTO es_skipping_built VALUES (9, 2)")
         assert dataset.refresh() == RefreshResult(added=1, unchanged=2)
         assert esk.Dataset(spark, table="default.es_skipping_built").is_indexed()
-        (row,) = indexes(spark).collect()
+        (row,) = list_indexes(spark).collect()
         assert row.table == "spark_catalog.default.es_skipping_built"
     finally:
         spark.sql("DROP TABLE es_skipping_built")

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from es_skipping.build.worker import _distinct, _runs
 from es_skipping.spark.bridge import distinct_rows, ship_jar
-from es_skipping.spark.collect_worker import _distinct, _runs
 
 VALUES = {
     "low": "id % 7",

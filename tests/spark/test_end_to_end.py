@@ -32,6 +32,7 @@ def people(base: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
         "cast(id % 7 as int) AS grp",
         "date_add(DATE'2024-01-01', cast(id as int)) AS day",
         "named_struct('x', id, 'in', named_struct('y', -id)) AS s",
+        "named_struct('only', id) AS one",
     )
     df.write.parquet(str(path))
     age(path)
@@ -46,6 +47,7 @@ def indexed(spark: SparkSession, people: str) -> SparkSession:
         esk.MinMax("late"),
         esk.MinMax("day"),
         esk.MinMax("s.in.y"),
+        esk.MinMax("ONE.Only"),
         esk.ValueList("city"),
         esk.Prefix("name", length=3),
         esk.Suffix("name", length=3),
@@ -83,6 +85,10 @@ EXPECTED: dict[str, list[int]] = {
     "day = '2024-02-01'": [1],
     "year(day) = 2024 AND id = 1": [1],
     "s.in.y < -185": [1],
+    "S.In.Y < -185": [1],
+    "one.only = 77": [1],
+    "One.ONLY = 77": [1],
+    "ONE.Only IN (3, 199)": [2],
     "city = 'city4'": [1],
     "city <> 'city4'": [9],
     "city IN ('city1', 'city9', 'nowhere')": [2],
@@ -124,6 +130,7 @@ def test_predicates(indexed: SparkSession) -> None:
 
 
 FORMS: dict[str, list[int]] = {
+    "SELECT s FROM t WHERE S.In.Y < -185": [1],  # the whole struct is read, so none of its fields is pruned
     "SELECT a.id, b.city FROM t a JOIN t b ON a.id = b.id WHERE a.id = 42": [1, 1],
     "SELECT a.id FROM t a JOIN t b ON a.grp = b.grp WHERE a.id < 20 AND b.city = 'city7'": [1, 1],
     "SELECT id FROM t WHERE id < 20 UNION ALL SELECT id FROM t WHERE city = 'city9'": [1, 1],

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import es_skipping as esk
+from tests.processes import run_python
 from tests.spark.real import age, objects_by_predicate
 
 FILES = 6
@@ -99,3 +100,52 @@ def test_fresh_and_stale(on: SparkSession, path: str) -> None:
     assert sum(left.values()) == 1
     assert dataset.refresh().removed == 1
     assert objects_by_predicate(on, read, question) == left
+
+
+_ANOTHER = """
+import sys
+from pyspark.sql import SparkSession
+import es_skipping as esk
+from tests.spark.objects_read import num_files
+
+builder = SparkSession.builder.master("local[1]").config("spark.driver.memory", "1g")
+builder = builder.config("spark.ui.enabled", "false").config("spark.es_skipping.store.url", sys.argv[1])
+spark = builder.config("spark.es_skipping.store.timeout", "30s").getOrCreate()
+esk.enable(spark)
+df = spark.read.parquet(sys.argv[2]).where("id = 45")
+print("rows", len(df.collect()), "files", sum(num_files(df)))
+dataset = esk.Dataset(spark, sys.argv[2])
+refreshed = dataset.refresh()
+print("added", refreshed.added, "removed", refreshed.removed)
+dataset.create_indexes(esk.ValueList("word"))
+dataset.drop_indexes(esk.MinMax("back"))
+spark.stop()
+"""
+
+
+def test_two_applications_on_one_server(on: SparkSession, tmp_path: Path, elasticsearch_url: str) -> None:
+    """What one application indexes the other uses; what the other changes under its feet loses no row."""
+    folder = tmp_path / "shared"
+    columns = ["id", "-id AS back", "concat('word', id div 20) AS word"]
+    on.range(0, 120, 1, FILES).selectExpr(*columns).write.parquet(str(folder))
+    age(folder)
+    esk.enable(on)
+    dataset = esk.Dataset(on, str(folder))
+    dataset.create_indexes(esk.MinMax("id"), esk.MinMax("back"))
+
+    def read(session: SparkSession) -> DataFrame:
+        return session.read.parquet(str(folder))
+
+    assert objects_by_predicate(on, read, ["id = 45", "back > -20"]) == {"id = 45": 1, "back > -20": 1}
+    sorted(folder.glob("*.parquet"))[0].unlink()
+    more = tmp_path / "more"
+    on.range(200, 220, 1, 1).selectExpr(*columns).write.parquet(str(more))
+    age(more)
+    (file,) = more.glob("*.parquet")
+    file.rename(folder / file.name)
+    done = run_python(_ANOTHER, tmp_path, elasticsearch_url, str(folder))
+    assert done.stdout.split("\n")[:2] == ["rows 1 files 2", "added 1 removed 1"]
+    on.conf.set("spark.es_skipping.registry.lifetime", "1ms")
+    found = objects_by_predicate(on, read, ["id = 45", "id = 205", "word = 'word10'", "back > -40"])
+    assert found == {"id = 45": 1, "id = 205": 1, "word = 'word10'": 1, "back > -40": FILES}
+    dataset.drop_indexes(all=True)

@@ -13,10 +13,10 @@ from elasticsearch import Elasticsearch
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from es_skipping.build import update as build
+from es_skipping.build.collect import Collection
 from es_skipping.clauses.metadata import Metadata
-from es_skipping.spark import build
-from es_skipping.spark.collect import Collection
-from es_skipping.spark.session_store import session_store, store_conf
+from es_skipping.spark.services import store_of
 from es_skipping.stores.elasticsearch.change import ElasticsearchChange
 from es_skipping.stores.elasticsearch.share import ElasticsearchShare
 from es_skipping.stores.share import Share
@@ -85,7 +85,7 @@ def dataset(on: SparkSession, path: Path) -> Iterator[esk.Dataset]:
 
 
 def known(on: SparkSession, dataset: esk.Dataset) -> dict[str, tuple[int | None, Mapping[str, Metadata]]]:
-    return {one.id.path: (one.rows, one.metadata) for one in session_store(store_conf(on)).metadata(dataset.id)}
+    return {one.id.path: (one.rows, one.metadata) for one in store_of(on).metadata(dataset.id)}
 
 
 def documents(dataset: esk.Dataset, url: str) -> int:
@@ -140,7 +140,7 @@ def test_the_same_metadata_and_no_secret(
     assert result.by_executors >= FILES - FIRST - 1
     assert documents(dataset, elasticsearch_url) == FILES, "what was replaced is removed"
     assert known(on, dataset) == expected
-    entry = session_store(store_conf(on)).dataset(dataset.id)
+    entry = store_of(on).dataset(dataset.id)
     assert entry is not None
     assert entry.objects == FILES
     assert set(entry.metadata_bytes) == {index.id for index in entry.definition.indexes}

@@ -17,8 +17,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from es_skipping.spark import guard, lookup
-from es_skipping.spark.registry import registry
+from es_skipping.lookup import guard
+from es_skipping.lookup import lookup as one_lookup
+from tests.services import forget_datasets, forget_look_ups, forget_stores
 from tests.spark.objects_read import num_files
 from tests.spark.real import age, warned
 
@@ -34,14 +35,12 @@ def path(base: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(autouse=True)
-def nothing_learnt(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+def nothing_learnt(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """As in a process that did no look-up yet."""
-    monkeypatch.setattr(lookup, "_warned", set())
-    lookup._breakers.clear()
-    registry.forget()
+    forget_look_ups()
     caplog.set_level(logging.WARNING, "es_skipping")
     yield
-    registry.forget()
+    forget_datasets()
 
 
 def use(spark: SparkSession, url: str, timeout: str = "5s", **settings: str) -> None:
@@ -261,12 +260,12 @@ def test_wrong_credentials_and_no_secret_anywhere(spark: SparkSession, path: str
 def test_python_raises(spark: SparkSession, path: str, caplog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     esk.Dataset(spark, path).create_indexes(esk.MinMax("id"))
 
-    def raising(*_: Any) -> Any:
+    def raising(*_: Any, **__: Any) -> Any:
         raise RuntimeError("a bug in the look-up")
 
     esk.enable(spark)
     with monkeypatch.context() as patch:
-        patch.setattr(lookup, "clause_for", raising)
+        patch.setattr(one_lookup, "clause_for", raising)
         spark.conf.set("spark.es_skipping.breaker.failures", "1000")
         fails_open(spark, path, caplog, "RuntimeError: a bug in the look-up")
     df = spark.read.parquet(path).where("id < 5")
@@ -280,11 +279,8 @@ def test_a_store_that_was_damaged(spark: SparkSession, path: str, caplog: Any, t
     assert files
     for file in files:
         file.write_bytes(b"garbage" + file.read_bytes()[:10])
-    registry.forget()
-    lookup._breakers.clear()
-    from es_skipping.stores import open as opened
-
-    opened._opened.clear()
+    forget_look_ups()
+    forget_stores()
     spark.conf.set("spark.es_skipping.breaker.failures", "1000")
     esk.enable(spark)
     fails_open(spark, path, caplog, "Store", "manifest", "segment")

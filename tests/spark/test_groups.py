@@ -243,6 +243,43 @@ def test_only_what_is_read_must_be_there(written: tuple[SparkSession, Path], tmp
         ).collect()
 
 
+@pytest.mark.parametrize("same_time", [False, True])
+def test_a_block_moved_over_another(written: tuple[SparkSession, Path], tmp_path: Path, same_time: bool) -> None:
+    """Whatever such a table gives without skipping, rows or an error, it gives with skipping: the block that lies there
+    now is not the one that was indexed, even if it takes over its time."""
+    spark, path = written
+    copied = tmp_path / "groups"
+    shutil.copytree(path, copied)
+    layout.index_groups(spark, str(copied))
+    manifest = manifest_of(copied)
+    moved = 0
+    for partition in manifest.partitions:
+        for group, blocks in zip(manifest.groups, partition.blocks, strict=True):
+            files = [copied / group.directory / block.file for block in blocks]
+            sizes = [file.stat().st_size for file in files]
+            pairs = [(a, b) for a in range(len(blocks)) for b in range(a) if blocks[a].rows == blocks[b].rows]
+            pairs = [(a, b) for a, b in pairs if sizes[a] != sizes[b]] or [(1, 0)]
+            one, other = (files[place] for place in pairs[0])
+            stat = other.stat()
+            shutil.copy2(one, other)
+            if same_time:
+                os.utime(other, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+            moved += 1
+    assert moved == 8
+
+    def outcome(query: str) -> list[str]:
+        try:
+            return rows_of(spark.read.format(FORMAT).load(str(copied)).where(query))
+        except Exception as error:
+            return [str(error).count("is twice in one column group") * "twice" or "another error"]
+
+    for query in ("kind = 'kind3'", "amount < 10", "score > 80", "flag", "amount < 10 AND kind = 'kind3'", "id >= 0"):
+        esk.disable(spark)
+        without = outcome(query)
+        esk.enable(spark)
+        assert outcome(query) == without, query
+
+
 def test_without_a_store_everything_is_read(written: tuple[SparkSession, Path], tmp_path: Path) -> None:
     spark, path = written
     query = "SELECT kind, amount FROM {t} WHERE kind = 'kind3'"

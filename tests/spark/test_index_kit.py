@@ -23,8 +23,7 @@ from es_skipping.indexes.base import Collector, Index, Target
 from es_skipping.indexes.filters import filter_for
 from es_skipping.predicates.tree import Comparison, Predicate
 from es_skipping.predicates.types import DataType
-from es_skipping.spark import lookup
-from es_skipping.spark.registry import registry as indexed
+from tests.services import forget_datasets, forget_look_ups
 from tests.spark.real import age, objects_read, warned
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,9 +34,8 @@ WORDS = ("timeout", "disk full", "started", "stopped")
 def nothing_stays(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     monkeypatch.setattr(filters, "_filters", {})
-    monkeypatch.setattr(lookup, "_warned", set())
     caplog.set_level(logging.WARNING, "es_skipping")
-    indexed.forget()
+    forget_look_ups()
 
 
 @pytest.fixture(scope="module")
@@ -264,7 +262,7 @@ def test_a_type_that_is_no_longer_there_is_named(spark: SparkSession, path: str)
     registry.register(Mistaken)
     esk.Dataset(spark, path).create_indexes(Mistaken("part"), esk.MinMax("part"))
     del registry._registered["Mistaken"]
-    indexed.forget()
+    forget_datasets()
     with esk.observe(spark) as report:
         assert objects_read(spark, f"SELECT * FROM parquet.`{path}` WHERE part = 5") == [1]
     assert "There is no index type 'Mistaken' here" in report.scans[-1].unusable[0][1]

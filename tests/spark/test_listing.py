@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from es_skipping.spark import listing
-from es_skipping.stores.base import ObjectId
+from es_skipping.build import listing
+from es_skipping.catalog import ObjectId
 from es_skipping.stores.object_list import ObjectList
 
 

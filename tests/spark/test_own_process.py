@@ -82,6 +82,35 @@ found["hive suffix"] = read("SELECT * FROM lake.words WHERE word LIKE '%39' AND 
 spark.sql("INSERT INTO lake.words PARTITION (day = 'b') VALUES (4, 'new')")
 found["hive after an insert"] = read("SELECT * FROM lake.words WHERE id BETWEEN 3 AND 5")
 
+# partitions with a serde of their own
+spark.sql("CREATE TABLE lake.mixed (id BIGINT, word STRING) PARTITIONED BY (day STRING) STORED AS PARQUET")
+for day in ("a", "b"):
+    rows = "SELECT /*+ REPARTITION_BY_RANGE(4, id) */ id, concat('w', id) FROM range(40)"
+    spark.sql(f"INSERT INTO lake.mixed PARTITION (day = '{day}') {rows}")
+spark.sql("ALTER TABLE lake.mixed PARTITION (day = 'b') SET SERDE 'org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe'")
+age(folder)
+spark.catalog.refreshTable("lake.mixed")
+esk.Dataset(spark, table="lake.mixed").create_indexes(esk.MinMax("id"))
+found["serde"] = read("SELECT * FROM lake.mixed WHERE id BETWEEN 3 AND 5")
+spark.sql("CREATE TABLE lake.lines (id BIGINT, word STRING) PARTITIONED BY (day STRING) "
+          "ROW FORMAT DELIMITED FIELDS TERMINATED BY ',' STORED AS TEXTFILE")
+for day, separator in (("a", ","), ("b", "|")):
+    place = folder / "lines" / f"day={day}"
+    place.mkdir(parents=True)
+    for start in (0, 10):
+        (place / f"{start}.csv").write_text("".join(f"{i}{separator}w{i}\\n" for i in range(start, start + 10)))
+    spark.sql(f"ALTER TABLE lake.lines ADD PARTITION (day = '{day}') LOCATION 'file://{place}'")
+spark.sql("ALTER TABLE lake.lines PARTITION (day = 'b') SET SERDEPROPERTIES ('field.delim' = '|')")
+age(folder)
+lines = esk.Dataset(spark, (folder / "lines").as_uri(), format="csv", schema="id BIGINT, word STRING")
+lines.create_indexes(esk.MinMax("id"))
+found["serde of text"] = read("SELECT * FROM lake.lines WHERE id = 13")
+try:
+    esk.Dataset(spark, table="lake.lines").create_indexes(esk.MinMax("id"))
+    found["serde of text indexed"] = ["no error"]
+except esk.EsSkippingError as error:
+    found["serde of text indexed"] = [str(error)]
+
 # functions of Hive, which are classes by names of a session
 spark.sql("CREATE TEMPORARY FUNCTION small AS 'org.apache.hadoop.hive.ql.udf.generic.GenericUDFLower'")
 try:
@@ -159,6 +188,12 @@ def test_hive_tables_skip_in_every_partition(found: dict[str, list[Any]]) -> Non
     assert found["hive elsewhere"] == [1, 1], "a partition at a location of its own"
     assert found["hive suffix"] == [2, 2]
     assert found["hive after an insert"] == [3, 7], "a file that nobody indexed is read"
+
+
+def test_partitions_with_a_serde_of_their_own(found: dict[str, list[Any]]) -> None:
+    assert found["serde"] == [2, 6], "Spark reads all partitions of the table as Parquet, and so does the build"
+    assert found["serde of text"] == [0, 2], "both partitions, by Hive's reader, which is left alone"
+    assert "does not read files the way Spark's own formats do" in found["serde of text indexed"][0]
 
 
 def test_functions_of_hive_are_not_indexed(found: dict[str, list[Any]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -16,24 +16,29 @@ from pyspark.sql import DataFrame, SparkSession
 import es_skipping as esk
 from es_skipping.errors import DatasetError
 from es_skipping.layout import QueryLog as WorkloadLog
+from es_skipping.lookup.details import ScanDetail
+from es_skipping.lookup.query_log import QueryLog
+from es_skipping.lookup.request import ScanRequest
+from es_skipping.lookup.verdict import read_filters
 from es_skipping.predicates.show import show
-from es_skipping.reports.details import ScanDetail
-from es_skipping.spark import lookup
-from es_skipping.spark.query_log import QueryLog
-from es_skipping.spark.verdict import read_filters
+from es_skipping.spark.bridge import all_records
+from es_skipping.spark.services import service_of
+from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.query_log import LoggedQuery
+from es_skipping.stores.registry import open_store
 from tests.spark.real import age
 from tests.stores.elasticsearch.conftest import remove_query_log
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> QueryLog:
+def log(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> QueryLog:
     """One that writes only when it is told."""
-    log = QueryLog()
+    service = service_of(spark)
+    log = QueryLog(all_records, service.store, lambda: spark.sparkContext.applicationId)
     monkeypatch.setattr(log, "_thread", object())
-    monkeypatch.setattr(lookup, "query_log", log)
+    monkeypatch.setattr(service, "query_log", log)
     return log
 
 
@@ -133,13 +138,17 @@ def test_a_log_that_cannot_be_written_costs_one_warning_and_no_query(
 # --- without Spark --------------------------------------------------------------------------------------------------
 
 
-def request(enabled: str = "true") -> dict[str, Any]:
+def request(enabled: str = "true") -> ScanRequest:
     settings = {"spark.es_skipping.queryLog.enabled": enabled, "spark.es_skipping.store.url": "/nowhere"}
-    return {"settings": settings, "scan": "1", "filters": [], "roots": []}
+    return ScanRequest("1", (), "parquet", settings=settings)
+
+
+def _opened(conf: Mapping[str, str]) -> MetadataStore:
+    return open_store(conf["spark.es_skipping.store.url"])
 
 
 def quiet_log(records: Any = lambda since: (since, [])) -> QueryLog:
-    log = QueryLog(records)
+    log = QueryLog(records, _opened, lambda: None)
     log._thread = object()  # type: ignore[assignment]
     return log
 
@@ -168,7 +177,7 @@ def test_a_jvm_that_is_gone_is_no_error(caplog: pytest.LogCaptureFixture) -> Non
 
 
 def test_the_thread_writes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    from es_skipping.spark import query_log
+    from es_skipping.lookup import query_log
 
     monkeypatch.setattr(query_log, "_PAUSE", 0.01)
     asked: list[int] = []
@@ -177,7 +186,7 @@ def test_the_thread_writes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(since)
         return since + 1, [{"scan": "1", "askMs": "1.5", "applyMs": "0.1", "status": "nothing"}] if since else []
 
-    log = QueryLog(records)
+    log = QueryLog(records, _opened, lambda: None)
     log.note(request(), ScanDetail("1"))
     deadline = time.monotonic() + 10
     while log.lost == 0 and time.monotonic() < deadline:

@@ -16,9 +16,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from es_skipping.lookup.built_with import RELEVANT_SETTINGS, compatible
 from es_skipping.predicates.tree import Call, Column
 from es_skipping.predicates.types import parse_type
-from es_skipping.spark.built_with import RELEVANT_SETTINGS, compatible
 from tests.spark.real import age, reading
 from tests.spark.test_built_with import SETTINGS, built, field, request, struct
 
@@ -201,7 +201,7 @@ SETTINGS_OF: list[tuple[str, Any, str, str]] = [
 def test_options_that_change_what_the_bytes_mean(format: str, one: dict[str, str], other: dict[str, str]) -> None:
     for before, now in ((one, other), (other, one)):
         index = built(format, S, options=before, schema=SCHEMA)
-        why = compatible(*index, request(format, options=now, dataSchema=SCHEMA))
+        why = compatible(*index, request(format, options=now, data_schema=SCHEMA))
         assert why is not None and "options" in why
 
 
@@ -209,7 +209,7 @@ def test_options_that_change_what_the_bytes_mean(format: str, one: dict[str, str
 def test_options_that_say_the_same(format: str, one: dict[str, str], other: dict[str, str]) -> None:
     for before, now in ((one, other), (other, one)):
         index = built(format, S, options=before, schema=SCHEMA)
-        assert compatible(*index, request(format, options=now, dataSchema=SCHEMA)) is None
+        assert compatible(*index, request(format, options=now, data_schema=SCHEMA)) is None
 
 
 @pytest.mark.parametrize(("format", "operand", "key", "value"), SETTINGS_OF, ids=lambda value: str(value)[:60])
@@ -217,8 +217,8 @@ def test_settings_that_change_a_value(format: str, operand: Any, key: str, value
     changed = {**SETTINGS, key: value}
     for before, now in ((SETTINGS, changed), (changed, SETTINGS)):
         index = built(format, operand, schema=SCHEMA, settings=before)
-        assert key in str(compatible(*index, request(format, settings=now, dataSchema=SCHEMA)))
-        assert compatible(*index, request(format, settings=before, dataSchema=SCHEMA)) is None
+        assert key in str(compatible(*index, request(format, settings=now, data_schema=SCHEMA)))
+        assert compatible(*index, request(format, settings=before, data_schema=SCHEMA)) is None
     assert key in RELEVANT_SETTINGS or not key.startswith(("spark.sql", "orc.", "mapreduce.", "io."))
 
 

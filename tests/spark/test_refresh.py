@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from es_skipping.build import update as build
+from es_skipping.build.results import RefreshResult
+from es_skipping.build.source import Source
 from es_skipping.clauses.metadata import Intervals
 from es_skipping.errors import ColumnError, DatasetError, StoreConflict
-from es_skipping.spark import build
-from es_skipping.spark.build import RefreshResult
-from es_skipping.spark.session_store import session_store, store_conf
-from es_skipping.spark.source import Source
+from es_skipping.spark.services import store_of
 from tests.spark.building import metadata, names, spark, write, write_each
 
 __all__ = ["spark"]
@@ -247,7 +247,7 @@ def test_another_writer_in_between_is_tried_again(
 ) -> None:
     data = write_each(tmp_path / "data", {"a": {"x": [1]}})
     dataset = esk.Dataset(spark, str(data))
-    store = session_store(store_conf(spark))
+    store = store_of(spark)
     change = store.change
     failures = [StoreConflict("another writer"), StoreConflict("and another")]
 

@@ -15,9 +15,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from es_skipping.build.source import build_session
 from es_skipping.errors import EsSkippingError
-from es_skipping.spark import bridge, launch_conf
-from es_skipping.spark.source import build_session, classic_session
+from es_skipping.spark import bridge, launch_conf, services
+from es_skipping.spark.classic import classic_session
 from tests.processes import run_python
 from tests.spark.conftest import ENABLED
 from tests.spark.honest import Honest
@@ -42,10 +43,8 @@ def read(spark: SparkSession, path: str) -> tuple[list[int], list[str]]:
 @pytest.fixture
 def answering(base: SparkSession, honest: Honest, know: Callable[..., None], path: str, monkeypatch: Any) -> Honest:
     """`honest` in place of the real look-up, so that `esk.enable` installs it."""
-    import es_skipping.spark.lookup
-
     know(honest, path)
-    monkeypatch.setattr(es_skipping.spark.lookup, "answer", honest)
+    monkeypatch.setattr(services.service_of(base), "answer", honest)
     return honest
 
 
@@ -161,16 +160,17 @@ def run(script: str, tmp_path: Path, **env: str) -> dict[str, Any]:
 SKIP_HALF = """
 import json, struct
 from es_skipping.spark import bridge
-from es_skipping.stores.base import ObjectId
-from es_skipping.spark.source import classic_session
-import es_skipping as esk, es_skipping.spark.lookup
+from es_skipping.catalog import ObjectId
+from es_skipping.spark.classic import classic_session
+import es_skipping as esk
+from es_skipping.lookup.service import LookupService
 
 def skip_all_but_one(spark, path):
     objects = list(bridge.list_objects(classic_session(spark).read.parquet(path)))
-    def answer(request):
+    def answer(self, request):
         keys = [ObjectId(*o).key for o in objects[1:]]
         return b"\\x02\\x01" + struct.pack(">IBI", 1, 0, len(keys)) + b"".join(keys)
-    es_skipping.spark.lookup.answer = answer
+    LookupService.answer = answer
 """
 
 
@@ -214,7 +214,7 @@ def test_connect_in_local_mode(path: str, tmp_path: Path) -> None:
 from pyspark.sql import SparkSession
 builder = SparkSession.builder.remote("local[1]")
 spark = esk.configure(builder).getOrCreate()
-real = es_skipping.spark.lookup.answer
+real = LookupService.answer
 skip_all_but_one(spark, {path!r})
 counts = [spark.read.parquet({path!r}).where("id >= 0").count()]
 esk.enable(spark)
@@ -222,7 +222,9 @@ counts += [spark.read.parquet({path!r}).where("id >= 0").count(), esk.is_enabled
 same = classic_session(spark)._jsparkSession.sessionUUID() == bridge.java_session(spark).sessionUUID()
 esk.disable(spark)
 counts += [spark.read.parquet({path!r}).where("id >= 0").count(), esk.is_enabled(spark)]
-es_skipping.spark.lookup.answer = real
+LookupService.answer = real
+esk.enable(spark)  # whose callback is what was there when it was called
+esk.disable(spark)
 spark.conf.set("spark.es_skipping.store.url", {(tmp_path / "store").as_uri()!r})
 tens = esk.declare_function("tens", lambda id: id // 10, version="1", returns="bigint", spark=spark)
 made = esk.Dataset(spark, {path!r}).create_indexes(esk.ValueList("tens(id)"))

@@ -13,7 +13,8 @@ def test_a_session_that_is_stopped_during_a_look_up(tmp_path: Path) -> None:
     script = f"""
 import json, threading
 from pyspark.sql import SparkSession
-import es_skipping as esk, es_skipping.spark.lookup
+import es_skipping as esk
+from es_skipping.lookup.service import LookupService
 from tests.spark.objects_read import num_files
 from tests.spark.real import age
 from pathlib import Path
@@ -24,16 +25,16 @@ def session():
     builder = builder.config("spark.es_skipping.query.budget", "60s")
     return esk.configure(builder).getOrCreate()
 
-plain, ended = es_skipping.spark.lookup.answer, []
+plain, ended = LookupService.answer, []
 armed, asked, stopped = (threading.Event() for _ in range(3))
 
-def late(request):
+def late(self, request):
     if armed.is_set():
         asked.set()
         stopped.wait(30)
-    return plain(request)
+    return plain(self, request)
 
-es_skipping.spark.lookup.answer = late
+LookupService.answer = late
 data = {str(tmp_path / "data")!r}
 spark = session()
 spark.range(0, 40, 1, 4).write.parquet(data)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
-from es_skipping.spark.text_doubts import quotes_in_doubt
+from es_skipping.build.text_doubts import quotes_in_doubt
 from tests.soundness.harness import objects_planned
 from tests.spark.real import age, reading
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import KEEP, SKIP, Ask, Clause, Conjunction, Decided, Disjunction, disjunction
 from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.metadata import Boxes, Intervals, Kind, Metadata, Values
@@ -32,15 +33,7 @@ from es_skipping.clauses.questions import (
 )
 from es_skipping.errors import StoreConflict, StoreError, StoreFormatError
 from es_skipping.predicates.types import DataType, Value, parse_type
-from es_skipping.stores.base import (
-    KEY_BYTES,
-    DatasetDefinition,
-    DatasetEntry,
-    IndexDefinition,
-    MetadataStore,
-    ObjectId,
-    ObjectMetadata,
-)
+from es_skipping.stores.base import KEY_BYTES, MetadataStore
 from tests.stores import strategies
 from tests.stores.life import Life
 from tests.stores.random_clauses import FOREIGN, Draw

@@ -11,18 +11,11 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import StoreConflict, StoreError
-from es_skipping.stores.base import (
-    KEY_BYTES,
-    DatasetDefinition,
-    DatasetEntry,
-    IndexDefinition,
-    MetadataStore,
-    ObjectId,
-    ObjectMetadata,
-)
+from es_skipping.stores.base import KEY_BYTES, MetadataStore
 from tests.stores.random_clauses import Draw
 
 __all__ = ["Life"]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from es_skipping.catalog import IndexDefinition
 from es_skipping.clauses.clause import KEEP, SKIP, Ask, Clause, Conjunction, Disjunction
 from es_skipping.clauses.metadata import Boxes, Intervals, Metadata, Values
 from es_skipping.clauses.questions import (
@@ -27,7 +28,6 @@ from es_skipping.clauses.questions import (
     TextMatch,
 )
 from es_skipping.predicates.types import DataType, Value, parse_type
-from es_skipping.stores.base import IndexDefinition
 from tests.stores import strategies
 
 __all__ = ["FOREIGN", "Draw"]

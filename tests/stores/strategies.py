@@ -8,6 +8,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
+from es_skipping.catalog import IndexDefinition
 from es_skipping.clauses.clause import KEEP, SKIP, Ask, Clause, Conjunction, Disjunction
 from es_skipping.clauses.fingerprints import cell_of, hash_of, pack
 from es_skipping.clauses.metadata import Box, Boxes, Fingerprints, Intervals, Kind, Metadata, Values
@@ -24,7 +25,6 @@ from es_skipping.clauses.questions import (
     TextMatch,
 )
 from es_skipping.predicates.types import DataType, Value, parse_type
-from es_skipping.stores.base import IndexDefinition
 from es_skipping.testing.values import EDGES, TYPES, values
 
 __all__ = ["EDGES", "SPACES", "TYPES", "boxes", "clauses", "fingerprints", "index", "metadata", "questions", "values"]

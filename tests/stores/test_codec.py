@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from es_skipping.catalog import DatasetDefinition, IndexDefinition
 from es_skipping.errors import StoreError, StoreFormatError
 from es_skipping.predicates.types import parse_type
-from es_skipping.stores.base import FORMAT_VERSION, DatasetDefinition, IndexDefinition
+from es_skipping.stores.base import FORMAT_VERSION
 from es_skipping.stores.codec import (
     check_format,
     definition_from_data,

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from es_skipping.catalog import ObjectId
 from es_skipping.stores import object_list
-from es_skipping.stores.base import ObjectId
 from es_skipping.stores.object_list import ObjectList, as_keys, is_among
 
 ODD = ["file:/a b", "s3a://b/é\ud800", 'file:/"\\\n', "file:/\U0001f600"]

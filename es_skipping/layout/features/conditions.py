@@ -18,7 +18,7 @@ from es_skipping.predicates.tree import Predicate
 from es_skipping.predicates.truth import predicate_of, sql_of
 
 if TYPE_CHECKING:
-    from es_skipping.spark.source import Source
+    from es_skipping.build.source import Source
 
 __all__ = ["FeatureFinder", "Rank", "condition_of"]
 
@@ -108,7 +108,7 @@ class FeatureFinder:
         return families_of(list(log), known, least_support(list(log), self.min_support), self._usable)
 
     def _usable(self, predicate: Predicate) -> bool:
-        from es_skipping.spark.built_with import columns_of
+        from es_skipping.lookup.built_with import columns_of
 
         columns = columns_of(operands_of(predicate))
         return never_by_time(predicate) and not any(
@@ -118,7 +118,7 @@ class FeatureFinder:
 
 def condition_of(source: Source, predicate: Predicate) -> tuple[str | None, str]:
     """SQL that Spark reads back as the predicate, or as a looser one; else None and why there is none."""
-    from es_skipping.spark.columns import resolve
+    from es_skipping.build.columns import resolve
 
     text = sql_of(predicate)
     if text is None:

@@ -20,7 +20,19 @@ from es_skipping.layout.workload.queries import Query, conjuncts
 from es_skipping.predicates.normal import all_of
 from es_skipping.predicates.show import show
 from es_skipping.predicates.subsumption import operands_of, subsumes
-from es_skipping.predicates.tree import And, Comparison, IsIn, Literal, Matches, NullTest, Operand, Or, Predicate
+from es_skipping.predicates.tree import (
+    And,
+    Comparison,
+    IsIn,
+    Literal,
+    Matches,
+    Not,
+    NullTest,
+    Operand,
+    Or,
+    Predicate,
+    why_opaque,
+)
 from es_skipping.predicates.value_sets import at_most
 
 __all__ = [
@@ -125,7 +137,7 @@ def subsuming(features: Sequence[Feature], query: Query) -> tuple[int, ...]:
 
 
 def never_by_time(predicate: Predicate) -> bool:
-    """Whether a predicate compares no date and no time with a constant.
+    """Whether a predicate is sure to compare no date and no time with a constant.
 
     Examples
     --------
@@ -139,6 +151,8 @@ def never_by_time(predicate: Predicate) -> bool:
         return all(map(never_by_time, predicate.children))
     if isinstance(predicate, Comparison):
         return not (isinstance(predicate.right, Literal) and _temporal(predicate.left))
+    if isinstance(predicate, Not) or why_opaque(predicate) is not None:
+        return False
     return not (isinstance(predicate, IsIn) and _temporal(predicate.operand))
 
 

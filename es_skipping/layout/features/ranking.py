@@ -97,7 +97,7 @@ def by_savings(
 
 def satisfied_shares(df: DataFrame, conditions: Sequence[str]) -> list[float]:
     """The share of the rows that satisfies each condition, on a sample that is the same each time."""
-    from pyspark.sql import functions as F
+    from es_skipping.spark.classic import functions as F
 
     total = df.count()
     if not total:

@@ -104,7 +104,8 @@ class GroupWriter:
     def _write(self, part: _Part, plan: PlannedBlocks, numbers: Words) -> None:
         """Block by block: each is the partition of a shuffle, which its number leads to."""
         import pyarrow as pa
-        from pyspark.sql import functions as F
+
+        from es_skipping.spark.classic import functions as F
 
         of_first = {}
         for first in map(int, np.unique(plan.first)):
@@ -146,9 +147,8 @@ class GroupWriter:
 
     def _written(self, parts: Iterable[_Part]) -> dict[str, dict[int, tuple[str, int]]]:
         """By directory and partition of its shuffle, each file that has rows: its name, and how many."""
-        from pyspark.sql import functions as F
-
         from es_skipping.spark.bridge import list_objects
+        from es_skipping.spark.classic import functions as F
 
         directories = [self._directory(part) for part in parts]
         files = self.rows.sparkSession.read.schema(f"`{TUPLE}` int").parquet(*directories)

@@ -45,8 +45,8 @@ def cut(rows: DataFrame, plans: Sequence[PlannedBlocks]) -> list[PlannedBlocks]:
 
 
 def _looked_up(rows: DataFrame, plans: Mapping[int, PlannedBlocks]) -> dict[int, PlannedBlocks]:
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
+    from es_skipping.spark.classic import Window
+    from es_skipping.spark.classic import functions as F
 
     words = [name for name in rows.columns if name.startswith(WORD)]
     unions = [F.bit_or(name).alias(name) for name in words]
@@ -116,10 +116,10 @@ def with_vectors(
         Of the rows, that are kept, besides the tuple id.
     """
     import pyarrow as pa
-    from pyspark.sql import functions as F
 
     from es_skipping.predicates.show import quoted_name
-    from es_skipping.spark.source import local_frame
+    from es_skipping.spark.classic import functions as F
+    from es_skipping.spark.classic import local_frame
 
     words = sum(name.startswith(WORD) for name in rows.columns)
     masks = {at: int(mask) for at, mask in enumerate(plan.order.masks(words)) if mask}

@@ -138,8 +138,8 @@ class GSOP:
         within: Sequence[str] = (),
         partition_rows: int = 1_000_000,
     ) -> None:
-        from es_skipping.spark.dataset import Dataset
-        from es_skipping.spark.source import Source
+        from es_skipping.build.dataset import Dataset
+        from es_skipping.build.source import Source
 
         if not hasattr(spark, "_jsparkSession"):
             raise DatasetError("column groups are made by a classic session; this one is of Spark Connect")

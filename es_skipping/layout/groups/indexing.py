@@ -21,8 +21,8 @@ from es_skipping.layout.groups.stored import blocks_of, manifest_at
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from es_skipping.spark.source import Source
-    from es_skipping.stores.base import DatasetEntry, IndexDefinition
+    from es_skipping.build.source import Source
+    from es_skipping.catalog import DatasetEntry, IndexDefinition
 
 __all__ = ["differing", "evaluated_with", "evaluation", "index_blocks", "index_groups"]
 
@@ -32,7 +32,7 @@ _WRITERS: Final = 3
 
 def evaluation(source: Source, conditions: Sequence[str]) -> dict[str, str]:
     """The facts under which a session evaluates these features; nothing where there are none."""
-    from es_skipping.spark.build import defined
+    from es_skipping.build.update import defined
 
     return evaluated_with(defined(source, Features(*conditions))[0]) if conditions else {}
 
@@ -69,12 +69,12 @@ def index_groups(spark: SparkSession, path: str) -> int:
 
 def index_blocks(spark: SparkSession, path: str, root: str, manifest: GroupManifest, *, fresh: bool = False) -> int:
     """Tell the store of a manifest's blocks; those that it has of others stay, unless it begins afresh."""
+    from es_skipping.build.dataset import Dataset
+    from es_skipping.build.update import defined
+    from es_skipping.catalog import DatasetDefinition, ObjectMetadata
     from es_skipping.clauses.metadata import Values
-    from es_skipping.spark.build import defined
-    from es_skipping.spark.built_with import dataset_facts
-    from es_skipping.spark.dataset import Dataset
-    from es_skipping.spark.registry import registry
-    from es_skipping.stores.base import DatasetDefinition, ObjectMetadata
+    from es_skipping.lookup.built_with import dataset_facts
+    from es_skipping.spark.services import service_of
 
     dataset = Dataset(spark, path)
     store = dataset._store()
@@ -126,7 +126,7 @@ def index_blocks(spark: SparkSession, path: str, root: str, manifest: GroupManif
             if not left:
                 raise
         finally:
-            registry.forget()
+            service_of(spark).registry.forget()
 
 
 def _published(entry: DatasetEntry | None, here: IndexDefinition) -> IndexDefinition:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from es_skipping.errors import StoreFormatError
 
 if TYPE_CHECKING:
-    from es_skipping.stores.parquet.files import Files
+    from es_skipping.stores.files import Files
 
 __all__ = [
     "FORMAT",

@@ -27,10 +27,8 @@ WORD: Final = "__es_skipping_word_"
 
 def numbered(df: DataFrame, within: Sequence[str], partition_rows: int) -> DataFrame:
     """The rows with the numbers of their coarse partitions, and in these their tuple ids."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    from es_skipping.spark.source import local_frame
+    from es_skipping.spark.classic import Window, local_frame
+    from es_skipping.spark.classic import functions as F
 
     counts = {row["coarse"]: row["count"] for row in df.groupBy(coarse(within).alias("coarse")).count().collect()}
     cut: list[tuple[int, int, int]] = []
@@ -55,7 +53,7 @@ def numbered(df: DataFrame, within: Sequence[str], partition_rows: int) -> DataF
 
 def with_words(rows: DataFrame, features: Sequence[str]) -> DataFrame:
     """With the vectors of these features, SQL conditions: so each is evaluated once, however many groups there are."""
-    from pyspark.sql import functions as F
+    from es_skipping.spark.classic import functions as F
 
     words = feature_words([F.expr(text) for text in features])
     return rows.select("*", *(word.alias(f"{WORD}{at}") for at, word in enumerate(words)))

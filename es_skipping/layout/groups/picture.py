@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Final
 
+from es_skipping.layout.chart import PALETTE
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.predicates.show import show
 
 __all__ = ["group_chart"]
 
-_COLOURS: Final = ("#1b6ca8", "#d1495b", "#6a994e", "#8d6a9f", "#c98a1b", "#5c677d")
 _WIDTH: Final = 960
 _LEFT: Final = 190
 _LINE: Final = 15
@@ -55,7 +55,7 @@ def group_chart(
     y = 48.0
     for kind, share in read.items():
         parts.append(_text(_LEFT - 8, y + 11, kind, "end"))
-        parts.append(_box(_LEFT, y, max(1.0, 420 * min(1.0, share)), 12, _COLOURS[0]))
+        parts.append(_box(_LEFT, y, max(1.0, 420 * min(1.0, share)), 12, PALETTE[0]))
         parts.append(_text(_LEFT + max(1.0, 420 * min(1.0, share)) + 6, y + 11, f"{share:.1%} of the cells are read"))
         y += _LINE + 3
     y += 22
@@ -100,7 +100,7 @@ def group_chart(
 
 
 def _colour(number: int) -> str:
-    return _COLOURS[number % len(_COLOURS)]
+    return PALETTE[number % len(PALETTE)]
 
 
 def _short(text: str, most: int) -> str:

@@ -122,8 +122,8 @@ def group_status(spark: SparkSession, path: str, log: QueryLog | None = None) ->
     DatasetError
         No column groups were written there.
     """
-    from es_skipping.spark.columns import resolve
-    from es_skipping.spark.dataset import Dataset
+    from es_skipping.build.columns import resolve
+    from es_skipping.build.dataset import Dataset
 
     root, manifest = manifest_at(spark, path)
     source = blocks_of(spark, root, manifest)

@@ -11,14 +11,14 @@ from es_skipping.layout.target import names
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from es_skipping.spark.source import Source
+    from es_skipping.build.source import Source
 
 __all__ = ["blocks_of", "is_grouped", "manifest_at", "place_of"]
 
 
 def is_grouped(spark: SparkSession, path: str) -> bool:
     """Whether column groups were written to a path."""
-    from es_skipping.spark.listing import qualified
+    from es_skipping.build.listing import qualified
 
     return MANIFEST in names(spark, qualified(spark, path))
 
@@ -46,8 +46,8 @@ def manifest_at(spark: SparkSession, path: str) -> tuple[str, GroupManifest]:
     StoreFormatError
         What says so cannot be read.
     """
+    from es_skipping.build.listing import qualified
     from es_skipping.spark.hadoop_files import files_of
-    from es_skipping.spark.listing import qualified
 
     root = qualified(spark, path)
     try:
@@ -60,7 +60,7 @@ def blocks_of(spark: SparkSession, root: str, manifest: GroupManifest) -> Source
     """The blocks of all groups as one relation with the table's columns: for its files, its rows mean nothing."""
     from pyspark.sql.types import StructType
 
-    from es_skipping.spark.source import Reading, Source
+    from es_skipping.build.source import Reading, Source
 
     directories = tuple(f"{root}/{group.directory}" for group in manifest.groups)
     schema = StructType.fromJson(dict(manifest.schema))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-    from es_skipping.spark.source import Source
+    from es_skipping.build.source import Source
 
 __all__ = ["WrittenGroups", "append_groups", "write_groups"]
 
@@ -123,8 +123,8 @@ def write_groups(
     """
     from pyspark.errors import PySparkException
 
+    from es_skipping.build.source import Reading, Source, cloned_session, moved
     from es_skipping.spark.hadoop_files import files_of
-    from es_skipping.spark.source import Reading, Source, cloned_session, moved
 
     if min_rows < 1 or not 1 <= partition_rows <= 1 << 24:
         raise ValueError(f"min_rows is {min_rows} and partition_rows {partition_rows}; give at least 1, at most 2^24")
@@ -209,8 +209,8 @@ def append_groups(df: DataFrame, path: str) -> WrittenGroups:
     from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
 
+    from es_skipping.build.source import Reading, Source, cloned_session, moved
     from es_skipping.spark.hadoop_files import files_of
-    from es_skipping.spark.source import Reading, Source, cloned_session, moved
 
     _check_session(df)
     df = moved(df, cloned_session(df.sparkSession, _LOSSLESS))
@@ -247,7 +247,7 @@ def append_groups(df: DataFrame, path: str) -> WrittenGroups:
 
 def _kept(rows: DataFrame, conditions: Sequence[str], place: str) -> DataFrame:
     """The numbered rows with their features' words, read from where they are kept meanwhile."""
-    from es_skipping.spark.source import build_session
+    from es_skipping.build.source import build_session
 
     rows = with_words(rows, conditions)
     rows.write.mode("append").parquet(place)
@@ -291,8 +291,8 @@ def _check(df: DataFrame, groups: Sequence[ColumnGroup]) -> None:
 
 def _read_by(df: DataFrame) -> set[str]:
     """Where the files are that a DataFrame reads."""
+    from es_skipping.build.listing import qualified
     from es_skipping.spark.bridge import relation_facts
-    from es_skipping.spark.listing import qualified
 
     try:
         return {str(root).rstrip("/") for root in relation_facts(df)["roots"]}

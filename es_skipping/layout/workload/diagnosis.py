@@ -79,6 +79,7 @@ class Diagnosis:
             y_label="share of the queries that use them",
             percent=True,
             percent_x=True,
+            roles={"nothing comes twice": "reference"},
         )
 
     def __str__(self) -> str:

@@ -66,9 +66,9 @@ def _together(df: DataFrame, texts: Sequence[str]) -> Iterator[Predicate]:
 def _trees(df: DataFrame, texts: Sequence[str], *, must: bool = False) -> list[Any] | None:
     """The trees of filters that are planned as one array; None where Spark made something else of it."""
     from pyspark.errors import PySparkException
-    from pyspark.sql import functions as F
 
     from es_skipping.spark.bridge import expression_tree
+    from es_skipping.spark.classic import functions as F
 
     try:
         tree = expression_tree(df.select(F.array(*(F.expr(text).cast("boolean") for text in texts))))
@@ -110,9 +110,9 @@ def queries_of_statement(spark: SparkSession, text: str, roots: Sequence[str] | 
             "path can be named as parquet.`/path`"
         ) from None
     for scan in Driver(spark).planned_scans(planned):
-        if not any(is_under(root.rstrip("/"), under) for root in scan.request["roots"]):
+        if not any(is_under(root.rstrip("/"), under) for root in scan.request.roots):
             continue
-        predicate = of_rests(scan.request["filters"])
+        predicate = of_rests(scan.request.filters)
         if predicate is not None:
             found.append(Query(predicate, text, scan.columns))
     return found

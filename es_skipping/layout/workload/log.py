@@ -119,10 +119,10 @@ class QueryLog(Sequence[Query]):
         StoreError
             The store cannot be read.
         """
-        from es_skipping.spark.session_store import session_store, store_conf
+        from es_skipping.spark.services import store_of
 
         roots = [root.rstrip("/") for root in _roots(df)]
-        store = session_store(store_conf(df.sparkSession))
+        store = store_of(df.sparkSession)
         queries = []
         for entry in store.logged_queries(since=int(since.timestamp() * 1000) if since else 0):
             if entry.trees and any(is_under(root.rstrip("/"), roots) for root in entry.roots):

@@ -14,6 +14,7 @@ from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.predicates.types import Value
 from es_skipping.stores.base import KEY_BYTES, NO_KEY
 from es_skipping.stores.elasticsearch.bools import EVERY, Query
+from es_skipping.stores.elasticsearch.client import OutOfTime
 from es_skipping.stores.elasticsearch.fields import Group
 from es_skipping.stores.elasticsearch.names import Names
 from es_skipping.stores.elasticsearch.state import State
@@ -42,12 +43,12 @@ class Deadline:
 
         Raises
         ------
-        StoreUnavailable
+        OutOfTime
             None are left.
         """
         left = self._end - time.monotonic()
         if left <= 0:
-            raise StoreUnavailable("the look-up ran out of time")
+            raise OutOfTime("did not answer in time")
         return left
 
 
@@ -76,7 +77,7 @@ def whole(reply: Mapping[str, Any]) -> Mapping[str, Any]:
         raise StoreError(f"Elasticsearch refused a search: {reply['error']}")
     shards = reply["_shards"]
     if reply["timed_out"] is not False or reply.get("terminated_early"):
-        raise StoreUnavailable("Elasticsearch ran out of time and answered with a part of the objects")
+        raise OutOfTime("ran out of time and answered with a part of the objects")
     if shards["failed"] or shards["successful"] != shards["total"]:
         raise StoreUnavailable(f"{shards['total'] - shards['successful']} of {shards['total']} shards did not answer")
     return reply

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from es_skipping.stores.elasticsearch.codecs import Keys
 
-__all__ = ["EVERY", "Query", "all_of", "any_of", "depth", "leaves", "merged", "none_of"]
+__all__ = ["EVERY", "Query", "all_of", "any_of", "depth", "leaves", "merged", "none_of", "seen_fields"]
 
 Query: TypeAlias = dict[str, Any]
 
@@ -28,6 +28,20 @@ def depth(query: Query) -> int:
         return 0
     parts = [part for name in ("filter", "should", "must_not") for part in query["bool"].get(name, ())]
     return 1 + max(map(depth, parts), default=0)
+
+
+def seen_fields(query: Query) -> list[str]:
+    """The fields that a query wants to see, each once: those of its ``exists``."""
+    found: dict[str, None] = {}
+    waiting = [query]
+    while waiting:
+        one = waiting.pop()
+        if "exists" in one:
+            found[one["exists"]["field"]] = None
+        for parts in one.get("bool", {}).values():
+            if isinstance(parts, list):
+                waiting += parts
+    return list(found)
 
 
 def all_of(parts: Iterable[Query]) -> Query:

@@ -17,11 +17,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
 from es_skipping.errors import StoreError
-from es_skipping.stores.base import KEY_BYTES, Change, DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
+from es_skipping.stores.base import KEY_BYTES, Change
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
 from es_skipping.stores.elasticsearch.called_off import called_off
 from es_skipping.stores.elasticsearch.documents import (
+    PROVING_FORMAT,
     document_id,
     new_document,
     object_id,
@@ -30,9 +32,9 @@ from es_skipping.stores.elasticsearch.documents import (
     weight,
 )
 from es_skipping.stores.elasticsearch.fields import Group, mapping, needs_prefix
-from es_skipping.stores.elasticsearch.names import group_name
 from es_skipping.stores.elasticsearch.share import ElasticsearchShare, learned
-from es_skipping.stores.elasticsearch.state import Segment, State, facts, unfinished_groups, unfinished_meta
+from es_skipping.stores.elasticsearch.state import Segment, State, groups_for, unfinished_groups, unfinished_meta
+from es_skipping.stores.elasticsearch.visibility import own_properties, require_visible
 from es_skipping.stores.elasticsearch.written import RUN, Written, noted, runs
 from es_skipping.stores.share import Outcome, Share
 
@@ -69,7 +71,7 @@ class ElasticsearchChange(Change):
         self._named = name is not None
         self._settings = dict(settings or {})
         self._token = name or secrets.token_hex(6)
-        self._groups, self._used = _groups(definition, self._base)
+        self._groups, self._used = groups_for(definition, self._base)
         self._next = 0
         if self._base is not None:
             self._generation = self._base.generation
@@ -85,6 +87,7 @@ class ElasticsearchChange(Change):
         self._dead: dict[str, int] = {}
         self._bytes_gone = 0
         self._paths_gone: set[str] = set()
+        self._outdated_gone = 0
         self._offered: State | None = None
         """What was sent to be published, whether or not that succeeded."""
         self.published: State | None = None
@@ -94,19 +97,26 @@ class ElasticsearchChange(Change):
         """Make room: the index of a new generation, or the new groups' mapping in the one there is."""
         with self._cluster.translated(f"preparing dataset {self._definition.id!r}"):
             properties = {group.name: mapping(group) for group in self._groups.values()}
-            if self._base is None:
-                if self._named and self._continued():
-                    return
-                meta = unfinished_meta(self._definition, self._groups) if self._named else None
-                self._cluster.create_generation(self._generation, properties, self._limit(), self._settings, meta)
-                return
-            if not self._base.swept:
-                self._base = self._recounted(self._base)
-            if properties:
+            if self._base is not None:
+                kept = [group for id, group in self._base.groups.items() if self._groups.get(id) == group]
+                self._require_visible(kept, outdated=self._base.outdated > 0)
+                if not self._base.swept:
+                    self._base = self._recounted(self._base)
                 self._cluster.builder.indices.put_settings(
                     index=self._generation, settings={"index.mapping.total_fields.limit": self._limit()}
                 )
-                self._cluster.builder.indices.put_mapping(index=self._generation, properties=properties)
+                self._cluster.builder.indices.put_mapping(
+                    index=self._generation, properties=own_properties() | properties
+                )
+            elif not (self._named and self._continued()):
+                meta = unfinished_meta(self._definition, self._groups) if self._named else None
+                self._cluster.create_generation(self._generation, properties, self._limit(), self._settings, meta)
+            self._require_visible(self._groups.values())
+
+    def _require_visible(self, groups: Iterable[Group], *, outdated: bool = False) -> None:
+        """Documents are read back, and written anew: refuse to lose what this user may not see of them."""
+        found = self._cluster.mappings(self._generation)
+        require_visible(found, groups, f"changing dataset {self._definition.id!r}", outdated=outdated)
 
     def _recounted(self, base: State) -> State:
         """With the objects and bytes that are there: its writer has not removed yet what it does not count, or died."""
@@ -234,6 +244,7 @@ class ElasticsearchChange(Change):
             if source["path"] not in self._paths_gone:
                 self._paths_gone.add(source["path"])
                 self._bytes_gone += source["size"]
+                self._outdated_gone += source.get("format", 1) < PROVING_FORMAT
 
     def _own(self, again: Sequence[int | None]) -> dict[str, list[Mapping[str, Any]]]:
         ids = [self._id(self._mine.key(place)) for place in again if place is not None]
@@ -282,7 +293,7 @@ class ElasticsearchChange(Change):
         with self._cluster.translated(f"writing dataset {self._definition.id!r}"):
             while batch := list(islice(written, _BATCH)):
                 ids = [share.objects[one.place] for one in batch]
-                self._stored([id.path for id in ids], ["path", "size"])
+                self._stored([id.path for id in ids], ["path", "size", "format"])
                 for one, id in zip(batch, ids, strict=True):
                     self._dead.pop(self._id(id.key), None)
                     self._weigh(one.sizes or {})
@@ -303,7 +314,7 @@ class ElasticsearchChange(Change):
                     if place is not None and self._mine.key(place) == id.key and self._mine.ordinal(place) >= 0:
                         self._dead[self._id(id.key)] = 0
                         self._mine.forget(place)
-                for hit in self._published([id.path for id in batch], ["path", "size", "modified"]):
+                for hit in self._published([id.path for id in batch], ["path", "size", "modified", "format"]):
                     if object_id(hit["_source"]) in wanted:
                         self._kill(hit)
 
@@ -349,6 +360,7 @@ class ElasticsearchChange(Change):
         with cluster.translated(f"publishing dataset {self._definition.id!r}"):
             self._writer.flush()
             cluster.refresh(self._generation)
+            self._require_visible(self._groups.values())
             state = self._state(tuple((path, reason) for path, reason in failed))
             self._offered = state
             cluster.publish(state, self._before)
@@ -392,7 +404,8 @@ class ElasticsearchChange(Change):
             metadata_bytes=self._metadata_bytes(),
         )
         groups, swept = dict(self._groups), base is None or (base.swept and not self._dead)
-        return State(entry, self._generation, version, next_ordinal, groups, self._used, segments, swept)
+        outdated = 0 if base is None else max(0, base.outdated - self._outdated_gone)
+        return State(entry, self._generation, version, next_ordinal, groups, self._used, segments, swept, outdated)
 
     def _metadata_bytes(self) -> dict[str, int]:
         """New documents by count, those that stay by their share of what was."""
@@ -421,19 +434,6 @@ class ElasticsearchChange(Change):
 
 
 # --- pieces -------------------------------------------------------------------------------------------------------
-
-
-def _groups(definition: DatasetDefinition, base: State | None) -> tuple[dict[str, Group], frozenset[str]]:
-    """Fields for each index: those it has where its definition is the same, else fields nobody had before."""
-    used = set() if base is None else set(base.used)
-    groups: dict[str, Group] = {}
-    for index in definition.indexes:
-        kept = None if base is None else base.groups.get(index.id)
-        if kept is None or base is None or kept.index != index or facts(definition) != facts(base.definition):
-            kept = Group(group_name(index.type, index.columns, used), index)
-            used.add(kept.name)
-        groups[index.id] = replace(kept, index=index)
-    return groups, frozenset(used)
 
 
 def _without_repeats(batch: list[ObjectMetadata]) -> Iterator[list[ObjectMetadata]]:

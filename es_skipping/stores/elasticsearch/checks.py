@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from elasticsearch import ApiError, AuthorizationException, NotFoundError
 
-from es_skipping.stores.elasticsearch.fields import mapping
+from es_skipping.stores.base import Check
 from es_skipping.stores.elasticsearch.templates import COMPONENTS, TEMPLATES, load
+from es_skipping.stores.elasticsearch.visibility import CHANGED, flaws
 
 if TYPE_CHECKING:
     from es_skipping.stores.elasticsearch.cluster import Cluster
     from es_skipping.stores.elasticsearch.state import State
 
-__all__ = ["READER", "WRITER", "Check", "checks"]
+__all__ = ["READER", "WRITER", "checks"]
 
 READER: Final = ("read", "view_index_metadata")
 WRITER: Final = (*READER, "write", "create_index", "manage")
 _DAY_MS: Final = 86_400_000
 _EXPENSIVE: Final = "search.allow_expensive_queries"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """``bad``: look-ups or builds cannot work; ``note``: they work with less, or somebody should look."""
-
-    name: str
-    state: Literal["good", "note", "bad"]
-    found: str
 
 
 def checks(cluster: Cluster, stale_days: float) -> Iterator[Check]:
@@ -160,14 +151,15 @@ def _mappings(cluster: Cluster, states: list[State]) -> Iterator[Check]:
     with cluster.translated("reading mappings"):
         for state in states:
             try:
-                found = cluster.builder.indices.get_mapping(index=state.generation)[state.generation]
+                found = cluster.mappings(state.generation)
             except NotFoundError:
                 wrong.append(f"{state.definition.id}: its index {state.generation} is gone, build it again")
                 continue
-            properties = found["mappings"].get("properties", {})
-            for group in state.groups.values():
-                if not _holds(properties.get(group.name, {}), mapping(group)):
-                    wrong.append(f"{state.definition.id}: fields {group.name}.* are not as they were made")
+            for name, flaw in flaws(found, state.groups.values(), outdated=state.outdated > 0).items():
+                told = f"fields {name}.* are not as they were made" if flaw.endswith(CHANGED) else f"the field {flaw}"
+                wrong.append(f"{state.definition.id}: {told}")
+            if state.outdated:
+                yield Check("mappings", "note", f"{state.definition.id}: {state.advice(cluster.url)}")
             alias = cluster.names.objects(state.definition.id)
             if not cluster.builder.indices.exists_alias(name=alias, index=state.generation):
                 wrong.append(f"{state.definition.id}: the alias {alias} does not show its index; a refresh repairs it")
@@ -175,18 +167,6 @@ def _mappings(cluster: Cluster, states: list[State]) -> Iterator[Check]:
         yield Check("mappings", "bad", text)
     if not wrong:
         yield Check("mappings", "good", f"{len(states)} datasets have the fields they were built with")
-
-
-def _holds(found: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
-    """Whether everything expected is there; a server spells out some defaults."""
-    for name, value in expected.items():
-        there = found.get(name)
-        if isinstance(value, Mapping) and isinstance(there, Mapping):
-            if not _holds(there, value):
-                return False
-        elif there != value:
-            return False
-    return True
 
 
 def _unused(cluster: Cluster, states: list[State]) -> Iterator[Check]:

@@ -20,20 +20,25 @@ from elasticsearch import (
 from elasticsearch.serializer import JsonSerializer
 
 from es_skipping.errors import EsSkippingError, SettingError, StoreError, StoreUnavailable
-from es_skipping.stores.open import check_url
+from es_skipping.stores.urls import check_url
 
-__all__ = ["BUSY", "connect", "credentials", "translated"]
+__all__ = ["BUILD_LIMIT", "BUSY", "LOOKUP_LIMIT", "OutOfTime", "connect", "credentials", "translated"]
 
 BUSY: Final = frozenset({429, 502, 503, 504})
 """Replies that say "later", not "no"."""
 
 _KEYS: Final = "spark.es_skipping.store."
+BUILD_LIMIT: Final = f"{_KEYS}buildTimeout"
+LOOKUP_LIMIT: Final = f"{_KEYS}timeout, or what is left of spark.es_skipping.query.budget"
+"""The settings that say how long an operation may take."""
 _SHARDS: Final = "maximum normal shards open"
 _NO_ROOM: Final = (
     " A dataset is an index of one shard: drop what is not needed, add a data node, or raise the cluster setting "
     "cluster.max_shards_per_node"
 )
 _API_KEY: Final = re.compile(r"[^\s:]+:[^\s:]+|[A-Za-z0-9+/_-]+=*")
+_ANSWERED_WITHOUT_TLS: Final = re.compile("WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|record layer failure")
+"""What OpenSSL says of it before and since version 3.2."""
 _FINGERPRINT: Final = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -131,9 +136,22 @@ def _trust(settings: Mapping[str, Any]) -> dict[str, Any]:
     return trust
 
 
+class OutOfTime(StoreUnavailable):
+    """The time of an operation is over; `translated` adds the operation, the server and the setting."""
+
+
 @contextmanager
-def translated(doing: str, url: str) -> Iterator[None]:
+def translated(doing: str, url: str, limit: str = BUILD_LIMIT) -> Iterator[None]:
     """Errors of the client, in the body, become this package's, with what was being done.
+
+    Parameters
+    ----------
+    doing
+        The operation.
+    url
+        Of the server.
+    limit
+        The setting that says how long the operation may take.
 
     Raises
     ------
@@ -144,6 +162,9 @@ def translated(doing: str, url: str) -> Iterator[None]:
     """
     try:
         yield
+    except (OutOfTime, ConnectionTimeout) as error:
+        what = error if isinstance(error, OutOfTime) else "did not answer in time"
+        raise StoreUnavailable(f"{doing}: Elasticsearch at {url} {what} (the limit is {limit})") from None
     except EsSkippingError:
         raise
     except AuthenticationException:
@@ -162,11 +183,14 @@ def translated(doing: str, url: str) -> Iterator[None]:
         kind = StoreUnavailable if error.status_code in BUSY else StoreError
         raise kind(f"{doing}: Elasticsearch at {url} answered {error.status_code}: {_reason(error)}") from error
     except TlsError as error:
+        if _ANSWERED_WITHOUT_TLS.search(str(error.message)):
+            raise StoreUnavailable(
+                f"{doing}: {url} says https, but the server answers without TLS: set {_KEYS}url to "
+                f"http{url[len('https') :]}, or enable TLS on the server"
+            ) from None
         raise StoreUnavailable(
             f"{doing}: no trusted connection to {url}: {error.message}. Set {_KEYS}caCerts or .sslFingerprint"
         ) from None
-    except ConnectionTimeout:
-        raise StoreUnavailable(f"{doing}: Elasticsearch at {url} did not answer in time") from None
     except Unreachable as error:
         raise StoreUnavailable(f"{doing}: Elasticsearch at {url} cannot be reached: {error.message}") from None
     except (SerializationError, TransportError) as error:

@@ -16,7 +16,7 @@ from es_skipping.errors import EsSkippingError, StoreConflict, StoreError
 from es_skipping.stores.base import KEY_BYTES, NO_KEY
 from es_skipping.stores.elasticsearch.answers import Answers, Deadline
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
-from es_skipping.stores.elasticsearch.client import translated
+from es_skipping.stores.elasticsearch.client import BUILD_LIMIT, translated
 from es_skipping.stores.elasticsearch.names import Names
 from es_skipping.stores.elasticsearch.point_in_time import PointInTime
 from es_skipping.stores.elasticsearch.state import STATE_FIELDS, Segment, State
@@ -50,9 +50,9 @@ class Cluster:
         self._build_seconds: float = settings["store.buildTimeout"]
         self._prepared = False
 
-    def translated(self, doing: str) -> AbstractContextManager[None]:
-        """Errors of the client become this package's."""
-        return translated(doing, self.url)
+    def translated(self, doing: str, limit: str = BUILD_LIMIT) -> AbstractContextManager[None]:
+        """Errors of the client become this package's; `limit` is the setting that says how long it may take."""
+        return translated(doing, self.url, limit)
 
     def build_deadline(self) -> Deadline:
         """The time of one step of a build."""
@@ -235,6 +235,11 @@ class Cluster:
         meta: Mapping[str, Any] = reply[index]["mappings"].get("_meta", {})
         return meta
 
+    def mappings(self, index: str) -> Mapping[str, Any]:
+        """The mapping of an index as this user sees it: by name, where it is an alias of others."""
+        found: Mapping[str, Any] = self.builder.indices.get_mapping(index=index).body
+        return found
+
     def allows_expensive(self) -> bool:
         """Whether this server takes queries such as ``prefix``; asked, because a writer may not see its settings."""
         try:
@@ -372,12 +377,15 @@ class Cluster:
         except (ApiError, TransportError, EsSkippingError, OSError) as error:  # no answer is a TransportError
             _log.warning("%s failed at %s, %s: %s", doing, self.url, otherwise, type(error).__name__)
 
-    def drop(self, dataset: str) -> None:
-        """Forget a dataset: first its document, so that no reader finds half of it."""
+    def drop(self, dataset: str) -> str | None:
+        """Forget a dataset: first its document, so that no reader finds half of it. Returns its generation, if any."""
         found = self.registered(dataset)
-        if found is not None:
-            self.builder.options(ignore_status=404).delete(index=self.names.datasets, id=dataset, refresh=True)
-            self.drop_generation(found["_source"]["generation"])
+        if found is None:
+            return None
+        self.builder.options(ignore_status=404).delete(index=self.names.datasets, id=dataset, refresh=True)
+        generation: str = found["_source"]["generation"]
+        self.drop_generation(generation)
+        return generation
 
     # --- keys and documents
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Set
 
 from es_skipping.stores.elasticsearch.bools import EVERY, Query, all_of, any_of, none_of
 
@@ -11,16 +11,19 @@ __all__ = ["NOTHING", "complement"]
 NOTHING: Query = {"match_none": {}}
 
 
-def complement(query: Query, known: Set[str]) -> Query:
+def complement(query: Query, known: Set[str], of_all: Collection[Query] = ()) -> Query:
     """Exactly the documents that a query does not match.
 
     De Morgan's laws bring the negation down to the leaves: "not (known and none of A)" is "not known, or A", and where
-    all documents are known it is A, which the server finds by its index.
+    all documents are known it is A, which the server finds by its index. What is believed of all documents is what they
+    *say*, which does not change; that they are seen to hold a field is asked each time, for roles do change.
 
     Parameters
     ----------
     known
         Groups that every document of the view lists in ``known``.
+    of_all
+        Leaves that match every document of the view.
 
     Examples
     --------
@@ -31,11 +34,12 @@ def complement(query: Query, known: Set[str]) -> Query:
         return NOTHING
     inner = query.get("bool")
     if inner is None:
-        return NOTHING if query.get("term", {}).get("known") in known else none_of([query])
-    parts = [complement(part, known) for part in inner.get("filter", ())]
+        is_of_all = query.get("term", {}).get("known") in known or query in of_all
+        return NOTHING if is_of_all else none_of([query])
+    parts = [complement(part, known, of_all) for part in inner.get("filter", ())]
     parts += inner.get("must_not", ())
     if "should" in inner:
-        parts.append(_every(complement(part, known) for part in inner["should"]))
+        parts.append(_every(complement(part, known, of_all) for part in inner["should"]))
     parts = [part for part in parts if part != NOTHING]
     if EVERY in parts:
         return EVERY

@@ -8,11 +8,24 @@ from typing import Any, Final
 
 import orjson
 
+from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Metadata
-from es_skipping.stores.base import ObjectId, ObjectMetadata
-from es_skipping.stores.elasticsearch.fields import Group, decode, encode, whole
+from es_skipping.stores.base import FORMAT_VERSION
+from es_skipping.stores.elasticsearch.fields import Encoded, Group, decode, encode, span_of, whole
 
-__all__ = ["as_json", "document_id", "new_document", "object_id", "object_metadata", "shrunk", "weight"]
+__all__ = [
+    "PROVING_FORMAT",
+    "as_json",
+    "document_id",
+    "new_document",
+    "object_id",
+    "object_metadata",
+    "shrunk",
+    "weight",
+]
+
+PROVING_FORMAT: Final = 2
+"""The first format whose documents say themselves what holds no value; older ones prove nothing."""
 
 _PRINT_BITS: Final = 11
 """About so much of the inverted index does one fingerprint take (benchmarks/fingerprints.py)."""
@@ -49,6 +62,7 @@ def new_document(
         "size": one.id.length,
         "modified": one.id.mtime,
         "ordinal": ordinal,
+        "format": FORMAT_VERSION,
         "indexed": [],
         "known": [],
         "change": token,
@@ -57,16 +71,42 @@ def new_document(
     rows = one.rows if one.rows is not None or same is None else same.get("rows")
     if rows is not None:
         document["rows"] = rows
+    empty: list[str] = []
     for id, group in groups.items():
         metadata = one.metadata.get(id)
         made = None if metadata is None else encode(group, metadata)
-        if made is None and id not in one.metadata and same is not None and group.name in same["indexed"]:
-            made = whole(group, same)
+        if made is None and id not in one.metadata and same is not None and group.name in same.get("indexed", ()):
+            made = _stored(group, same)._replace(fields=whole(group, same)[0])
         if made is not None:
-            document[group.name] = made[0]
+            document[group.name] = made.fields
             document["indexed"].append(group.name)
-            document["known"] += made[1]
-    return document
+            document["known"] += made.known
+            empty += made.empty
+    return document | ({"empty": empty} if empty else {})
+
+
+def _stored(group: Group, source: Mapping[str, Any]) -> Encoded:
+    """What was encoded, again from a stored document's ``_source``, which lacks some of it."""
+    fields = source.get(group.name, {})
+    known = [name for name in source.get("known", ()) if name.partition(".")[0] == group.name]
+    if source.get("format", 1) >= PROVING_FORMAT:
+        empty = [name for name in known if name in source.get("empty", ())]
+    else:
+        empty = [name for name in known if _counts_say_empty(name, group, fields, source.get("rows"))]
+    return Encoded(fields, tuple(known), tuple(empty))
+
+
+def _counts_say_empty(name: str, group: Group, fields: Mapping[str, Any], rows: int | None) -> bool:
+    """Whether a document of the first format holds no value in a group, proved by what is there, not by what is not."""
+    if group.index.kind != "intervals" and name != span_of(group).name:
+        return fields.get("count") == 0
+    nulls = fields.get("nulls")
+    return (
+        rows is not None
+        and nulls is not None
+        and "range" not in fields.get("span", fields)
+        and (rows == nulls + (fields.get("nans") or 0))
+    )
 
 
 def object_id(source: Mapping[str, Any]) -> ObjectId:
@@ -78,8 +118,9 @@ def object_metadata(source: Mapping[str, Any], groups: Mapping[str, Group]) -> O
     """What a document says of its object."""
     found: dict[str, Metadata] = {}
     for index, group in groups.items():
-        if group.name in source["indexed"]:
-            found[index] = decode(group, source[group.name], group.name in source["known"])
+        metadata = decode(group, _stored(group, source)) if group.name in source.get("indexed", ()) else None
+        if metadata is not None:
+            found[index] = metadata
     return ObjectMetadata(object_id(source), source.get("rows"), found)
 
 
@@ -106,6 +147,7 @@ def shrunk(source: bytes) -> bytes | None:
         return None
     largest = max(document["indexed"], key=lambda name: weight(document[name]))
     del document[largest]
-    for name in ("indexed", "known"):
-        document[name] = [group for group in document[name] if group.partition(".")[0] != largest]
+    for name in ("indexed", "known", "empty"):
+        if name in document:
+            document[name] = [group for group in document[name] if group.partition(".")[0] != largest]
     return as_json(document)

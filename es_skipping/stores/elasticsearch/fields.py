@@ -14,8 +14,9 @@ fingerprint as values
 boxes       ``box_0`` ... each with ``axis_0`` ..., ``count``, ``centre``
 ==========  =====================================================================================================
 
-A field that is missing is unknown. That the values themselves are known is said by the document's field ``known``,
-which lists groups; only what it lists is ever asked for the absence of a value.
+A field that is missing is unknown, whether the document lacks it or the user may not see it. That the values themselves
+are known is said by the document's field ``known``, which lists groups, and that there are none by its field ``empty``;
+the absence of a value is believed only where the very field that is asked is seen to hold others.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from es_skipping.catalog import IndexDefinition
 from es_skipping.clauses.metadata import Box, Boxes, Fingerprints, Intervals, Metadata, Values
 from es_skipping.predicates.text import successor
 from es_skipping.predicates.types import DataType, Value
-from es_skipping.stores.base import IndexDefinition
 from es_skipping.stores.elasticsearch.codecs import Codec, Unanswerable, codec_of, common_prefix
 from es_skipping.stores.elasticsearch.prints import decode_prints, encode_prints, prints_mapping, terms_of
 
 __all__ = [
-    "Group", "cut_down", "cut_up", "decode", "encode", "mapping", "needs_prefix", "span_of", "whole", "with_prefix",
-    "with_room_for",
+    "Encoded", "Group", "cut_down", "cut_up", "decode", "encode", "mapping", "needs_prefix", "span_of", "whole",
+    "with_prefix", "with_room_for",
 ]  # fmt: skip
 
 _LONGEST_BOUND: Final = 8_000
@@ -46,6 +47,7 @@ _MOST_SHOWN: Final = 1_000
 _MOST_BOXES: Final = 64
 _BYTES_TYPES: Final = ("string", "binary")
 _DOUBLE: Final = DataType("double")
+_LONGEST_TERM: Final = 32_766
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,22 @@ class Group:
         return self.equal
 
 
+class Encoded(NamedTuple):
+    """One index's metadata of one object as a document says it.
+
+    Parameters
+    ----------
+    fields
+        Of the group.
+    known, empty
+        The groups of fields whose values are known, and those of them that are known to hold no value.
+    """
+
+    fields: dict[str, Any]
+    known: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+
+
 def span_of(group: Group) -> Group:
     """The intervals in the place of a group's values, as a group of their own."""
     return replace(group, name=f"{group.name}.span", index=replace(group.index, kind="intervals"))
@@ -129,7 +147,7 @@ def mapping(group: Group) -> dict[str, Any]:
             "min": shown,
             "max": shown,
             "range": {"type": f"{codec.order}_range"},
-            "only": {"type": "keyword", "doc_values": False},
+            "only": _field("keyword") | {"doc_values": False},
             "only_count": {"type": "integer"},
         }
         if type.name in _BYTES_TYPES:
@@ -148,8 +166,10 @@ def mapping(group: Group) -> dict[str, Any]:
 
 
 def _field(type: str) -> dict[str, Any]:
-    # Dates carry no zone where Spark's type has none; people read them as UTC.
-    return {"type": type, "format": "strict_date_optional_time"} if type == "date" else {"type": type}
+    if type == "date":  # they carry no zone where Spark's type has none; people read them as UTC
+        return {"type": type, "format": "strict_date_optional_time"}
+    # Said, because a setting of the index can make it less: longer terms are then stored, and never found.
+    return {"type": type, "ignore_above": _LONGEST_TERM} if type == "keyword" else {"type": type}
 
 
 # --- what a group learns from the metadata it gets ----------------------------------------------------------------
@@ -194,23 +214,21 @@ def with_room_for(group: Group, metadata: Metadata) -> Group:
 # --- metadata to fields -------------------------------------------------------------------------------------------
 
 
-def encode(group: Group, metadata: Metadata) -> tuple[dict[str, Any], list[str]] | None:
-    """The fields of one object's metadata, and the groups of fields by which its values are known; None where nothing
-    of it can be held."""
+def encode(group: Group, metadata: Metadata) -> Encoded | None:
+    """One object's metadata as its document says it; None where nothing of it can be held."""
     try:
         match group.index.kind, metadata:
             case "intervals", Intervals():
-                fields, known = _intervals(group, metadata)
-                return fields, [group.name] if known else []
-            case "values" | "fingerprints", Values():
-                return _values(group, metadata), [group.name]
+                return _intervals(group, metadata)
+            case "values" | "fingerprints", Values(values):
+                return Encoded(_values(group, metadata), (group.name,), () if values else (group.name,))
             case "values" | "fingerprints", Fingerprints():
-                return encode_prints(metadata) | _counts(metadata), []  # the prints say so themselves
+                return Encoded(encode_prints(metadata) | _counts(metadata))  # the prints say that they are known
             case "values" | "fingerprints", Intervals():
-                fields, known = _intervals(span_of(group), metadata)
-                return ({"span": fields} | _counts(metadata), [span_of(group).name]) if known else None
-            case "boxes", Boxes():
-                return _boxes(group, metadata), [group.name]
+                span = _intervals(span_of(group), metadata)
+                return span._replace(fields={"span": span.fields} | _counts(metadata)) if span.known else None
+            case "boxes", Boxes(boxes):
+                return Encoded(_boxes(group, metadata), (group.name,), () if boxes else (group.name,))
     except Unanswerable:
         return None
     return None
@@ -218,8 +236,9 @@ def encode(group: Group, metadata: Metadata) -> tuple[dict[str, Any], list[str]]
 
 def whole(group: Group, source: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """What `encode` made, again from a stored document's ``_source``, which lacks some of it."""
-    fields, known = dict(source[group.name]), [name for name in source["known"] if name.partition(".")[0] == group.name]
-    if "packed" in fields:
+    fields = dict(source.get(group.name, {}))
+    known = [name for name in source.get("known", ()) if name.partition(".")[0] == group.name]
+    if {"packed", "space", "cells"} <= fields.keys():
         fields["prints"] = terms_of(decode_prints(fields))
     return fields, known
 
@@ -229,10 +248,10 @@ def _counts(metadata: Intervals | Values | Fingerprints) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count is not None}
 
 
-def _intervals(group: Group, metadata: Intervals) -> tuple[dict[str, Any], bool]:
+def _intervals(group: Group, metadata: Intervals) -> Encoded:
     ranges = metadata.ranges
     if ranges is None or not group.index.value_type.supported:
-        return dict(_counts(metadata)), False
+        return Encoded(dict(_counts(metadata)))
     codec = group.codec
     fields: dict[str, Any] = {}
     if ranges:
@@ -251,7 +270,7 @@ def _intervals(group: Group, metadata: Intervals) -> tuple[dict[str, Any], bool]
         if only is not None:
             fields["only"], fields["only_count"] = only, len(only)
     fields = {name: value for name, value in fields.items() if value is not None}
-    return fields | _counts(metadata), True
+    return Encoded(fields | _counts(metadata), (group.name,), () if ranges else (group.name,))
 
 
 def _only(codec: Codec, ranges: tuple[tuple[Value, Value], ...]) -> list[str] | None:
@@ -349,32 +368,56 @@ def _few(boxes: tuple[Box, ...]) -> tuple[Box, ...]:
 # --- and back -----------------------------------------------------------------------------------------------------
 
 
-def decode(group: Group, fields: Mapping[str, Any], known: bool) -> Metadata:
-    """The metadata that `encode` was given, save bounds of strings that were cut outward."""
+def decode(group: Group, stored: Encoded) -> Metadata | None:
+    """The metadata that `encode` was given, save bounds of strings that were cut outward.
+
+    A field that is absent says nothing: that there is no value is said by `Encoded.empty` alone. None is an index of
+    which nothing is known.
+    """
+    fields, known, is_empty = stored.fields, group.name in stored.known, group.name in stored.empty
     nulls, nans = fields.get("nulls"), fields.get("nans")
-    if group.index.kind == "intervals" and not known:
-        return Intervals(None, nulls, nans)
-    codec = group.codec if group.index.kind != "boxes" else codec_of(_DOUBLE)
-    if group.index.kind in ("values", "fingerprints"):
-        if "packed" in fields:
-            return decode_prints(fields)
-        if "span" in fields:
-            return decode(span_of(group), fields["span"], True)
-        terms = fields["values" if _shown_is_exact(group.index.value_type) else "equal"]
-        return Values(frozenset(codec.value(term) for term in terms), nulls, nans)
+    if group.index.kind == "intervals":
+        return Intervals(_ranges(group, fields, is_empty) if known else None, nulls, nans)
     if group.index.kind == "boxes":
-        made = []
-        for at in range(fields["count"]):
-            sides = fields[f"box_{at}"]
-            made.append(tuple(codec.decode(sides[f"axis_{axis}"]) for axis in range(len(sides))))
-        return Boxes(tuple(made))  # type: ignore[arg-type]
+        boxes = _stored_boxes(group, fields, is_empty) if known else None
+        return None if boxes is None else Boxes(boxes)
+    if {"packed", "space", "cells"} <= fields.keys():
+        return decode_prints(fields)
+    span = span_of(group)
+    if span.name in stored.known:
+        return decode(span, stored._replace(fields=fields.get("span", {})))
+    terms = [] if is_empty else fields.get("values" if _shown_is_exact(group.index.value_type) else "equal", [])
+    if not known or (not is_empty and not terms):
+        return None
+    return Values(frozenset(map(group.codec.value, terms)), nulls, nans)
+
+
+def _ranges(group: Group, fields: Mapping[str, Any], is_empty: bool) -> tuple[tuple[Value, Value], ...] | None:
+    """The intervals; None where they are not all there."""
+    codec = group.codec
+    if is_empty:
+        return ()
     if "range" not in fields:
-        return Intervals((), nulls, nans)
+        return None
     if group.index.value_type.name not in _BYTES_TYPES:
         stored = fields["range"] if isinstance(fields["range"], list) else [fields["range"]]
-        return Intervals(tuple(codec.decode(one) for one in stored), nulls, nans)
+        try:
+            return tuple(codec.decode(one) for one in stored)
+        except KeyError:  # one of the ends
+            return None
     ends = fields.get("bounds") or [fields.get("min"), fields.get("max")]
     if None in ends:
-        return Intervals(None, nulls, nans)  # the greatest value was too long to be kept
+        return None  # the greatest value was too long to be kept
     values = [codec.value(end) for end in ends]
-    return Intervals(tuple(zip(values[::2], values[1::2], strict=True)), nulls, nans)
+    return tuple(zip(values[::2], values[1::2], strict=True))
+
+
+def _stored_boxes(group: Group, fields: Mapping[str, Any], is_empty: bool) -> tuple[Box, ...] | None:
+    """The boxes; None where they are not all there."""
+    codec, made = codec_of(_DOUBLE), list[Box]()
+    for at in range(0 if is_empty else fields.get("count", 0)):
+        sides = [fields.get(f"box_{at}", {}).get(f"axis_{axis}") for axis in range(group.axes)]
+        if None in sides:
+            return None
+        made.append(tuple(codec.decode(side) for side in sides))  # type: ignore[misc]
+    return tuple(made) if made or is_empty else None

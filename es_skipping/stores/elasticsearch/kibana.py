@@ -14,7 +14,7 @@ from typing import Any, Final
 from es_skipping.errors import SettingError, StoreError, StoreUnavailable
 from es_skipping.stores.elasticsearch.client import credentials
 from es_skipping.stores.elasticsearch.templates import shipped
-from es_skipping.stores.open import check_url
+from es_skipping.stores.urls import check_url
 
 __all__ = ["Kibana", "saved_objects"]
 

@@ -28,7 +28,7 @@ def prints_mapping() -> dict[str, Any]:
     """The fields of fingerprints: what is asked, and what they are made from again."""
     number = {"type": "long", "index": False, "doc_values": False}
     return {
-        "prints": {"type": "keyword", "doc_values": False},
+        "prints": {"type": "keyword", "ignore_above": 32_766, "doc_values": False},
         "packed": {"type": "binary"},
         "space": number,
         "cells": number,

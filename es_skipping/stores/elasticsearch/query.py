@@ -1,8 +1,9 @@
 """The clause translator: from a clause to the query of the objects it is *false* of.
 
 The query asks for positive proof. The other way round, a query for what to *keep*, a range over a missing field matches
-nothing, and every object that lacks the statistic is lost. A leaf demands that the document's ``known`` lists the
-index's group of fields, and then that no value answers the question. Conjunction becomes "any part proved false",
+nothing, and every object that lacks the statistic is lost. So does "none of" over a field that the user may not see: a
+leaf demands that the document's ``known`` lists the index's group of fields, and then either that ``empty`` lists it
+too, or that the very field which holds no answer is seen to exist. Conjunction becomes "any part proved false",
 disjunction "all parts proved false"; a part that cannot be proved at all is None. That is Kleene's logic, of which
 only *false* skips.
 
@@ -32,15 +33,18 @@ from es_skipping.predicates.text import text_test
 from es_skipping.predicates.types import DataType, Value
 from es_skipping.stores.elasticsearch.bools import EVERY, Query, all_of, any_of, depth, leaves, merged, none_of
 from es_skipping.stores.elasticsearch.codecs import WINDOW, Bytes, Codec, Keys, Unanswerable, codec_of
+from es_skipping.stores.elasticsearch.documents import PROVING_FORMAT
 from es_skipping.stores.elasticsearch.fields import Group, cut_down, cut_up, span_of
 from es_skipping.stores.elasticsearch.prints import holds_none
 from es_skipping.stores.elasticsearch.shape import count, cut, height, joined
 
-__all__ = ["LEAF_BUDGET", "MAX_TERMS", "Vocabulary", "skip_query"]
+__all__ = ["LEAF_BUDGET", "MAX_TERMS", "PROVING", "Vocabulary", "exists", "skip_query", "witnesses_of"]
 
 Vocabulary: TypeAlias = Callable[[Group], Collection[Value] | None]
 """All values of a value list in the dataset, or None where they are too many."""
 
+PROVING: Final[Query] = {"range": {"format": {"gte": PROVING_FORMAT}}}
+"""The documents that can prove anything."""
 LEAF_BUDGET: Final = 6_000
 """Leaf clauses of one query, until the server says what it allows: more with more memory, and never less than 1,024."""
 MAX_TERMS: Final = 60_000
@@ -77,12 +81,14 @@ def skip_query(
     """
     clause = joined(clause)
     asks = max(1, count(clause))
-    ranges = max(1, (budget - 2 * asks) // asks)
+    ranges = max(1, (budget - 4 * asks) // asks)
     levels = height(clause)
     while True:
-        compiled = _Translator(groups, vocabulary, expensive, ranges).clause(cut(clause, levels), budget)
-        if compiled is None or depth(compiled) <= _MAX_DEPTH:
+        compiled = _Translator(groups, vocabulary, expensive, ranges).clause(cut(clause, levels), budget - 1)
+        if compiled is None or compiled == EVERY:
             return compiled
+        if depth(proof := all_of([PROVING, compiled])) <= _MAX_DEPTH:
+            return proof
         levels = min(levels - 1, max(levels // 2, _MAX_DEPTH))
 
 
@@ -147,14 +153,13 @@ class _Translator:
             case HasNaN():
                 return _none_counted(group, "nans")
             case HasNotNull():
-                return all_of([known, _none_counted(group, "nans"), none_of([_exists(f"{group.name}.range")])])
+                return all_of([known, _none_counted(group, "nans"), _empty(group)])
             case AnyOf(values):
                 return self._of_intervals(group, Overlaps(tuple(Range(value, value) for value in values)))
             case OtherThan(values):
-                nothing = none_of([_exists(f"{group.name}.range")])
-                return all_of([known, any_of([nothing, *self._nothing_but(group, values)])])
+                return all_of([known, any_of([_empty(group), *self._nothing_but(group, values)])])
             case Overlaps(ranges):
-                return all_of([known, none_of(self._reached(group, ranges))])
+                return _none_in(group, f"{group.name}.range", self._reached(group, ranges))
         return None
 
     def _nothing_but(self, group: Group, values: Iterable[Value]) -> list[Query]:
@@ -194,14 +199,13 @@ class _Translator:
 
     def _of_values(self, group: Group, question: Question) -> Query | None:
         known = _known(group)
-        empty = {"term": {f"{group.name}.count": 0}}
         match question:
             case HasNull():
                 return _none_counted(group, "nulls")
             case HasNaN():
                 return _none_counted(group, "nans")
             case HasNotNull():
-                return all_of([known, empty, _none_counted(group, "nans")])
+                return all_of([known, _empty(group), _none_counted(group, "nans")])
             case AnyOf(values):
                 return self._holds_none(group, values)
             case OtherThan(values):
@@ -211,7 +215,7 @@ class _Translator:
                     others = self._of_vocabulary(group, lambda value: value not in excluded)
                     return None if others is None else self._holds_none(group, others)
                 proof = [_counted_terms(group.equal, terms, f"{group.name}.count")] if terms else []
-                return all_of([known, any_of([empty, *proof])])
+                return all_of([known, any_of([_empty(group), *proof])])
             case Overlaps(ranges):
                 return self._values_in(group, ranges)
             case TextMatch() if group.index.value_type.name == "string":
@@ -225,7 +229,7 @@ class _Translator:
         if len(terms) > _MAX_TERMS_OF_ALL:
             return None
         chunks = [terms[at : at + MAX_TERMS] for at in range(0, len(terms), MAX_TERMS)]
-        return all_of([_known(group), none_of({"terms": {group.equal: chunk}} for chunk in chunks)])
+        return _none_in(group, group.equal, ({"terms": {group.equal: chunk}} for chunk in chunks))
 
     def _of_vocabulary(self, group: Group, wanted: Callable[[Value], bool]) -> list[Value] | None:
         every = self._vocabulary(group)
@@ -241,11 +245,10 @@ class _Translator:
                 return self._holds_none(group, inside)
             if self._expensive and len(asked) <= self._ranges:
                 queries = [{"range": {group.equal: _as_terms(codec, one)}} for one, _ in asked]
-                return all_of([_known(group), none_of(queries)])
+                return _none_in(group, group.equal, queries)
         keyed = merged([keys for _, keys in asked], self._ranges)
         order = _order_codec(group)
-        queries = [{"range": {group.order: order(keys)}} for keys in keyed]
-        return all_of([_known(group), none_of(queries)])
+        return _none_in(group, group.order, ({"range": {group.order: order(keys)}} for keys in keyed))
 
     def _matches(self, group: Group, question: TextMatch) -> Query | None:
         def passes(value: Value) -> bool:
@@ -263,18 +266,18 @@ class _Translator:
         if question.test == "starts":
             if self._expensive:
                 beginning = cut_down(question.pattern, _LONGEST_RANGED)
-                return all_of([_known(group), none_of([{"prefix": {field: {"value": beginning}}}])])
+                return _none_in(group, field, [{"prefix": {field: {"value": beginning}}}])
             assert isinstance(codec, Bytes)
             raw = codec.raw(question.pattern)
             low, high = codec.window(raw), codec.window(raw.ljust(len(codec.prefix) + WINDOW, b"\xff"))
-            return all_of([_known(group), none_of([{"range": {group.order: codec.encode(low, high)}}])])
+            return _none_in(group, group.order, [{"range": {group.order: codec.encode(low, high)}}])
         if not self._expensive:
             return None
         ends = question.test == "ends"
         part = question.pattern[-_LONGEST_PATTERN:] if ends else question.pattern[:_LONGEST_PATTERN]
         literal = "".join("\\" + c if c in "*?\\" else c for c in part)
         pattern = f"*{literal}" if ends else f"*{literal}*"
-        return all_of([_known(group), none_of([{"wildcard": {field: {"value": pattern}}}])])
+        return _none_in(group, field, [{"wildcard": {field: {"value": pattern}}}])
 
 
 # --- pieces -------------------------------------------------------------------------------------------------------
@@ -284,8 +287,31 @@ def _known(group: Group) -> Query:
     return {"term": {"known": group.name}}
 
 
-def _exists(field: str) -> Query:
+def _empty(group: Group) -> Query:
+    return {"term": {"empty": group.name}}
+
+
+def exists(field: str) -> Query:
+    """Documents that are seen to hold something in a field."""
     return {"exists": {"field": field}}
+
+
+def witnesses_of(group: Group) -> dict[str, Query]:
+    """The fields that proofs want to see, each with the documents that make no difference to what is proved: they show
+    the field, or say that they have nothing to show, or prove nothing."""
+    if not group.index.value_type.supported:
+        return {}
+    unknown = none_of([_known(group)])
+    if group.index.kind == "boxes":
+        slots = [(at, f"{group.name}.box_{at}.axis_{axis}") for at in range(group.boxes) for axis in range(group.axes)]
+        return {field: any_of([exists(field), _at_most(group, at), unknown]) for at, field in slots}
+    fields = [f"{group.name}.range"] if group.index.kind == "intervals" else [group.equal, group.order]
+    return {field: any_of([exists(field), _empty(group), unknown]) for field in fields}
+
+
+def _none_in(group: Group, field: str, reached: Iterable[Query]) -> Query:
+    """Proof that no value is reached, by queries over one field: it is seen to hold values, or there are none."""
+    return all_of([_known(group), any_of([_empty(group), all_of([exists(field), none_of(reached)])])])
 
 
 def _none_counted(group: Group, count: str) -> Query:
@@ -386,23 +412,28 @@ def _of_prints(group: Group, question: Question) -> Query | None:
 def _of_boxes(group: Group, question: Question) -> Query | None:
     match question:
         case HasNotNull():
-            return all_of([_known(group), {"term": {f"{group.name}.count": 0}}])
+            return all_of([_known(group), _at_most(group, 0)])
         case Meets(box):
             if group.boxes == 0:
-                return _known(group)
+                return all_of([_known(group), _at_most(group, 0)])
             if len(box) != group.axes:
                 return None
             codec = codec_of(DataType("double"))
             sides = [codec.bounds(side) for side in box]
-            asked: list[Query] = []
-            if None not in sides:
-                for at in range(group.boxes):
-                    fields = [f"{group.name}.box_{at}.axis_{axis}" for axis in range(group.axes)]
-                    reached = [
-                        _intersects(field, codec, keys)
-                        for field, keys in zip(fields, sides, strict=True)
-                        if keys is not None
-                    ]
-                    asked.append(all_of(reached))
-            return all_of([_known(group), none_of(asked)])
+            slots = [[f"{group.name}.box_{at}.axis_{axis}" for axis in range(group.axes)] for at in range(group.boxes)]
+            missed: list[Query] = []
+            for at, fields in enumerate(slots):
+                reached = [
+                    _intersects(field, codec, keys)
+                    for field, keys in zip(fields, sides, strict=True)
+                    if keys is not None
+                ]
+                # A slot is proved to be missed where all of its axes are seen, and to be unused by the count.
+                seen = all_of([*map(exists, fields), none_of([all_of(reached)] if None not in sides else [])])
+                missed.append(any_of([_at_most(group, at), seen]))
+            return all_of([_known(group), *missed])
     return None
+
+
+def _at_most(group: Group, boxes: int) -> Query:
+    return {"range": {f"{group.name}.count": {"lte": boxes}}}

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from elasticsearch import NotFoundError
 
+from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.errors import EsSkippingError, StoreError
-from es_skipping.stores.base import ObjectId, ObjectMetadata
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
 from es_skipping.stores.elasticsearch.client import connect, translated
 from es_skipping.stores.elasticsearch.documents import document_id, new_document, shrunk, weight

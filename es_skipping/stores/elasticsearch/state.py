@@ -5,16 +5,19 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from es_skipping.clauses.clause import Ask, Clause, Decided
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition
+from es_skipping.clauses.clause import Clause, indexes_of
 from es_skipping.errors import StoreError
-from es_skipping.stores.base import FORMAT_VERSION, DatasetDefinition, DatasetEntry, IndexDefinition
+from es_skipping.stores.base import FORMAT_VERSION
 from es_skipping.stores.codec import check_format, definition_from_data, definition_to_data
+from es_skipping.stores.elasticsearch.documents import PROVING_FORMAT
 from es_skipping.stores.elasticsearch.fields import Group
+from es_skipping.stores.elasticsearch.names import group_name
 
-__all__ = ["STATE_FIELDS", "Segment", "State", "asked_indexes", "facts", "unfinished_groups", "unfinished_meta"]
+__all__ = ["STATE_FIELDS", "Segment", "State", "facts", "groups_for", "unfinished_groups", "unfinished_meta"]
 
 STATE_FIELDS: Final = (
     "format",
@@ -66,6 +69,9 @@ class State:
     swept
         Whether what this publication replaced and removed is gone. Where its writer died before, those documents are
         there still, and the entry does not count them.
+    outdated
+        How many of the objects have documents of the first format, which prove nothing (see
+        `es_skipping.stores.elasticsearch.documents`).
     """
 
     entry: DatasetEntry
@@ -76,6 +82,7 @@ class State:
     used: frozenset[str] = frozenset()
     segments: tuple[Segment, ...] = ()
     swept: bool = True
+    outdated: int = 0
 
     @property
     def definition(self) -> DatasetDefinition:
@@ -93,6 +100,7 @@ class State:
             "failed": [list(pair) for pair in entry.failed],
             "metadata_bytes": dict(entry.metadata_bytes),
             "swept": self.swept,
+            "outdated": self.outdated,
         }
         return {
             "format": definition_data["format"],
@@ -110,6 +118,13 @@ class State:
             "next_ordinal": self.next_ordinal,
             "state": json.dumps(state),
         }
+
+    def advice(self, url: str) -> str:
+        """What to do where documents prove nothing."""
+        return (
+            f"{self.outdated} of {self.entry.objects} objects were written before format {PROVING_FORMAT} and count as "
+            f"unknown; run once: es-skipping reindex {self.definition.id} --store {url}"
+        )
 
     def is_in(self, document: Mapping[str, Any]) -> bool:
         """Whether it is what a dataset's document says; ordinals may have been given out since."""
@@ -144,7 +159,8 @@ class State:
             )
             segments = tuple(Segment(first, count) for first, count in state["segments"])
             used, swept = frozenset(state["used"]), state.get("swept", True)  # younger than format 1
-            return State(entry, generation, version, document["next_ordinal"], groups, used, segments, swept)
+            outdated = entry.objects if document["format"] < PROVING_FORMAT else state["outdated"]
+            return State(entry, generation, version, document["next_ordinal"], groups, used, segments, swept, outdated)
         except (KeyError, TypeError, ValueError) as error:
             name = document.get("dataset")
             raise StoreError(f"the document of dataset {name!r} in Elasticsearch is damaged: {error!r}") from error
@@ -154,7 +170,7 @@ class State:
         if facts(entry.definition) != facts(self.definition):
             return False
         theirs, ours = _by_id(entry.definition), _by_id(self.definition)
-        return all(theirs.get(id) == ours.get(id) for id in asked_indexes(clause))
+        return all(theirs.get(id) == ours.get(id) for id in indexes_of(clause))
 
 
 def _groups_to_data(groups: Mapping[str, Group]) -> list[dict[str, Any]]:
@@ -214,6 +230,19 @@ def unfinished_groups(meta: Mapping[str, Any], definition: DatasetDefinition) ->
     return groups
 
 
+def groups_for(definition: DatasetDefinition, base: State | None) -> tuple[dict[str, Group], frozenset[str]]:
+    """Fields for each index: those it has where its definition is the same, else fields nobody had before."""
+    used = set() if base is None else set(base.used)
+    groups: dict[str, Group] = {}
+    for index in definition.indexes:
+        kept = None if base is None else base.groups.get(index.id)
+        if kept is None or base is None or kept.index != index or facts(definition) != facts(base.definition):
+            kept = Group(group_name(index.type, index.columns, used), index)
+            used.add(kept.name)
+        groups[index.id] = replace(kept, index=index)
+    return groups, frozenset(used)
+
+
 def facts(definition: DatasetDefinition) -> tuple[object, ...]:
     """What of a dataset, beside the index definitions, decides what its rows' values are."""
     return (definition.format, dict(definition.options), dict(definition.built_with))
@@ -221,13 +250,3 @@ def facts(definition: DatasetDefinition) -> tuple[object, ...]:
 
 def _by_id(definition: DatasetDefinition) -> dict[str, IndexDefinition]:
     return {index.id: index for index in definition.indexes}
-
-
-def asked_indexes(clause: Clause) -> list[str]:
-    """Ids of the indexes a clause asks, each once, in its order."""
-    match clause:
-        case Decided():
-            return []
-        case Ask(index):
-            return [index]
-    return list(dict.fromkeys(id for part in clause.clauses for id in asked_indexes(part)))

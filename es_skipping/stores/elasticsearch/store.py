@@ -8,44 +8,35 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
 import numpy as np
 from elasticsearch import BadRequestError, NotFoundError
 
-from es_skipping.clauses.clause import Clause
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
+from es_skipping.clauses.clause import Clause, indexes_of
 from es_skipping.errors import SettingError, StoreError
 from es_skipping.settings import Settings
-from es_skipping.stores.base import (
-    Answer,
-    Change,
-    DatasetDefinition,
-    DatasetEntry,
-    MetadataStore,
-    ObjectId,
-    ObjectMetadata,
-    StoreQuery,
-    check_change,
-    is_under,
-)
+from es_skipping.stores.base import Answer, Change, Check, MetadataStore, StoreQuery, check_change, is_under
 from es_skipping.stores.elasticsearch.answers import Deadline, KeysMissing, request_body
 from es_skipping.stores.elasticsearch.bools import Query, any_of
 from es_skipping.stores.elasticsearch.change import ElasticsearchChange
-from es_skipping.stores.elasticsearch.checks import Check, checks
-from es_skipping.stores.elasticsearch.client import connect
+from es_skipping.stores.elasticsearch.checks import checks
+from es_skipping.stores.elasticsearch.client import BUILD_LIMIT, LOOKUP_LIMIT, connect
 from es_skipping.stores.elasticsearch.cluster import Cluster
 from es_skipping.stores.elasticsearch.documents import object_id, object_metadata
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
 from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, skip_query
 from es_skipping.stores.elasticsearch.query_log import QueryIndices
 from es_skipping.stores.elasticsearch.shape import restricted
-from es_skipping.stores.elasticsearch.state import State, asked_indexes
+from es_skipping.stores.elasticsearch.state import State
 from es_skipping.stores.elasticsearch.views import Views
+from es_skipping.stores.elasticsearch.visibility import Visibility, require_visible
 from es_skipping.stores.object_list import as_keys, is_among
-from es_skipping.stores.open import check_url
 from es_skipping.stores.query_log import LoggedQuery
 from es_skipping.stores.selection import Selection
+from es_skipping.stores.urls import check_url
 
 __all__ = ["ElasticsearchStore"]
 
@@ -101,7 +92,9 @@ class ElasticsearchStore(MetadataStore):
         self._cluster = Cluster(reader, builder, Names(prefix), self._url, settings)
         self._queries = QueryIndices(self._cluster)
         self._views = Views(reader, self._cluster.answers, build_seconds)
+        self._visibility = Visibility(reader)
         self._lock = threading.Lock()
+        self._warned: set[str] = set()
         self._states: dict[str, State] = {}
         self._no_expensive_before = 0.0
         self._budget = LEAF_BUDGET
@@ -115,16 +108,16 @@ class ElasticsearchStore(MetadataStore):
 
     # --- datasets
 
-    def datasets(self) -> list[DatasetEntry]:
-        with self._cluster.translated("listing datasets"):
-            states = self._cluster.states(self._seconds)  # a query may wait for it
+    def datasets(self, *, timeout: float | None = None) -> list[DatasetEntry]:
+        with self._cluster.translated("listing datasets", BUILD_LIMIT if timeout is None else LOOKUP_LIMIT):
+            states = self._cluster.states(timeout)
         for state in states:
             self._remember(state.definition.id, state)
         return [state.entry for state in states]
 
     def dataset(self, id: str) -> DatasetEntry | None:
         with self._cluster.translated(f"reading dataset {id!r}"):
-            state = self._remember(id, self._cluster.state(id, self._seconds))
+            state = self._remember(id, self._cluster.state(id))
         return None if state is None else state.entry
 
     def _remember(self, id: str, state: State | None) -> State | None:
@@ -137,22 +130,25 @@ class ElasticsearchStore(MetadataStore):
 
     # --- changes
 
-    @contextmanager
     def change(
+        self, definition: DatasetDefinition, *, fresh: bool = False, name: str | None = None
+    ) -> AbstractContextManager[Change]:
+        return self._change(definition, fresh, name)
+
+    def change_with(
+        self, definition: DatasetDefinition, name: str, index_settings: Mapping[str, Any]
+    ) -> AbstractContextManager[Change]:
+        """As `MetadataStore.change_with`; settings override the templates': ``{"number_of_shards": 4}``."""
+        return self._change(definition, True, name, index_settings)
+
+    @contextmanager
+    def _change(
         self,
         definition: DatasetDefinition,
-        *,
-        fresh: bool = False,
-        name: str | None = None,
+        fresh: bool,
+        name: str | None,
         index_settings: Mapping[str, Any] | None = None,
     ) -> Iterator[Change]:
-        """As `MetadataStore.change`.
-
-        Parameters
-        ----------
-        index_settings
-            Of the index of a new generation, above those of the templates: ``{"number_of_shards": 4}``.
-        """
         check_change(fresh, name)
         with self._cluster.translated(f"changing dataset {definition.id!r}"):
             base = self._cluster.state(definition.id)
@@ -176,12 +172,20 @@ class ElasticsearchStore(MetadataStore):
         dropped = self.superseded(id)
         for generation in dropped:
             self._cluster.drop_generation(generation)
+            self._forget(generation)
         return dropped
 
     def drop(self, id: str) -> None:
         with self._cluster.translated(f"dropping dataset {id!r}"):
-            self._cluster.drop(id)
+            generation = self._cluster.drop(id)
+        if generation is not None:
+            self._forget(generation)
         self._remember(id, None)
+
+    def _forget(self, generation: str) -> None:
+        """A copy can have the name of one that was dropped."""
+        self._views.forget(generation)
+        self._visibility.forget(generation)
 
     def optimize(self, id: str) -> None:
         with self._cluster.translated(f"optimizing dataset {id!r}"):
@@ -197,9 +201,8 @@ class ElasticsearchStore(MetadataStore):
         with self._cluster.translated("reading the query log"):
             yield from self._queries.read(dataset, since)
 
-    def checks(self, stale_days: float = 7.0) -> list[Check]:
-        """What an operator should know of this cluster."""
-        return list(checks(self._cluster, stale_days))
+    def checks(self, stale_days: float = 7.0) -> Iterator[Check]:
+        return checks(self._cluster, stale_days)
 
     def close(self) -> None:
         self._views.close()
@@ -248,6 +251,12 @@ class ElasticsearchStore(MetadataStore):
                     yield state, hit["_source"]
 
     def metadata(self, id: str) -> Iterator[ObjectMetadata]:
+        doing = f"reading the metadata of dataset {id!r}"
+        with self._cluster.translated(doing):
+            state = self._cluster.state(id)
+            if state is not None:
+                found = self._cluster.mappings(state.generation)
+                require_visible(found, state.groups.values(), doing, outdated=state.outdated > 0)
         for state, source in self._sources(id, None):
             yield object_metadata(source, state.groups)
 
@@ -279,7 +288,7 @@ class ElasticsearchStore(MetadataStore):
     ) -> Answer:
         deadline = Deadline(self._seconds if timeout is None else timeout)
         id = entry.definition.id
-        with self._cluster.translated(f"looking up dataset {id!r}"):
+        with self._cluster.translated(f"looking up dataset {id!r}", LOOKUP_LIMIT):
             state = self._states.get(id)
             if state is None or (state.entry.snapshot != entry.snapshot and not state.understands(entry, clause)):
                 state = self._remember(id, self._cluster.state(id, deadline.left()))
@@ -295,12 +304,33 @@ class ElasticsearchStore(MetadataStore):
         raise StoreError(f"dataset {id!r} changes faster than it can be read")
 
     def _answer(self, state: State, clause: Clause, deadline: Deadline, detail: bool) -> Answer:
+        unusable = self._unusable(state, clause, deadline)
         found = self._skipped(state, clause, deadline)
         by_index: dict[str, int] = {}
         if detail:
-            for index in asked_indexes(clause):
+            for index in indexes_of(clause):
                 by_index[index] = Answer(self._skipped(state, restricted(clause, index), deadline), 0).skipped
-        return Answer(found, state.entry.objects, by_index)
+        return Answer(found, state.entry.objects, by_index, unusable)
+
+    def _unusable(self, state: State, clause: Clause, deadline: Deadline) -> tuple[tuple[str, str], ...]:
+        """The indexes a clause asks that are unknown to this user, or of objects written long ago; warned of once."""
+        flaws, id = self._visibility.flaws(state, deadline), state.definition.id
+        asked = [(index, state.groups[index].name) for index in indexes_of(clause) if index in state.groups]
+        found = [(index, f"the field {flaws[name]}") for index, name in asked if name in flaws]
+        if state.outdated:
+            found += [(index, state.advice(self._url)) for index, name in asked if name not in flaws]
+        for index, reason in found:
+            self._warn_once(
+                f"data skipping of {id} is less than it could be: {index} is not used: {reason}", id + reason
+            )
+        return tuple(found)
+
+    def _warn_once(self, text: str, key: str) -> None:
+        with self._lock:
+            if key in self._warned:
+                return
+            self._warned.add(key)
+        _log.warning("%s", text)
 
     def _skipped(self, state: State, clause: Clause, deadline: Deadline) -> bytes | Selection:
         expensive = time.monotonic() >= self._no_expensive_before
@@ -333,9 +363,10 @@ class ElasticsearchStore(MetadataStore):
         return False
 
     def _query(self, state: State, clause: Clause, deadline: Deadline, expensive: bool) -> Query | None:
+        flaws = self._visibility.flaws(state, deadline)
         return skip_query(
             clause,
-            state.groups,
+            {index: group for index, group in state.groups.items() if group.name not in flaws},
             lambda group: self._cluster.answers.vocabulary(state, group, deadline),
             expensive=expensive,
             budget=self._budget,
@@ -344,16 +375,19 @@ class ElasticsearchStore(MetadataStore):
     def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
         deadline, id = Deadline(self._seconds), entry.definition.id
         alias = self._cluster.names.objects(id)
-        with self._cluster.translated(f"explaining a look-up of dataset {id!r}"):
+        with self._cluster.translated(f"explaining a look-up of dataset {id!r}", LOOKUP_LIMIT):
             state = self._remember(id, self._cluster.state(id, deadline.left()))
             if state is None or not state.understands(entry, clause):
                 return StoreQuery(f"# nothing is asked: dataset {id!r} is not there any more, or indexed differently")
             expensive = time.monotonic() >= self._no_expensive_before
             query = self._query(state, clause, deadline, expensive)
+            unusable = self._unusable(state, clause, deadline)
+        notes = [f"{index} is not used: {reason}" for index, reason in unusable]
         if query is None:
-            return StoreQuery(f"# nothing is asked of {alias}: no metadata could prove that this is false of an object")
+            nothing = f"# nothing is asked of {alias}: no metadata could prove that this is false of an object"
+            return StoreQuery(nothing, tuple(notes))
         body = request_body(query, 0, max(1, state.next_ordinal))
-        notes = [f"the answer is the ordinals of the objects to skip; paths: GET {alias}/_search with the same query"]
+        notes += [f"the answer is the ordinals of the objects to skip; paths: GET {alias}/_search with the same query"]
         if not expensive:
             notes.append(f"the server has {_REFUSED}=false, so strings are told apart by 16 bytes only")
         text = json.dumps(body, indent=2, ensure_ascii=False)

@@ -23,8 +23,10 @@ from elasticsearch import ApiError, Elasticsearch
 from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.stores.base import KEY_BYTES
 from es_skipping.stores.elasticsearch.answers import PAGE, Deadline, whole
-from es_skipping.stores.elasticsearch.bools import EVERY, Query, all_of, any_of
+from es_skipping.stores.elasticsearch.bools import EVERY, Query, all_of, any_of, none_of, seen_fields
 from es_skipping.stores.elasticsearch.complement import NOTHING, complement
+from es_skipping.stores.elasticsearch.fields import span_of
+from es_skipping.stores.elasticsearch.query import PROVING, exists, witnesses_of
 from es_skipping.stores.selection import KeyTable, Selection
 
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ class View:
         published[: len(packed)] = (packed != 0).any(axis=1)
         image = bytes(keys[: self._size * KEY_BYTES]).ljust(self._size * KEY_BYTES, b"\x00")
         self.table = KeyTable(image, self._seen & published)
-        self._known = self._groups_of_all(state, deadline)
+        self._known, self._of_all, self._shown = self._said_by_all(state, deadline)
         self._lock = threading.Lock()
         self._answers: OrderedDict[str, Selection] = OrderedDict()
         self._remembered = 0
@@ -112,7 +114,9 @@ class View:
         return counts
 
     def _within(self, query: Query) -> Query:
-        return all_of([{"range": {"ordinal": {"gte": 0, "lt": self._size}}}, query])
+        # Not "from 0 to the size": where ordinals are not seen any more, nothing would be, and nothing be kept.
+        beyond: list[Query] = [{"range": {"ordinal": {"gte": self._size}}}, {"range": {"ordinal": {"lt": 0}}}]
+        return all_of([query, none_of(beyond)])
 
     def _ordinals_seen(self, deadline: Deadline) -> Flags:
         counts = self._counts(EVERY, deadline)
@@ -153,7 +157,10 @@ class View:
         else:  # while one page is decoded here, the server makes the next
             with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="es-skipping-page") as pool:
                 found = list(pool.map(lambda page: self._ordinals(page, deadline), pages))
-        return np.concatenate(found) if found else np.empty(0, np.int64)
+        ordinals = np.concatenate(found) if found else np.empty(0, np.int64)
+        if len(ordinals) != int(counts[blocks].sum()):
+            raise StoreError("the answer of Elasticsearch is not whole: fewer documents than it counted before")
+        return ordinals
 
     def _ordinals(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64]:
         return _keys_of(self._search(query, deadline, aggs=_ORDINALS))
@@ -170,15 +177,28 @@ class View:
             return None
         return _keys_of(reply)
 
-    def _groups_of_all(self, state: State, deadline: Deadline) -> frozenset[str]:
-        names = {group.name for group in state.groups.values()}
-        filters = {name: {"term": {"known": name}} for name in names}
-        if not filters:
-            return frozenset()
-        reply = self._search(EVERY, deadline, aggs={"known": {"filters": {"filters": filters}}})
-        total = reply["hits"]["total"]["value"]
-        found = reply["aggregations"]["known"]["buckets"]
-        return frozenset(name for name in names if found[name]["doc_count"] == total)
+    def _said_by_all(
+        self, state: State, deadline: Deadline
+    ) -> tuple[frozenset[str], tuple[Query, ...], dict[str, int]]:
+        """The groups that every document lists in ``known``, and what else every document matches; and the fields that
+        need not be asked for of every document, each with the ordinal of one document that shows it."""
+        groups = [one for group in state.groups.values() for one in (group, span_of(group))[: 1 + group.spans]]
+        settled = [(group.name, field, query) for group in groups for field, query in witnesses_of(group).items()]
+        filters: dict[str, Query] = {_PROVING: PROVING}
+        filters |= {group.name: {"term": {"known": group.name}} for group in groups}
+        filters |= {f"{_SETTLED}{field}": query for _, field, query in settled}
+        first = {"first": {"min": {"field": "ordinal"}}}
+        shown = {f"{_SHOWN}{at}": {"filter": exists(field), "aggs": first} for at, (_, field, _) in enumerate(settled)}
+        reply = self._search(EVERY, deadline, aggs={"known": {"filters": {"filters": filters}}, **shown})
+        total, found = reply["hits"]["total"]["value"], reply["aggregations"]
+        counts = {name: bucket["doc_count"] for name, bucket in found["known"]["buckets"].items()}
+        witnesses = {}
+        for at, (name, field, _) in enumerate(settled):
+            ordinal = found[f"{_SHOWN}{at}"]["first"]["value"]
+            if counts[name] and counts[f"{_SETTLED}{field}"] == total and ordinal is not None:
+                witnesses[field] = int(ordinal)
+        known = frozenset(group.name for group in groups if counts[group.name] == total)
+        return known, (PROVING,) if counts[_PROVING] == total else (), witnesses
 
     # --- answers
 
@@ -201,12 +221,10 @@ class View:
         return found
 
     def _select(self, proof: Query, deadline: Deadline) -> Selection:
-        keep = complement(proof, self._known)
-        if keep == NOTHING:
-            return Selection.of(self.table, np.ones(self._size, np.bool_))
-        few = self._ordinals_of_few(self._within(keep), deadline)  # most often few are kept: then one request is all
+        few = self._few_kept(proof, deadline)  # most often few are kept: then one request is all
         if few is not None:
             return self._kept(few)
+        keep = complement(proof, self._known, self._of_all)
         kept = self._counts(keep, deadline)
         partial = np.flatnonzero((kept > 0) & (kept < self._counts_seen))
         skipped = self._counts_seen - kept
@@ -218,6 +236,27 @@ class View:
         else:
             skip[self._exactly(proof, partial, skipped, deadline)] = True
         return Selection.of(self.table, skip)
+
+    def _few_kept(self, proof: Query, deadline: Deadline) -> npt.NDArray[np.int64] | None:
+        """The ordinals that are kept, if they are few.
+
+        Documents do not change in a view, only what of them is seen. Where each was seen to show a field, or is kept or
+        skipped whatever the field holds (`witnesses_of`), one witness is asked in the place of all whether the field is
+        still seen. It is found where it is not, or where it is to be kept: then all documents are asked.
+        """
+        shown = [field for field in seen_fields(proof) if field in self._shown]
+        if shown:
+            quick = complement(proof, self._known, (*self._of_all, *map(exists, shown)))
+            witnesses: dict[int, list[Query]] = {}
+            for field in shown:
+                witnesses.setdefault(self._shown[field], []).append(exists(field))
+            gone = [all_of([{"term": {"ordinal": at}}, none_of([all_of(fields)])]) for at, fields in witnesses.items()]
+            asked = any_of(gone if quick == NOTHING else [quick, *gone])
+            few = self._ordinals_of_few(self._within(asked), deadline)
+            if few is None or not any((few == at).any() for at in witnesses):
+                return few
+        keep = complement(proof, self._known, self._of_all)
+        return np.empty(0, np.int64) if keep == NOTHING else self._ordinals_of_few(self._within(keep), deadline)
 
     def _kept(self, ordinals: npt.NDArray[np.int64]) -> Selection:
         skip = np.ones(self._size, np.bool_)
@@ -233,6 +272,10 @@ def _keys_of(reply: Mapping[str, Any]) -> npt.NDArray[np.int64]:
     return np.fromiter((bucket["key"] for bucket in buckets), np.int64, len(buckets))
 
 
+_PROVING: Final = "proving"
+"""No group's name: those have an underscore."""
+_SETTLED: Final = "settled "
+_SHOWN: Final = "shown "
 _ORDINALS: Final = {"ordinals": {"histogram": {"field": "ordinal", "interval": 1, "min_doc_count": 1}}}
 _WANTED: Final = [
     "error",
@@ -246,6 +289,7 @@ _WANTED: Final = [
     "aggregations.ordinals.buckets.key",  # and not how many documents each has: one
     "aggregations.blocks.buckets",
     "aggregations.known.buckets",
+    "aggregations.shown*.first.value",
 ]
 
 

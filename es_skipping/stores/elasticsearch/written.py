@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from es_skipping.stores.base import KEY_BYTES, ObjectId
+from es_skipping.catalog import ObjectId
+from es_skipping.stores.base import KEY_BYTES
 from es_skipping.stores.elasticsearch.state import Segment
 
 __all__ = ["RUN", "Written", "noted", "path_number", "runs"]

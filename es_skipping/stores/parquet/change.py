@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import time
 import uuid
@@ -14,8 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
 from es_skipping.errors import StoreConflict, StoreError
-from es_skipping.stores.base import Change, DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
+from es_skipping.stores.base import Change
+from es_skipping.stores.object_list import as_keys, is_among
 from es_skipping.stores.parquet.compact import MAX_BYTES, MAX_ROWS, compacted, to_compact
 from es_skipping.stores.parquet.manifest import Manifest, Segment, segment_path, segments_directory
 from es_skipping.stores.parquet.segment import (
@@ -27,11 +30,12 @@ from es_skipping.stores.parquet.segment import (
     segment_builder,
     write_segment,
 )
-from es_skipping.stores.parquet.snapshots import Snapshots, conflict, store_errors
+from es_skipping.stores.parquet.snapshots import Snapshots, UnclearConflict, conflict, store_errors
 from es_skipping.stores.parquet.tables import Layout, fitting, objects_of
 
 __all__ = ["ParquetChange", "column_names", "now_ms"]
 
+_log = logging.getLogger(__name__)
 _MAX_OBJECT_BYTES: Final = MAX_BYTES // 2
 _ON_DISK: Final = 4
 """How much smaller than in memory a segment is on disk, about."""
@@ -117,8 +121,11 @@ class ParquetChange(Change):
     """A change of one dataset of a Parquet store.
 
     Objects wait in memory until there are enough for a segment, which is written at once; no reader knows of it before
-    `publish` writes the manifest that names it.
+    `publish` writes the manifest that names it. Where others publish and clean up meanwhile, so that the base can no
+    longer be read, the change goes on collecting: it meets a conflict in the end, and what it collected is used again.
     """
+
+    outlives_conflict = True
 
     def __init__(
         self,
@@ -140,26 +147,38 @@ class ParquetChange(Change):
         self._waiting_bytes = 0
         self._open = True
         self._in_doubt = False
+        self._lost = False
+        self._overtaken = False
         self._name = name
         if name is not None:
             self._held = list(self._left_unfinished(name))
 
     def _left_unfinished(self, name: str) -> Iterator[_Held]:
-        """What an earlier change of this name wrote; of a path's rows the newest segment has the one that counts."""
+        """What an earlier change of this name wrote; of a path's rows the newest segment has the one that counts.
+
+        Only what is younger than the base: the rest may be deleted by anybody at any time. Nothing is deleted here,
+        because another change of this name may be writing it.
+        """
         id, files = self._definition.id, self._snapshots.files
+        published = -1 if self._base is None else self._base.published
         used = set() if self._base is None else {segment.file for segment in self._base.segments}
         with store_errors(f"listing {self._snapshots.where(segments_directory(id))}"):
-            found = [
-                file
-                for file in files.list(segments_directory(id))
-                if segment_builder(file) == name and segment_age(file) is not None and file not in used
-            ]
+            names = files.list(segments_directory(id))
+        found = [
+            (age, file)
+            for file in names
+            if segment_builder(file) == name and (age := segment_age(file)) is not None and age > published
+        ]
         newer = np.empty(0, np.uint64)
-        for file in sorted(found, reverse=True):
+        for _, file in sorted(found, reverse=True):
+            if file in used:
+                continue
             with store_errors(f"reading {self._snapshots.where(segment_path(id, file))}"):
-                segment = adopt_segment(files, id, file, self._layout.schema, self._layout.labels)
+                try:
+                    segment = adopt_segment(files, id, file, self._layout.schema, self._layout.labels)
+                except FileNotFoundError:  # a change of this name that met a conflict took it away
+                    continue
                 if segment is None:
-                    files.delete(segment_path(id, file))
                     continue
             held = _Held(segment, np.zeros(segment.rows, np.bool_), mine=True)
             held.load(self._read(segment, ["key", "path_hash", "length"]))
@@ -195,13 +214,16 @@ class ParquetChange(Change):
     def publish(self, failed: Iterable[tuple[str, str]] = ()) -> DatasetEntry:
         self._check_open()
         self._flush()
+        if self._overtaken:
+            self._lost = True
+            raise conflict(self._definition.id, self._snapshots.url)
         self._compact()
         segments = tuple(one.published(list(self._layout.indexes)) for one in self._held if not one.dead.all())
         base = self._base
         manifest = Manifest(
             number=1 if base is None else base.number + 1,
             token=uuid.uuid4().hex[:12],
-            published=self._made(),
+            published=max(self._made(), *(segment_age(one.segment.file) or 0 for one in self._held if one.mine), 0),
             definition=self._definition,
             columns=self._columns,
             segments=segments,
@@ -210,15 +232,33 @@ class ParquetChange(Change):
         self._in_doubt = True
         try:
             manifest = self._snapshots.publish(self._definition.id, manifest, base)
-        except StoreConflict:
-            self._in_doubt = False
-            self.discard()
+        except StoreConflict as error:
+            self._in_doubt = isinstance(error, UnclearConflict)
+            self._lost = True
             raise
         self._open = False
-        self._snapshots.clean(self._definition.id, manifest, manifest.published)
+        self._snapshots.clean(self._definition.id, manifest, base, manifest.published)
         entry = manifest.entry()
         assert entry is not None
         return entry
+
+    def collected(self, keys: bytes) -> Iterator[ObjectMetadata]:
+        wanted = as_keys(keys)
+        waiting = [one for one, _ in self._waiting.values()]
+        chosen = is_among(as_keys(b"".join(one.id.key for one in waiting)), wanted)
+        yield from (waiting[place] for place in np.flatnonzero(chosen).tolist())
+        for held in [one for one in self._held if one.mine]:
+            assert held.identity is not None
+            rows = np.flatnonzero(~held.dead & is_among(as_keys(b"".join(held.identity["key"].to_pylist())), wanted))
+            if not len(rows):
+                continue
+            try:
+                columns = [*IDENTITY.names, *self._layout.readable(held.segment)]
+                table = read_columns(self._snapshots.files, self._definition.id, held.segment, columns)
+            except (StoreError, OSError) as error:
+                _log.info("metadata of %d objects is collected again: %s", len(rows), error)
+                continue
+            yield from objects_of(self._layout_part(table, rows), self._layout.indexes)
 
     def written(self) -> Iterator[ObjectId]:
         for table in self._live(()):
@@ -257,7 +297,7 @@ class ParquetChange(Change):
                     self._snapshots.files.delete(segment_path(self._definition.id, one.segment.file))
 
     def _check_open(self) -> None:
-        if not self._open:
+        if not self._open or self._lost:
             raise StoreError(f"this change of dataset {self._definition.id!r} is finished: begin another")
 
     # --- inside ----------------------------------------------------------------------------------------------------
@@ -282,10 +322,21 @@ class ParquetChange(Change):
 
     def _flush(self) -> None:
         objects = [one for one, _ in self._waiting.values()]
+        if objects:
+            try:
+                self._append(objects)
+            except StoreConflict:
+                self._overtake()
+                self._append(objects)
         self._waiting.clear()
         self._waiting_bytes = 0
-        if objects:
-            self._append(objects)
+
+    def _overtake(self) -> None:
+        """Go on without the base, whose segments others have cleaned away."""
+        if self._overtaken:
+            raise conflict(self._definition.id, self._snapshots.url)
+        self._overtaken = True
+        self._held = [one for one in self._held if one.mine]
 
     def _find(self, ids: Sequence[ObjectId]) -> list[tuple[_Held, np.ndarray, np.ndarray]]:
         """Where these paths are already: segment, positions in ``ids``, rows."""
@@ -341,7 +392,12 @@ class ParquetChange(Change):
     def _remove(self, ids: Sequence[ObjectId]) -> None:
         if not ids:
             return
-        for held, positions, rows in self._find(ids):
+        try:
+            found = self._find(ids)
+        except StoreConflict:
+            self._overtake()
+            found = self._find(ids)
+        for held, positions, rows in found:
             same = [key == ids[n].key for key, n in zip(held.keys(rows), positions.tolist(), strict=True)]
             held.kill(rows[same])
 
@@ -363,8 +419,7 @@ class ParquetChange(Change):
             with store_errors(f"reading {self._snapshots.where(segment_path(self._definition.id, segment.file))}"):
                 return read_columns(self._snapshots.files, self._definition.id, segment, columns)
         except StoreError as error:
-            numbers = self._snapshots.numbers(self._definition.id)
-            if self._base is not None and numbers and numbers[-1] > self._base.number:
+            if self._base is not None and not self._snapshots.is_latest(self._definition.id, self._base):
                 raise conflict(self._definition.id, self._snapshots.url) from error
             raise
 

@@ -19,9 +19,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from es_skipping.catalog import IndexDefinition
 from es_skipping.clauses.metadata import Boxes, Fingerprints, Intervals, Metadata, Values
 from es_skipping.predicates.types import DataType, Value, parse_type
-from es_skipping.stores.base import IndexDefinition
 from es_skipping.stores.parquet.types import arrow_type, encode, python_values
 
 __all__ = ["UNFIT", "column_of", "column_type", "conformed", "metadata_of", "storable", "weight"]

@@ -22,7 +22,7 @@ from es_skipping.clauses.clause import (
     disjunction,
 )
 
-__all__ = ["indexes_asked", "only", "refuted"]
+__all__ = ["only", "refuted"]
 
 
 def refuted(clause: Clause, answer: Callable[[Ask], np.ndarray], rows: int) -> np.ndarray:
@@ -74,14 +74,3 @@ def only(clause: Clause, usable: Collection[str]) -> Clause:
             return disjunction(only(part, usable) for part in parts)
         case _:
             return clause
-
-
-def indexes_asked(clause: Clause) -> dict[str, None]:
-    """The ids of the indexes a clause asks, in order."""
-    match clause:
-        case Ask(index):
-            return {index: None}
-        case Conjunction(parts) | Disjunction(parts):
-            return {id: None for part in parts for id in indexes_asked(part)}
-        case _:
-            return {}

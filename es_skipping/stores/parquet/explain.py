@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
+from es_skipping.catalog import IndexDefinition
 from es_skipping.clauses.clause import Ask, Clause, Conjunction, Decided
 from es_skipping.clauses.questions import (
     AnyOf,
@@ -23,7 +24,7 @@ from es_skipping.clauses.questions import (
     TextMatch,
 )
 from es_skipping.predicates.types import DataType, Value, parse_type
-from es_skipping.stores.base import IndexDefinition, StoreQuery
+from es_skipping.stores.base import StoreQuery
 from es_skipping.stores.parquet.answers import is_empty
 from es_skipping.stores.parquet.manifest import Manifest
 

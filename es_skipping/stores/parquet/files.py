@@ -7,46 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 import uuid
 from pathlib import Path
-from typing import Final, Protocol, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from es_skipping.errors import SettingError
+from es_skipping.stores.files import Files
+from es_skipping.stores.parquet.claims import create_by_claim
 
-__all__ = ["ArrowFiles", "Files", "LocalFiles", "arrow_files", "create_by_claim"]
-
-_CLAIM_STALE: Final = 600.0
-_CLAIM_VALID: Final = 300.0
-
-
-@runtime_checkable
-class Files(Protocol):
-    """The files below one directory; paths are relative to it, with ``/`` between names.
-
-    Errors are `OSError`; a file that is not there is `FileNotFoundError`.
-    """
-
-    def list(self, directory: str) -> list[str]:
-        """Names directly in a directory, of files and directories alike; ``""`` is the top. Empty if it is missing."""
-
-    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        """A file's bytes, or a stretch of them; fewer where the file ends earlier."""
-
-    def write(self, path: str, data: bytes) -> None:
-        """Write a file whole, with the directories above it. Paths are never written twice."""
-
-    def delete(self, path: str) -> None:
-        """Delete a file; one that is not there is no error."""
-
-    def create_if_absent(self, path: str, data: bytes) -> bool:
-        """Write a file whole unless it is there: True if this call made it, False if it was there.
-
-        Must be atomic among all writers. Where the file system cannot promise that, raise `OSError` that says so.
-        """
+__all__ = ["ArrowFiles", "LocalFiles", "arrow_files"]
 
 
 class LocalFiles:
@@ -123,7 +94,8 @@ def _sync_directory(directory: Path) -> None:
 class ArrowFiles:
     """Files on any `pyarrow.fs.FileSystem`, such as S3 or GCS.
 
-    ``pyarrow.fs`` has no conditional write, so `create_if_absent` is `create_by_claim`.
+    ``pyarrow.fs`` has no conditional write, so `create_if_absent` is
+    `es_skipping.stores.parquet.claims.create_by_claim`.
     """
 
     def __init__(self, filesystem: pafs.FileSystem, root: str) -> None:
@@ -159,46 +131,6 @@ class ArrowFiles:
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         return create_by_claim(self, path, data)
-
-
-def create_by_claim(files: Files, path: str, data: bytes) -> bool:
-    """`Files.create_if_absent` for file systems without a conditional write.
-
-    Each writer writes a claim file of its own and lists the directory; who sees another's claim, or then the file
-    itself, gives way. Both may give way, never do both go on, as long as a listing shows what is there from its
-    beginning to its end (S3, GCS, Azure and HDFS promise that) and clocks differ by less than five minutes.
-    """
-    directory, _, name = path.rpartition("/")
-    started = time.time()
-    mine = f"{name}.{int(started * 1000)}.{uuid.uuid4().hex}.claim"
-    files.write(f"{directory}/{mine}", b"")
-    try:
-        for other in files.list(directory):
-            if other == name:
-                return False
-            if other.startswith(f"{name}.") and other.endswith(".claim") and other != mine:
-                claimed = int(other[len(name) + 1 :].partition(".")[0]) / 1000
-                if started - claimed < _CLAIM_STALE:
-                    return False
-        # A listing is no instant: while its pages are read, another writer may make the file on a page that has gone by
-        # and take its claim from one still to come. Claims go after their file, so that a second look finds the file.
-        if _exists(files, path):
-            return False
-        if time.time() - started > _CLAIM_VALID:
-            return False
-        files.write(path, data)
-        return True
-    finally:
-        with contextlib.suppress(OSError):
-            files.delete(f"{directory}/{mine}")
-
-
-def _exists(files: Files, path: str) -> bool:
-    try:
-        files.read(path, 0, 0)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def arrow_files(url: str) -> Files:

@@ -17,15 +17,19 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from es_skipping.catalog import DatasetDefinition, DatasetEntry
 from es_skipping.errors import StoreError
-from es_skipping.stores.base import FORMAT_VERSION, DatasetDefinition, DatasetEntry
+from es_skipping.stores.base import FORMAT_VERSION
 from es_skipping.stores.codec import check_format, definition_from_data, definition_to_data
 
 __all__ = [
+    "MAX_LINEAGE",
+    "REMEDY",
     "Manifest",
     "Retired",
     "Segment",
     "Stretch",
+    "TornManifest",
     "digest",
     "manifest_number",
     "manifest_path",
@@ -35,6 +39,16 @@ __all__ = [
 ]
 
 Bits: TypeAlias = bytes
+
+
+class TornManifest(StoreError):
+    """A manifest that is empty or cut off: its publication never came to an end."""
+
+
+REMEDY: Final = "Drop the dataset's indexes and create them again, or delete its directory in the store"
+
+MAX_LINEAGE: Final = 100
+"""How many snapshots before it a manifest names."""
 
 _NAME: Final = re.compile(r"(\d{12})\.json")
 
@@ -137,6 +151,8 @@ class Manifest:
         None is a dropped dataset: the number stays taken, so that a writer that began before meets a conflict.
     columns
         Column name in the segments by index id.
+    lineage
+        Number and token of the snapshots it was made from, the oldest first: the last `MAX_LINEAGE` of them.
     """
 
     number: int
@@ -147,6 +163,7 @@ class Manifest:
     segments: tuple[Segment, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
     retired: tuple[Retired, ...] = ()
+    lineage: tuple[tuple[int, str], ...] = ()
 
     @property
     def snapshot(self) -> str:
@@ -155,6 +172,16 @@ class Manifest:
     @property
     def objects(self) -> int:
         return sum(segment.live for segment in self.segments)
+
+    def descends_from(self, other: Manifest) -> bool | None:
+        """Whether it was made from another snapshot, directly or not; None where its lineage does not reach that far.
+
+        Earlier versions of this package wrote no lineage.
+        """
+        tokens = dict(self.lineage)
+        if other.number in tokens:
+            return tokens[other.number] == other.token
+        return False if tokens and min(tokens) < other.number else None
 
     def entry(self) -> DatasetEntry | None:
         """As readers see it; None where the dataset was dropped."""
@@ -184,6 +211,7 @@ class Manifest:
             "segments": [_segment_to_data(segment) for segment in self.segments],
             "failed": [list(pair) for pair in self.failed],
             "retired": [[one.number, one.since, list(one.files)] for one in self.retired],
+            "lineage": [list(one) for one in self.lineage],
         }
         line = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode("ascii")
         return line + b"\n" + digest(line).encode("ascii") + b"\n"
@@ -196,19 +224,26 @@ class Manifest:
         ------
         StoreFormatError
             A newer version wrote it.
+        TornManifest
+            Its end is missing.
         StoreError
-            It is torn, altered, or no manifest.
+            It was altered, or is not a manifest.
         """
         line, _, rest = data.partition(b"\n")
         try:
             read = json.loads(line)
         except (ValueError, RecursionError):
             read = None
+        if isinstance(read, dict):
+            check_format(read, where)
+        if data.count(b"\n") < 2:  # the second one is its last byte
+            raise TornManifest(
+                f"{where} is empty or cut off: a writer was stopped while it published, or is still at it"
+            )
         if not isinstance(read, dict):
-            raise StoreError(f"{where} is damaged: it is not the text of a manifest. {_REMEDY}")
-        check_format(read, where)
+            raise StoreError(f"{where} is damaged: it is not the text of a manifest. {REMEDY}")
         if rest != digest(line).encode("ascii") + b"\n":
-            raise StoreError(f"{where} is damaged: its digest does not match its content. {_REMEDY}")
+            raise StoreError(f"{where} is damaged: its digest does not match its content. {REMEDY}")
         try:
             definition = read["definition"]
             return cls(
@@ -220,12 +255,10 @@ class Manifest:
                 segments=tuple(_segment_from_data(segment) for segment in read["segments"]),
                 failed=tuple((path, reason) for path, reason in read["failed"]),
                 retired=tuple(Retired(number, since, tuple(files)) for number, since, files in read["retired"]),
+                lineage=tuple((number, token) for number, token in read.get("lineage", ())),
             )
         except (KeyError, TypeError, ValueError, zlib.error) as error:
-            raise StoreError(f"{where} is damaged: {type(error).__name__}: {error}. {_REMEDY}") from error
-
-
-_REMEDY: Final = "Drop the dataset's indexes and create them again, or delete its directory in the store"
+            raise StoreError(f"{where} is damaged: {type(error).__name__}: {error}. {REMEDY}") from error
 
 
 def _segment_to_data(segment: Segment) -> dict[str, Any]:

@@ -20,9 +20,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from es_skipping.catalog import ObjectId
 from es_skipping.errors import StoreError
-from es_skipping.stores.base import KEY_BYTES, ObjectId
-from es_skipping.stores.parquet.files import Files
+from es_skipping.stores.base import KEY_BYTES
+from es_skipping.stores.files import Files
 from es_skipping.stores.parquet.manifest import Segment, Stretch, digest, segment_path
 
 __all__ = [
@@ -68,8 +69,12 @@ def identity_columns(ids: Sequence[ObjectId], rows: Sequence[int | None]) -> dic
 
 
 def segment_age(file: str) -> int | None:
-    """When a segment was made, milliseconds since the epoch, as its name says; None for another file."""
-    stamp, _, rest = file.partition("-")
+    """When a segment was made, milliseconds since the epoch, as its name says; None for another file.
+
+    Names began with the time itself once. The letter before it keeps segments from writers of those versions, which
+    may delete what they take for left behind though a later snapshot uses it.
+    """
+    stamp, _, rest = file.removeprefix("s").partition("-")
     return int(stamp) if stamp.isdigit() and rest.endswith(".parquet") else None
 
 
@@ -100,7 +105,7 @@ def write_segment(
             table.cast(schema) if table.schema != schema else table, row_group_size=max(1, table.num_rows)
         )
     data = sink.getvalue().to_pybytes()
-    file = "-".join([f"{made:014}", *([builder] if builder else []), f"{uuid.uuid4().hex}.parquet"])
+    file = "-".join([f"s{made:014}", *([builder] if builder else []), f"{uuid.uuid4().hex}.parquet"])
     segment = _described(file, data, table)
     files.write(segment_path(dataset, file), data)
     return segment

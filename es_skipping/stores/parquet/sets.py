@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from es_skipping.catalog import IndexDefinition
 from es_skipping.clauses.fingerprints import cell_of, hash_of
 from es_skipping.clauses.questions import AnyOf, Question
-from es_skipping.stores.base import IndexDefinition
 from es_skipping.stores.parquet.answers import (
     BoxesColumn,
     CountedColumn,

@@ -1,4 +1,8 @@
-"""Finding, reading and publishing the manifests of a store, and deleting what no snapshot needs any more."""
+"""Finding, reading and publishing the manifests of a store, and deleting what no snapshot needs any more.
+
+The highest number is in use. A writer that is slow may find its number free again, because others took it, went on and
+cleaned it away: so who has claimed a number looks once more whether the snapshot it began from was still the latest.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,20 @@ import contextlib
 import errno
 import logging
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
 from es_skipping.errors import EsSkippingError, StoreConflict, StoreError
-from es_skipping.stores.parquet.files import Files
+from es_skipping.stores.files import Files
+from es_skipping.stores.parquet.claims import ClaimedError, is_aside
 from es_skipping.stores.parquet.manifest import (
+    MAX_LINEAGE,
+    REMEDY,
     Manifest,
     Retired,
+    TornManifest,
     manifest_number,
     manifest_path,
     manifests_directory,
@@ -23,11 +32,20 @@ from es_skipping.stores.parquet.manifest import (
 )
 from es_skipping.stores.parquet.segment import segment_age
 
-__all__ = ["Snapshots", "conflict", "store_errors"]
+__all__ = ["Snapshots", "UnclearConflict", "conflict", "store_errors"]
 
 _log = logging.getLogger(__name__)
 _DATASET: Final = re.compile(r"[a-z0-9_-]{1,80}")
 _MOST_RETIRED: Final = 50
+_UNFINISHED_SECONDS: Final = 1.0
+"""How long a manifest that is empty or cut off is left to its writer."""
+
+_UNPUBLISHED_MS: Final = 24 * 3600 * 1000
+"""How old a segment that no snapshot named is before it is deleted: its writer may still be at work."""
+
+
+class UnclearConflict(StoreConflict):
+    """A conflict of which nobody knows whether the change is in use all the same: its segments must stay."""
 
 
 @contextlib.contextmanager
@@ -41,6 +59,11 @@ def store_errors(what: str) -> Iterator[None]:
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise StoreError(
                 f"{what} is not permitted ({error}): give access, or set spark.es_skipping.store.url to another place"
+            ) from error
+        if error.errno in (errno.EDQUOT, errno.ENOSPC):
+            raise StoreError(
+                f"{what} failed, there is no room ({error}): delete something, raise the quota, or set "
+                "spark.es_skipping.store.url to another place"
             ) from error
         raise StoreError(f"{what} failed: {type(error).__name__}: {error}") from error
     except Exception as error:  # file systems differ in what they raise
@@ -72,6 +95,7 @@ class Snapshots:
         self.files = files
         self.url = url
         self._grace = int(grace * 1000)
+        self._told: set[str] = set()
 
     def where(self, path: str) -> str:
         return f"{self.url}/{path}"
@@ -96,16 +120,37 @@ class Snapshots:
         ------
         StoreFormatError, StoreError
         """
-        for attempt in (1, 2):
+        return self._listed(dataset)[1]
+
+    def _listed(self, dataset: str) -> tuple[list[int], Manifest | None]:
+        """The snapshots there are, and of these the one in use: the highest that is whole.
+
+        One that is empty or cut off was never published: its writer was stopped, or has not finished. Whatever is
+        altered otherwise is an error, for it was in use once.
+        """
+        for _ in range(2):
             numbers = self.numbers(dataset)
-            if not numbers:
-                return None
-            manifest = self.read(dataset, numbers[-1])
-            if manifest is not None:
-                return manifest
-            if attempt == 2:
-                break  # cleaned away between listing and reading, twice
+            torn = None
+            for number in reversed(numbers):
+                try:
+                    manifest = self.read(dataset, number)
+                except TornManifest as error:
+                    torn = error
+                    self._tell(f"{error}. The snapshot before it is used, until the next change replaces it")
+                    continue
+                if manifest is not None:
+                    return numbers, manifest
+                break  # cleaned away between listing and reading
+            else:
+                if torn is None or numbers[0] == 1:
+                    return numbers, None
+                raise StoreError(f"{torn}, and no other is there. {REMEDY}") from torn
         raise StoreError(f"the latest manifest of {dataset!r} in {self.url} is listed but not there")
+
+    def _tell(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            logging.getLogger("es_skipping").warning("%s", text)  # where users look
 
     def read(self, dataset: str, number: int) -> Manifest | None:
         """One snapshot; None where it is not there."""
@@ -120,39 +165,156 @@ class Snapshots:
             raise StoreError(f"{self.where(path)} is damaged: it is the manifest of another snapshot")
         return manifest
 
+    def is_latest(self, dataset: str, base: Manifest | None) -> bool:
+        """Whether a snapshot is the one in use; None is that nothing was ever published."""
+        return self._numbers_if_latest(dataset, base) is not None
+
+    def _numbers_if_latest(self, dataset: str, base: Manifest | None) -> list[int] | None:
+        """The snapshots there are, as long as ``base`` is the one in use."""
+        if base is not None and not base.token:  # damaged: there is only its number
+            numbers = self.numbers(dataset)
+            return numbers if numbers[-1:] == [base.number] else None
+        numbers, latest = self._listed(dataset)
+        return numbers if (latest and latest.snapshot) == (base and base.snapshot) else None
+
     def publish(self, dataset: str, manifest: Manifest, base: Manifest | None) -> Manifest:
         """Put a snapshot in use, as the one after ``base``.
 
         Returns
         -------
         Manifest
-            As published: with what it retires.
+            As published: with its number, what it retires, and its lineage.
 
         Raises
         ------
         StoreConflict
-            Another writer took the number.
+            Another writer published since ``base``, or deleted what this snapshot needs.
         """
-        manifest = replace(manifest, retired=self._retired(manifest, base))
-        path = manifest_path(dataset, manifest.number)
+        number = self._next_number(dataset, base)
+        self._check_segments(dataset, manifest, base)
+        lineage = () if base is None else (*base.lineage, (base.number, base.token))[-MAX_LINEAGE:]
+        manifest = replace(manifest, number=number, retired=self._retired(manifest, base), lineage=lineage)
+        path = manifest_path(dataset, number)
         with store_errors(f"publishing {self.where(path)}"):
+            created: bool | None
             try:
                 created = self.files.create_if_absent(path, manifest.to_bytes())
+            except ClaimedError as error:
+                raise StoreConflict(f"{self.url}: {error}. Nothing of this change is used") from error
             except Exception:
-                # Did it fail before or after the file was made? Only the file can tell.
-                created = self._is_there(dataset, manifest)
-                if not created:
+                # Did it fail before or after the file was made? Only the files can tell.
+                created = self._after_failure(dataset, manifest)
+                if created is None:
                     raise
-        if not created:
+        if not created and self._is_anothers(dataset, manifest):
             raise conflict(dataset, self.url)
+        self._confirm(dataset, manifest, base)
         return manifest
 
-    def _is_there(self, dataset: str, manifest: Manifest) -> bool:
+    def _next_number(self, dataset: str, base: Manifest | None) -> int:
+        """The number after all that are there, where ``base`` is the snapshot in use.
+
+        Numbers above it are of manifests that are empty or cut off. They are passed over, not deleted: a writer that
+        finishes one of them nevertheless then finds that others went on.
+        """
+        last = 0 if base is None else base.number
+        for waits in (True, False):
+            numbers = self._numbers_if_latest(dataset, base)
+            if numbers is None:
+                raise conflict(dataset, self.url)
+            highest = max([last, *numbers])
+            if not waits or highest == last:
+                break
+            time.sleep(_UNFINISHED_SECONDS)
+        return highest + 1
+
+    def _check_segments(self, dataset: str, manifest: Manifest, base: Manifest | None) -> None:
+        """Refuse to publish a snapshot of segments that are not there."""
+        with store_errors(f"listing {self.where(segments_directory(dataset))}"):
+            there = set(self.files.list(segments_directory(dataset))) if manifest.segments else set()
+        missing = [segment.file for segment in manifest.segments if segment.file not in there]
+        if not missing:
+            return
+        if not self.is_latest(dataset, base):
+            raise conflict(dataset, self.url)
+        gone = f"{self.where(segment_path(dataset, missing[0]))} and {len(missing) - 1} other files are gone"
+        inherited = set() if base is None else {segment.file for segment in base.segments}
+        if inherited.intersection(missing):
+            raise StoreError(f"{gone}, though the snapshot in use needs them. {REMEDY}")
+        raise StoreConflict(
+            f"{gone}, which this change wrote: another program deleted them, so nothing of this change is used. Run it "
+            "again"
+        )
+
+    def _confirm(self, dataset: str, manifest: Manifest, base: Manifest | None) -> None:
+        """See whether the number that was just taken is the one after the snapshot in use.
+
+        Raises
+        ------
+        StoreConflict
+            Others are further on: the number was free because it had been cleaned away. No reader ever looked at it.
+        UnclearConflict
+            Nobody can tell.
+        """
+        for _ in range(2):  # a listing is no instant: base may go while it is made, because something newer came
+            numbers, latest = self._listed(dataset)
+            if latest is not None and latest.number > manifest.number:
+                descends = latest.descends_from(manifest)
+                if descends is None:
+                    break
+                if not descends:
+                    self._withdraw(dataset, manifest)
+                    raise conflict(dataset, self.url)
+                return
+            is_mine = latest is not None and latest.snapshot == manifest.snapshot
+            if is_mine and (base is None or base.number in numbers):
+                passed_over = [n for n in numbers if (0 if base is None else base.number) < n < manifest.number]
+                if all(self._is_torn(dataset, number) for number in passed_over):
+                    return
+                self._withdraw(dataset, manifest)  # a writer that was passed over has finished
+                break
+        else:  # somebody deletes the store's files by hand
+            self._withdraw(dataset, manifest)
+        raise UnclearConflict(
+            f"another writer changed dataset {dataset!r} in {self.url} at the same time, and it cannot be told whether "
+            "this change is in use. Run it again"
+        )
+
+    def _withdraw(self, dataset: str, manifest: Manifest) -> None:
+        """Delete a manifest of one's own that nobody uses; where that fails, a later writer cleans it up."""
+        with contextlib.suppress(Exception):
+            self.files.delete(manifest_path(dataset, manifest.number))
+
+    def _is_torn(self, dataset: str, number: int) -> bool:
+        """Whether a manifest is empty or cut off still, or gone."""
+        try:
+            return self.read(dataset, number) is None
+        except TornManifest:
+            return True
+
+    def _is_anothers(self, dataset: str, manifest: Manifest) -> bool:
+        """Whether a number that was taken is another writer's.
+
+        A request that is sent again because its answer was lost finds the file that it made.
+        """
         try:
             found = self.read(dataset, manifest.number)
+        except TornManifest:
+            return True
+        return found is not None and found.token != manifest.token
+
+    def _after_failure(self, dataset: str, manifest: Manifest) -> bool | None:
+        """Whether a manifest is there though its creation failed; None where nobody can tell."""
+        try:
+            found = self.read(dataset, manifest.number)
+            if found is not None:
+                return found.token == manifest.token
+            latest = self.latest(dataset)
         except Exception:
+            return None
+        if latest is not None and latest.number > manifest.number and latest.descends_from(manifest) is False:
             return False
-        return found is not None and found.token == manifest.token
+        return None
 
     def _retired(self, manifest: Manifest, base: Manifest | None) -> tuple[Retired, ...]:
         if base is None or manifest.definition is None:
@@ -166,24 +328,43 @@ class Snapshots:
         kept = [one for one in base.retired if manifest.published - one.since < self._grace]
         return (*kept, last)[-_MOST_RETIRED:]
 
-    def clean(self, dataset: str, manifest: Manifest, now: int) -> None:
-        """Delete what no reader needs: expired snapshots, and segments that were never published.
+    def clean(self, dataset: str, manifest: Manifest, base: Manifest | None, now: int) -> None:
+        """Delete what no reader needs and no writer: expired snapshots, and segments of writers that are no more.
 
-        A writer at work began from this snapshot or meets a conflict, and names its segments later than this snapshot's
-        time: so what is older and in no snapshot belongs to nobody. A failure here costs space and nothing else.
+        Only the latest snapshot may clean. Every segment that a later one names and this one does not is made after
+        this one's time: whoever writes it began from this snapshot or from a later one, or meets a conflict. So
+        nothing that is made until then is in use, except by readers of retired snapshots, who have the grace time, and
+        by writers that will meet a conflict, who have a day to make use of what they collected.
+
+        A failure here costs space and nothing else.
+
+        Parameters
+        ----------
+        base
+            The snapshot before, if ``manifest`` was just published.
         """
         try:
+            numbers = self.numbers(dataset)
+            if numbers[-1:] != [manifest.number]:
+                return
             waiting = [one for one in manifest.retired if now - one.since < self._grace]
-            numbers = {manifest.number, *(one.number for one in waiting)}
+            kept = {manifest.number, *(one.number for one in waiting)}
             used = {segment.file for segment in manifest.segments} | {file for one in waiting for file in one.files}
+            earlier = (*manifest.retired, *(() if base is None else base.retired))
+            expired = {file for one in earlier for file in one.files}
             dropped = manifest.definition is None
-            newest = manifest.published if dropped else min(manifest.published, now - self._grace)
-            for number in self.numbers(dataset):
-                if number < manifest.number and number not in numbers:
+            newest = manifest.published if dropped else min(manifest.published, now - max(self._grace, _UNPUBLISHED_MS))
+            for number in numbers:
+                if number not in kept:
                     self.files.delete(manifest_path(dataset, number))
+            for name in self.files.list(manifests_directory(dataset)):
+                # Who wants a number that is taken has lost, and gains nothing by what it wrote beside.
+                wanted = manifest_number(name[: len("000000000000.json")]) if is_aside(name) else None
+                if wanted is not None and wanted <= manifest.number:
+                    self.files.delete(f"{manifests_directory(dataset)}/{name}")
             for file in self.files.list(segments_directory(dataset)):
                 made = segment_age(file)
-                if file not in used and made is not None and made <= newest:
+                if file not in used and made is not None and (file in expired or made <= newest):
                     self.files.delete(segment_path(dataset, file))
         except Exception as error:
             _log.info("could not clean up %s: %s", self.where(dataset), error)

@@ -3,7 +3,7 @@
 ::
 
     <url>/<dataset id>/manifests/000000000007.json     one per snapshot; the highest number is in use
-    <url>/<dataset id>/segments/<time>-<random>.parquet
+    <url>/<dataset id>/segments/s<time>-<random>.parquet
 """
 
 from __future__ import annotations
@@ -18,28 +18,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from es_skipping.clauses.clause import KEEP, Ask, Clause
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
+from es_skipping.clauses.clause import KEEP, Ask, Clause, indexes_of
 from es_skipping.errors import StoreConflict, StoreError, StoreUnavailable
-from es_skipping.stores.base import (
-    Answer,
-    DatasetDefinition,
-    DatasetEntry,
-    IndexDefinition,
-    MetadataStore,
-    ObjectId,
-    ObjectMetadata,
-    StoreQuery,
-    check_change,
-    is_under,
-)
+from es_skipping.stores.base import Answer, MetadataStore, StoreQuery, check_change, is_under
+from es_skipping.stores.files import Files
 from es_skipping.stores.object_list import as_keys, is_among
 from es_skipping.stores.parquet.answers import LoadedColumn
 from es_skipping.stores.parquet.cache import ByteCache
 from es_skipping.stores.parquet.change import ParquetChange, now_ms
 from es_skipping.stores.parquet.compact import compacted, to_compact
-from es_skipping.stores.parquet.evaluate import indexes_asked, only, refuted
+from es_skipping.stores.parquet.evaluate import only, refuted
 from es_skipping.stores.parquet.explain import sql
-from es_skipping.stores.parquet.files import Files, arrow_files
+from es_skipping.stores.parquet.files import arrow_files
 from es_skipping.stores.parquet.manifest import Manifest, Segment, segment_path, segments_directory
 from es_skipping.stores.parquet.segment import IDENTITY, read_columns, segment_age, write_segment
 from es_skipping.stores.parquet.sets import load
@@ -95,7 +86,7 @@ class ParquetStore(MetadataStore):
 
     # --- datasets and changes --------------------------------------------------------------------------------------
 
-    def datasets(self) -> list[DatasetEntry]:
+    def datasets(self, *, timeout: float | None = None) -> list[DatasetEntry]:
         entries = (self.dataset(id) for id in self._snapshots.datasets())
         return [entry for entry in entries if entry is not None]
 
@@ -141,7 +132,7 @@ class ParquetStore(MetadataStore):
                 gone = self._snapshots.publish(id, gone, base)
             except StoreConflict:
                 continue
-            self._snapshots.clean(id, gone, gone.published)
+            self._snapshots.clean(id, gone, base, gone.published)
             return
         raise StoreConflict(f"other writers keep changing dataset {id!r} in {self._url}: it was not dropped")
 
@@ -174,7 +165,7 @@ class ParquetStore(MetadataStore):
         layout = Layout(definition, base.columns)
         chosen = to_compact(base.segments, thoroughly=True)
         if not chosen:
-            self._snapshots.clean(id, base, now_ms())
+            self._snapshots.clean(id, base, None, now_ms())
             return
         made = max(now_ms(), base.published + 1)
         with store_errors(f"compacting dataset {id!r} in {self._url}"):
@@ -193,7 +184,7 @@ class ParquetStore(MetadataStore):
             segments=(*kept, *written),
         )
         manifest = self._snapshots.publish(id, manifest, base)
-        self._snapshots.clean(id, manifest, manifest.published)
+        self._snapshots.clean(id, manifest, base, manifest.published)
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
@@ -276,7 +267,7 @@ class ParquetStore(MetadataStore):
     ) -> Answer:
         usable = _usable(manifest, entry.definition)
         asked = only(clause, usable) if manifest.definition is not None else KEEP
-        single = {id: only(asked, {id}) for id in indexes_asked(clause)} if detail else {}
+        single = {id: only(asked, {id}) for id in indexes_of(clause)} if detail else {}
         by_index = dict.fromkeys(single, 0)
         masks: list[np.ndarray] = []
         for segment in manifest.segments if asked != KEEP else ():

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Metadata
-from es_skipping.stores.base import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.stores.parquet.columns import UNFIT, column_of, column_type, conformed, metadata_of, storable, weight
 from es_skipping.stores.parquet.manifest import Segment
 from es_skipping.stores.parquet.segment import IDENTITY, identity_columns

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from elasticsearch import Elasticsearch
 
+from es_skipping.catalog import DatasetEntry
 from es_skipping.errors import StoreError
-from es_skipping.stores.base import DatasetEntry
 from es_skipping.stores.elasticsearch import bulk
 from es_skipping.stores.elasticsearch import store as store_module
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
+from es_skipping.catalog import ObjectMetadata
 from es_skipping.errors import StoreConflict
-from es_skipping.stores.base import ObjectMetadata
 from es_skipping.stores.elasticsearch import change, names
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from tests.stores.contract import (

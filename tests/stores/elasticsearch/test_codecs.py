@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from es_skipping.clauses.questions import Range
 from es_skipping.predicates.types import DataType, parse_type
+from es_skipping.stores.base import FORMAT_VERSION
 from es_skipping.stores.elasticsearch.bools import merged
 from es_skipping.stores.elasticsearch.codecs import Unanswerable, codec_of, common_prefix
 from es_skipping.stores.elasticsearch.names import column_of, field_of, group_name
@@ -160,7 +161,7 @@ def test_a_common_prefix_ends_at_a_separator() -> None:
 def test_templates_are_whole() -> None:
     for name in (*COMPONENTS, *TEMPLATES):
         body = load(name, "mine")
-        assert body["_meta"]["managed_by"] == "es_skipping" and body["_meta"]["format"] == 1
+        assert body["_meta"]["managed_by"] == "es_skipping" and body["_meta"]["format"] == FORMAT_VERSION
     template = load("objects", "mine")
     assert template["index_patterns"] == ["mine-objects-*"]
     assert set(template["composed_of"]) == {"mine-settings", "mine-objects-mappings", "mine@custom"}

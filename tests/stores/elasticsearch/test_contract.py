@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
+from es_skipping.catalog import DatasetEntry, IndexDefinition
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.questions import AnyOf, OtherThan, Overlaps, Question
-from es_skipping.stores.base import KEY_BYTES, DatasetEntry, IndexDefinition, MetadataStore
-from es_skipping.stores.elasticsearch.answers import PAGE, Deadline, request_body, whole
+from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from tests.stores.contract import StoreContract
 from tests.stores.elasticsearch.conftest import make_store
+from tests.stores.elasticsearch.together import ask_together
 
 
 class TestElasticsearchStore(StoreContract):
@@ -35,22 +36,8 @@ class TestElasticsearchStore(StoreContract):
         cluster.builder.update(index=cluster.names.datasets, id=dataset, doc={"format": version}, refresh=True)
 
     def ask_all(self, store: MetadataStore, entry: DatasetEntry, clauses: Sequence[Clause]) -> Iterable[set[bytes]]:
-        """One ``_msearch`` for many clauses: their queries are the store's own, and so is the reading of a reply."""
         assert isinstance(store, ElasticsearchStore)
-        cluster, deadline = store._cluster, Deadline(120.0)
-        state = cluster.state(entry.definition.id, deadline.left())
-        assert state is not None
-        packed = cluster.answers.keys(state, deadline)
-        queries = [store._query(state, clause, deadline, True) for clause in clauses]
-        asked: list[dict[str, object]] = []
-        for query in queries:
-            if query is not None:
-                asked += [{"index": state.generation}, request_body(query, 0, PAGE)]
-        replies = iter(cluster.builder.msearch(searches=asked).body["responses"] if asked else ())
-        for query in queries:
-            buckets = [] if query is None else whole(next(replies))["aggregations"]["ordinals"]["buckets"]
-            ordinals = [KEY_BYTES * int(bucket["key"]) for bucket in buckets]
-            yield {bytes(packed[at : at + KEY_BYTES]) for at in ordinals}
+        return ask_together(store, entry, clauses)
 
     def exact(self, index: IndexDefinition, question: Question) -> bool:
         """Intervals of strings are told apart by 16 bytes, then by the least and the greatest of all of them."""

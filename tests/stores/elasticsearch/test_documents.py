@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from es_skipping.catalog import IndexDefinition
 from es_skipping.predicates.types import DataType
-from es_skipping.stores.base import IndexDefinition
 from es_skipping.stores.elasticsearch.documents import as_json, shrunk
 from es_skipping.stores.elasticsearch.fields import Group, whole
 

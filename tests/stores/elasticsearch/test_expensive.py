@@ -8,12 +8,12 @@ from decimal import Decimal
 import pytest
 from elasticsearch import Elasticsearch
 
+from es_skipping.catalog import IndexDefinition, ObjectMetadata
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.metadata import Boxes, Intervals, Metadata, Values
 from es_skipping.clauses.questions import AnyOf, HasNull, Meets, OtherThan, Overlaps, Question, Range, TextMatch
 from es_skipping.predicates.types import DataType, Value, parse_type
-from es_skipping.stores.base import IndexDefinition, ObjectMetadata
 from es_skipping.stores.elasticsearch import answers
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from tests.stores import strategies

@@ -9,18 +9,23 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from elasticsearch import Elasticsearch
 
+from es_skipping.catalog import DatasetEntry, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask, Clause
 from es_skipping.clauses.metadata import Values
 from es_skipping.clauses.questions import AnyOf, Overlaps, Range
 from es_skipping.errors import SettingError, StoreConflict, StoreError, StoreUnavailable
 from es_skipping.settings import Settings
-from es_skipping.stores.base import DatasetEntry, MetadataStore, ObjectId, ObjectMetadata
+from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.elasticsearch import bulk
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
+from es_skipping.stores.registry import open_store
+from es_skipping.stores.reindex import reindex
 from tests.stores.contract import (
     LIST,
     MINMAX,
@@ -147,6 +152,15 @@ def test_a_store_that_is_down(prefix: str) -> None:
                 ask()
 
 
+def test_an_https_url_of_a_server_that_speaks_http(elasticsearch_url: str, prefix: str) -> None:
+    plain = urlsplit(elasticsearch_url)
+    store = make_store(f"https://{plain.hostname}:{plain.port}", prefix)
+    told = f"listing datasets: {store.url} says https, but the server answers without TLS"
+    with pytest.raises(StoreUnavailable, match=f"{told}.*http://{plain.hostname}:{plain.port}") as raised:
+        store.datasets()
+    assert "caCerts" not in str(raised.value)
+
+
 def test_a_store_that_never_answers_costs_the_timeout_and_no_more(entry: DatasetEntry, prefix: str) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -156,6 +170,39 @@ def test_a_store_that_never_answers_costs_the_timeout_and_no_more(entry: Dataset
         with pytest.raises(StoreUnavailable, match="in time"):
             store.lookup(entry, NOTHING, timeout=0.4)
         assert time.monotonic() - began < 3
+
+
+def slow(prefix: str, faulty: Proxy, **limits: str) -> ElasticsearchStore:
+    """A store whose server takes its time."""
+    faulty.before = lambda exchange: time.sleep(0.4)
+    settings = Settings({f"spark.es_skipping.store.{name}": text for name, text in limits.items()})
+    return ElasticsearchStore(faulty.url, settings, prefix=prefix)
+
+
+def test_what_no_query_waits_for_may_take_longer_than_a_look_up(
+    faulty: Proxy, entry: DatasetEntry, prefix: str, tmp_path: Path
+) -> None:
+    store = slow(prefix, faulty, timeout="300ms", buildTimeout="30s")
+    assert store.datasets() == [entry]
+    assert store.dataset("events") == entry
+    assert reindex(store, open_store(str(tmp_path)), "events", dry_run=True).objects == 5
+    told = f"listing datasets: Elasticsearch at {faulty.url} did not answer in time.*"
+    with pytest.raises(StoreUnavailable, match=told + r"spark\.es_skipping\.store\.timeout.*query\.budget"):
+        store.datasets(timeout=0.3)
+    told = f"looking up dataset 'events': Elasticsearch at {faulty.url} did not answer in time.*"
+    with pytest.raises(StoreUnavailable, match=told + r"spark\.es_skipping\.store\.timeout"):
+        store.lookup(entry, NOTHING)
+    with pytest.raises(StoreUnavailable, match=told + r"spark\.es_skipping\.store\.timeout"):
+        store.lookup(entry, NOTHING, timeout=0.0)  # over before a request is sent
+
+
+def test_an_operation_of_a_build_names_the_setting_that_limits_it(
+    faulty: Proxy, entry: DatasetEntry, prefix: str
+) -> None:
+    store = slow(prefix, faulty, timeout="30s", buildTimeout="300ms")
+    for ask in (store.datasets, lambda: store.dataset("events"), lambda: list(store.objects("events"))):
+        with pytest.raises(StoreUnavailable, match=r"in time \(the limit is spark\.es_skipping\.store\.buildTimeout\)"):
+            ask()
 
 
 def test_the_timeout_is_of_the_whole_look_up(faulty: Proxy, reader: ElasticsearchStore, entry: DatasetEntry) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from elasticsearch import Elasticsearch
 
-from es_skipping.stores.base import ObjectId
+from es_skipping.catalog import ObjectId
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from tests.processes import kill_python
 from tests.stores.contract import (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from es_skipping.catalog import ObjectMetadata
 from es_skipping.clauses.clause import Ask, conjunction
 from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.metadata import Intervals, Metadata, Values
 from es_skipping.clauses.questions import AnyOf, Overlaps, Question, Range, TextMatch
 from es_skipping.predicates.types import Value, parse_type
-from es_skipping.stores.base import ObjectMetadata
 from es_skipping.stores.elasticsearch import answers
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from tests.stores import strategies

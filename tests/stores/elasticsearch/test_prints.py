@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from es_skipping.catalog import ObjectMetadata
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.questions import AnyOf
 from es_skipping.predicates.types import parse_type
-from es_skipping.stores.base import ObjectMetadata
 from es_skipping.stores.elasticsearch.prints import holds_none, terms_of
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from tests.stores import strategies

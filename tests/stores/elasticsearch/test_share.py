@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 from elasticsearch import Elasticsearch
 
+from es_skipping.catalog import DatasetEntry, ObjectMetadata
 from es_skipping.clauses.metadata import Boxes, Values
 from es_skipping.errors import SettingError, StoreError
 from es_skipping.settings import Settings
-from es_skipping.stores.base import DatasetEntry, ObjectMetadata
 from es_skipping.stores.elasticsearch.share import ElasticsearchShare
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.share import Outcome, Share

@@ -10,12 +10,13 @@ from elasticsearch import Elasticsearch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from es_skipping.catalog import DatasetEntry, ObjectMetadata
 from es_skipping.clauses.clause import Ask, Clause, Conjunction, Disjunction
 from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.metadata import Intervals, Values
 from es_skipping.clauses.questions import AnyOf, HasNull, Overlaps, Range
 from es_skipping.errors import StoreError, StoreUnavailable
-from es_skipping.stores.base import DatasetEntry, MetadataStore, ObjectMetadata
+from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.elasticsearch import store as store_module
 from es_skipping.stores.elasticsearch import views
 from es_skipping.stores.elasticsearch.bools import EVERY, Query, all_of, any_of, none_of

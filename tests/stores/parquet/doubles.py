@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from typing import Literal
 
-from es_skipping.stores.parquet.files import Files
+from es_skipping.stores.files import Files
 
 Mode = Literal["before", "after", "torn"]
 
@@ -106,3 +107,45 @@ class CountingFiles:
         data = self._files.read(path, offset, length)
         self.reads.append((path, len(data)))
         return data
+
+
+class InterruptedFiles:
+    """Lets something happen before one of its operations.
+
+    Parameters
+    ----------
+    operation
+        Before which, counted from the moment that `armed` is set.
+    happens
+        What.
+    """
+
+    def __init__(self, files: Files, operation: int, happens: Callable[[], object]) -> None:
+        self._files = files
+        self._left = operation
+        self._happens = happens
+        self.armed = False
+        self.happened = False
+
+    def _before(self) -> Files:
+        if self.armed and not self.happened:
+            self._left -= 1
+            if self._left < 0:
+                self.happened = True
+                self._happens()
+        return self._files
+
+    def list(self, directory: str) -> list[str]:
+        return self._before().list(directory)
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        return self._before().read(path, offset, length)
+
+    def write(self, path: str, data: bytes) -> None:
+        self._before().write(path, data)
+
+    def delete(self, path: str) -> None:
+        self._before().delete(path)
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        return self._before().create_if_absent(path, data)

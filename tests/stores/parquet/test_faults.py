@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.metadata import Values
 from es_skipping.clauses.questions import AnyOf
-from es_skipping.errors import EsSkippingError, StoreError
-from es_skipping.stores.base import ObjectId, ObjectMetadata
+from es_skipping.errors import EsSkippingError, StoreConflict, StoreError, StoreFormatError
+from es_skipping.stores.parquet import snapshots
 from es_skipping.stores.parquet.files import LocalFiles
 from es_skipping.stores.parquet.store import ParquetStore
 from tests.stores.contract import (
@@ -149,7 +150,107 @@ def test_every_damaged_byte_is_an_error_or_harmless(tmp_path: Path) -> None:
     assert state(root) is not None
 
 
-@pytest.mark.parametrize("garbage", [b"", b"{", b"[]\n", b"null", b"\xff\x00", b'{"format":1}\nabc\n'])
+TORN = [b"", b"{", b"[]\n", b"null", b"\xff\x00", b'{"format":1}\nabc']
+
+
+@pytest.mark.parametrize("torn", TORN)
+def test_a_publication_that_never_ended_is_passed_over(
+    tmp_path: Path, torn: bytes, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer was killed, or had no room, in a file system where a file is seen before it is finished."""
+    monkeypatch.setattr(snapshots, "_UNFINISHED_SECONDS", 0.01)
+    store = ParquetStore(str(tmp_path))
+    write(store, BOTH, [object_metadata(1, minmax=minmax(1, 1))])
+    entry = entry_of(store)
+    manifest = tmp_path / "events/manifests/000000000002.json"
+    manifest.write_bytes(torn)
+    for reader in (store, ParquetStore(str(tmp_path))):
+        assert entry_of(reader) == entry
+        assert reader.lookup(entry, between(5, 5)).skipped == 1
+    assert caplog.text.count("000000000002.json is empty or cut off") == 2, "once in each"
+    after = write(store, BOTH, [object_metadata(2, minmax=minmax(2, 2))])
+    assert after.snapshot.startswith("3-")
+    assert set(stored(ParquetStore(str(tmp_path)))) == {object_id(1), object_id(2)}
+    assert not manifest.exists()
+
+
+@pytest.mark.parametrize("torn", TORN)
+def test_a_first_publication_that_never_ended_was_none(
+    tmp_path: Path, torn: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "_UNFINISHED_SECONDS", 0.01)
+    (tmp_path / "events/manifests").mkdir(parents=True)
+    (tmp_path / "events/manifests/000000000001.json").write_bytes(torn)
+    store = ParquetStore(str(tmp_path))
+    assert store.datasets() == []
+    write(store, BOTH, [object_metadata(2, minmax=minmax(2, 2))])
+    assert set(stored(ParquetStore(str(tmp_path)))) == {object_id(2)}
+
+
+@pytest.mark.parametrize("how", ["change", "fresh", "drop"])
+def test_the_only_manifest_is_cut_off(tmp_path: Path, how: str) -> None:
+    """It was in use: others were cleaned away because of it."""
+    store = ParquetStore(str(tmp_path), grace=0)
+    for n in range(3):
+        write(store, BOTH, [object_metadata(n, minmax=minmax(n, n))])
+    (manifest,) = tmp_path.rglob("*.json")
+    manifest.write_bytes(manifest.read_bytes()[:-1])
+    with pytest.raises(StoreError, match=r"cut off.* no other is there\. Drop the dataset's indexes"):
+        store.dataset("events")
+    if how == "change":
+        with pytest.raises(StoreError, match="cut off"), store.change(BOTH):
+            pass
+    elif how == "fresh":
+        write(store, BOTH, [object_metadata(7, minmax=minmax(7, 7))], fresh=True)
+        assert set(stored(ParquetStore(str(tmp_path)))) == {object_id(7)}
+    else:
+        store.drop("events")
+        assert store.datasets() == []
+
+
+def test_a_publication_of_a_newer_version_is_not_passed_over(tmp_path: Path) -> None:
+    store = ParquetStore(str(tmp_path))
+    write(store, BOTH, [object_metadata(1, minmax=minmax(1, 1))])
+    (tmp_path / "events/manifests/000000000002.json").write_bytes(b'{"format":99}')
+    with pytest.raises(StoreFormatError, match="99"):
+        store.dataset("events")
+
+
+def test_a_writer_that_was_passed_over_and_finishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either it is seen, and the other one gives way, or it finds itself passed over, and gives way."""
+    store = ParquetStore(str(tmp_path))
+    write(store, BOTH, [object_metadata(1, minmax=minmax(1, 1))])
+    with ParquetStore(str(tmp_path)).change(BOTH) as first, ParquetStore(str(tmp_path)).change(BOTH) as second:
+        first.put([object_metadata(2, minmax=minmax(2, 2))])
+        second.put([object_metadata(3, minmax=minmax(3, 3))])
+        path = "events/manifests/000000000002.json"
+        unfinished: list[bytes] = []
+
+        def begins(self: LocalFiles, name: str, data: bytes) -> bool:
+            assert name == path
+            unfinished.append(data)
+            (tmp_path / path).write_bytes(data[: len(data) // 2])
+            return True
+
+        with monkeypatch.context() as patched:
+            patched.setattr(LocalFiles, "create_if_absent", begins)
+            patched.setattr(first._snapshots, "_confirm", lambda *given: None)
+            first.publish()
+        create = LocalFiles.create_if_absent
+
+        def finishes(self: LocalFiles, name: str, data: bytes) -> bool:
+            (tmp_path / path).write_bytes(unfinished[0])
+            return create(self, name, data)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(LocalFiles, "create_if_absent", finishes)
+            with pytest.raises(StoreConflict):
+                second.publish()
+    assert set(stored(ParquetStore(str(tmp_path)))) == {object_id(1), object_id(2)}
+    assert entry_of(store).snapshot.startswith("2-")
+
+
+@pytest.mark.parametrize("garbage", [b"[]\n\n", b"null\nabc\n", b"\xff\x00\n\n", b'{"format":1}\nabc\n'])
 def test_a_damaged_manifest_is_an_error_and_can_be_replaced(tmp_path: Path, garbage: bytes) -> None:
     store = ParquetStore(str(tmp_path))
     write(store, BOTH, [object_metadata(1, minmax=minmax(1, 1))])
@@ -166,7 +267,7 @@ def test_a_damaged_manifest_is_an_error_and_can_be_replaced(tmp_path: Path, garb
 def test_a_damaged_dataset_can_be_dropped(tmp_path: Path) -> None:
     store = ParquetStore(str(tmp_path))
     write(store, BOTH, [object_metadata(1, minmax=minmax(1, 1))])
-    (tmp_path / "events/manifests/000000000002.json").write_bytes(b"torn")
+    (tmp_path / "events/manifests/000000000002.json").write_bytes(b"altered\n\n")
     store.drop("events")
     assert store.datasets() == []
     write(store, BOTH, [object_metadata(2)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,10 @@ import pyarrow.fs as pafs
 import pytest
 
 from es_skipping.errors import SettingError
-from es_skipping.stores.parquet.files import ArrowFiles, Files, LocalFiles, arrow_files
+from es_skipping.stores.files import Files
+from es_skipping.stores.parquet import claims
+from es_skipping.stores.parquet.claims import create_by_claim
+from es_skipping.stores.parquet.files import ArrowFiles, LocalFiles, arrow_files
 from es_skipping.stores.parquet.store import ParquetStore
 from tests.stores.contract import MINMAX, between, dataset_definition, entry_of, minmax, object_metadata, write
 
@@ -57,7 +61,7 @@ def test_create_if_absent(files: Files) -> None:
     assert files.create_if_absent("d/2", b"")
 
 
-def test_of_many_writers_at_most_one_creates(files: Files) -> None:
+def test_of_many_writers_one_creates(files: Files) -> None:
     for round in range(15):
         won: list[int] = []
         start = threading.Barrier(6)
@@ -74,11 +78,8 @@ def test_of_many_writers_at_most_one_creates(files: Files) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(won) <= 1
-        if isinstance(files, LocalFiles):
-            assert len(won) == 1
-        if won:
-            assert files.read(f"d/{round}") == str(won[0]).encode()
+        assert len(won) == 1, "one of them has it, and not none"
+        assert files.read(f"d/{round}") == str(won[0]).encode()
 
 
 def test_a_listing_that_another_writer_slips_through(tmp_path: Path) -> None:
@@ -101,14 +102,68 @@ def test_a_listing_that_another_writer_slips_through(tmp_path: Path) -> None:
     assert another.read("d/1") == b"another's"
 
 
-def test_a_claim_left_by_a_crash_blocks_for_a_while_only(tmp_path: Path) -> None:
+def test_a_claim_left_by_a_crash_blocks_for_a_while_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "_ATTEMPTS", 2)
     files = ArrowFiles(pafs.LocalFileSystem(), str(tmp_path))
     files.write("d/1.5.abc.claim", b"")
     assert files.create_if_absent("d/1", b"x"), "claimed long ago"
-    import time
+    files.write(f"d/2.{int(time.time() * 1000) - 60_000}.abc.claim", b"")
+    with pytest.raises(OSError, match=r"claimed d/2 6\d seconds ago .* another 9 minutes"):
+        files.create_if_absent("d/2", b"x")
+    assert [name for name in files.list("d") if name.startswith("2")] == [
+        f.name for f in tmp_path.glob("d/2.*.abc.claim")
+    ]
 
-    files.write(f"d/2.{int(time.time() * 1000)}.abc.claim", b"")
-    assert not files.create_if_absent("d/2", b"x"), "claimed just now"
+
+class ConditionalFiles(ArrowFiles):
+    """A client with conditional writes, on a server that heeds them."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(pafs.LocalFileSystem(), str(root))
+        self._local = LocalFiles(root)
+
+    def create_if_absent(self, path: str, data: bytes) -> bool:
+        return create_by_claim(self, path, data, conditional=self._local.create_if_absent)
+
+
+def test_writers_with_and_without_conditional_writes(tmp_path: Path) -> None:
+    """The one without would overwrite the file: so both write claims, and who sees a claim of that kind waits."""
+    makers = [ConditionalFiles, lambda root: ArrowFiles(pafs.LocalFileSystem(), str(root))]
+    for round in range(10):
+        won: list[int] = []
+        start = threading.Barrier(6)
+
+        def create(
+            writer: int, name: str = f"d/{round}", won: list[int] = won, start: threading.Barrier = start
+        ) -> None:
+            files = makers[writer % 2](tmp_path)
+            start.wait()
+            if files.create_if_absent(name, str(writer).encode()):
+                won.append(writer)
+
+        threads = [threading.Thread(target=create, args=(writer,)) for writer in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(won) == 1
+        assert (tmp_path / f"d/{round}").read_bytes() == str(won[0]).encode()
+    assert not list(tmp_path.glob("d/*.claim"))
+
+
+def test_conditional_writers_do_not_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "_ATTEMPTS", 1)
+    files = ConditionalFiles(tmp_path)
+    now = int(time.time() * 1000)
+    files.write(f"d/1.{now}.abc.conditional.claim", b"")
+    assert files.create_if_absent("d/1", b"x")
+    assert not files.create_if_absent("d/1", b"y")
+    files.write(f"d/2.{now}.abc.claim", b"")
+    with pytest.raises(OSError, match="claimed d/2"):
+        files.create_if_absent("d/2", b"x")
+    files.write(f"d/3.{now}.abc.conditional.claim", b"")
+    with pytest.raises(OSError, match="claimed d/3"):
+        ArrowFiles(pafs.LocalFileSystem(), str(tmp_path)).create_if_absent("d/3", b"x")
 
 
 def test_without_hard_links_creation_is_still_exclusive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

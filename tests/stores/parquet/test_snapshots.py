@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.metadata import Intervals, Values
 from es_skipping.clauses.questions import AnyOf, OtherThan
 from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.predicates.types import parse_type
-from es_skipping.stores.base import ObjectId, ObjectMetadata
 from es_skipping.stores.parquet import change as change_module
 from es_skipping.stores.parquet import compact, snapshots
 from es_skipping.stores.parquet import store as store_module
@@ -103,6 +103,9 @@ def test_segments_of_a_crashed_writer_are_cleaned_up(tmp_path: Path, clock: Cloc
     write(store, ONE, [object_metadata(3, minmax=minmax(3, 3))])
     assert len(segments(tmp_path)) == 3
     clock.now += 61_000
+    write(store, ONE)
+    assert len(segments(tmp_path)) == 3, "its writer may still be at work"
+    clock.now += 24 * 3600 * 1000
     write(store, ONE)
     assert len(segments(tmp_path)) == 2
     assert set(stored(store)) == {object_id(1), object_id(3)}

@@ -16,11 +16,12 @@ from typing import Any
 
 from elasticsearch import Elasticsearch
 
+from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId
+from es_skipping.catalog import ObjectMetadata as Object
 from es_skipping.clauses.metadata import Boxes, Intervals, Values
 from es_skipping.predicates.types import parse_type
 from es_skipping.settings import Settings
-from es_skipping.stores.base import FORMAT_VERSION, DatasetDefinition, IndexDefinition, MetadataStore, ObjectId
-from es_skipping.stores.base import ObjectMetadata as Object
+from es_skipping.stores.base import FORMAT_VERSION, MetadataStore
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.parquet.store import ParquetStore
 

@@ -1,5 +1,6 @@
 package io.esskipping;
 
+import io.esskipping.groups.GroupsTable;
 import java.util.Map;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -11,7 +12,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The data source {@code es_skipping_groups}: a table that lies in column groups, each with blocks of its own. */
 public final class GroupsSource implements TableProvider, DataSourceRegister {
-  static final String NAME = "es_skipping_groups";
+  public static final String NAME = "es_skipping_groups";
 
   /** Spark asks for the schema first, and then for the table. */
   private GroupsTable opened;

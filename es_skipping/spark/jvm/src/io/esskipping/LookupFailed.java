@@ -5,18 +5,18 @@ public final class LookupFailed extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
   /** Whether the reply says so; then Python has warned of it. */
-  final boolean warned;
+  public final boolean warned;
 
-  LookupFailed(String reason) {
+  public LookupFailed(String reason) {
     this(reason, false);
   }
 
-  LookupFailed(String reason, boolean warned) {
+  public LookupFailed(String reason, boolean warned) {
     super(reason);
     this.warned = warned;
   }
 
-  LookupFailed(String reason, Throwable cause) {
+  public LookupFailed(String reason, Throwable cause) {
     super(reason, cause);
     this.warned = false;
   }

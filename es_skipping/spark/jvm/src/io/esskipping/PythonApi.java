@@ -1,5 +1,18 @@
 package io.esskipping;
 
+import io.esskipping.distinct.DistinctRows;
+import io.esskipping.report.ExecutionLog;
+import io.esskipping.scan.Bridge;
+import io.esskipping.scan.ExpressionTrees;
+import io.esskipping.scan.Installation;
+import io.esskipping.scan.ListedFiles;
+import io.esskipping.scan.OpenFiles;
+import io.esskipping.scan.Records;
+import io.esskipping.scan.Relations;
+import io.esskipping.scan.SessionSettings;
+import io.esskipping.scan.Unindexed;
+import io.esskipping.util.Json;
+import io.esskipping.util.Scala;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Function;
@@ -38,6 +51,16 @@ public final class PythonApi {
   /** See {@link ListedFiles#same}. */
   public boolean sameFiles(Object session, String files) throws Exception {
     return ListedFiles.same((SparkSession) session, files);
+  }
+
+  /** See {@link OpenFiles#possible}. */
+  public boolean openFilesPossible(Object session, String root) {
+    return OpenFiles.possible((SparkSession) session, root);
+  }
+
+  /** See {@link OpenFiles#among}. */
+  public String openFiles(Object session, String paths) throws Exception {
+    return OpenFiles.among((SparkSession) session, paths);
   }
 
   /** See {@link Relations#tree}. */

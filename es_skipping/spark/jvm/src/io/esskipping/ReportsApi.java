@@ -1,6 +1,9 @@
 package io.esskipping;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import io.esskipping.report.ExecutionLog;
+import io.esskipping.report.PlannedScan;
+import io.esskipping.report.PlannedScans;
 import java.util.List;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;

@@ -1,5 +1,6 @@
 package io.esskipping;
 
+import io.esskipping.scan.SkippingColumnarRule;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.SparkSessionExtensionsProvider;
@@ -18,7 +19,7 @@ public final class SkippingExtensions extends AbstractFunction1<SparkSessionExte
     return BoxedUnit.UNIT;
   }
 
-  static final class Builder extends AbstractFunction1<SparkSession, ColumnarRule> {
+  public static final class Builder extends AbstractFunction1<SparkSession, ColumnarRule> {
     @Override public ColumnarRule apply(SparkSession session) {
       return new SkippingColumnarRule((org.apache.spark.sql.classic.SparkSession) session);
     }

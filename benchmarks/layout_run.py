@@ -1,0 +1,158 @@
+"""One workload on one table, for the benchmarks of SOP."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from benchmarks.layout_blocks import Blocks, blocks_of, z_order
+from benchmarks.tpch_workload import CURVED, FILTERED, MONTH, Draw, filters, uniform
+from es_skipping.layout import SOP, QueryLog
+from es_skipping.layout.features.mining import subsuming
+from es_skipping.layout.passes import PLACE, placed
+from es_skipping.layout.plan import Plan, predict
+
+__all__ = ["Run"]
+
+
+@dataclass
+class Run:
+    """One workload on one table."""
+
+    spark: SparkSession
+    path: Path
+    name: str
+    draw: Draw = uniform
+    kind: str = ""
+    """Ends the names of the files that are written."""
+    result: dict[str, Any] = field(default_factory=dict)
+
+    def prepare(self, each: int = 100, tests: int = 10) -> None:
+        self.df = self.spark.read.parquet(str(self.path))
+        self.rows = self.df.count()
+        made, held = filters(each, 1, self.draw), filters(tests, 2, self.draw)
+        before = time.perf_counter()
+        self.train = QueryLog.from_filters(self.df, [text for _, text in made])
+        self.test = QueryLog.from_filters(self.df, [text for _, text in held])
+        self.templates = [query for query, _ in held]
+        self.result |= {
+            "workload": self.name,
+            "rows": self.rows,
+            "columns": len(self.df.columns),
+            "training queries": len(self.train),
+            "test queries": len(self.test),
+            "seconds to read the workload": round(time.perf_counter() - before, 1),
+            "diagnosis": str(self.train.diagnose()),
+        }
+        self.min_rows = max(1, self.rows // 80 // 100)
+
+    def fit(self, features: int, min_rows: int | None = None, candidates: int = 240, **options: Any) -> Plan:
+        sop = SOP(
+            self.spark, str(self.path), min_rows=min_rows or self.min_rows, features=features, within=[MONTH], **options
+        )
+        sop._finder = replace(sop._finder, candidates=candidates)
+        self.sop = sop
+        return sop.fit(self.train, holdout=0)
+
+    def selectivity(self) -> list[float]:
+        sums = [F.sum(F.expr(query.text).cast("int")).alias(f"q{at}") for at, query in enumerate(self.test)]
+        (row,) = self.df.agg(*sums).collect()
+        return [(value or 0) / self.rows for value in row]
+
+    def counted(self, name: str, blocks: Blocks, features: Sequence[Any] = ()) -> None:
+        shares = [blocks.scanned(query, subsuming(features, query)) for query in self.test]
+        self.note(name, shares, len(blocks.rows))
+
+    def note(self, name: str, shares: Sequence[float], blocks: int | None = None) -> None:
+        by: dict[int, list[float]] = {}
+        for query, share in zip(self.templates, shares):
+            by.setdefault(query, []).append(share)
+        self.result.setdefault("scanned", {})[name] = {
+            "share": statistics.fmean(shares),
+            **({"blocks": blocks} if blocks is not None else {}),
+            "by query": {f"q{query}": statistics.fmean(some) for query, some in sorted(by.items())},
+        }
+        print(f"{self.name:8} {name:10} {statistics.fmean(shares):8.3%}  blocks {blocks}", flush=True)
+
+    def count_all(self, features: int) -> None:
+        self.note("fullscan", [1.0] * len(self.test), 1)
+        self.note("actual", self.selectivity())
+        month, fifth = F.expr(MONTH), F.floor((F.col("l_quantity") - 1) / 10)
+        self.counted("range1", blocks_of(self.df, [F.col("o_orderdate")], FILTERED))
+        self.counted("range2", blocks_of(self.df, [month, F.col("cr_name"), F.col("c_mktsegment"), fifth], FILTERED))
+        curved = z_order(self.df.select(*FILTERED), CURVED, month, 100)
+        self.counted("zorder", blocks_of(curved, [month, F.col("block")], FILTERED))
+        self.count_sop(features)
+
+    def count_sop(self, features: int, name: str = "sop", **options: Any) -> None:
+        before = time.perf_counter()
+        plan = self.fit(features, **options)
+        fitted = time.perf_counter() - before
+        numbers = np.arange(plan.blocks + 1)
+        rows = placed(self.df, plan.conditions, [MONTH], plan.clustered, numbers)
+        self.counted(name, blocks_of(rows, [F.col(PLACE)], FILTERED, plan.conditions), plan.features)
+        self.result.setdefault("layouts", {})[name] = {
+            "features": list(plan.conditions),
+            "satisfied": plan.selectivities(),
+            "read": plan.fill(),
+            "distinct vectors in a month, at most": plan.histogram.distinct,
+            "seconds": {step: round(took, 1) for step, took in plan.seconds.items()},
+            "seconds to fit": round(fitted, 1),
+        }
+
+    def choices(self) -> None:
+        """How features are chosen: rank, support, number of candidates, and how many are taken."""
+        one_percent = max(2, len(self.train) // 100)
+        for rank in ("savings", "queries"):
+            for support in (one_percent // 2, one_percent, 2 * one_percent, 4 * one_percent):
+                self._choose(rank=rank, min_support=support)
+        for candidates in (60, 120, 480, 960):
+            self._choose(candidates=candidates)
+        for features in (10, 20, 30, 40):
+            self._choose(features)
+
+    def _choose(self, features: int = 15, candidates: int = 240, **options: Any) -> None:
+        name = " ".join(map(str, (features, "features,", candidates, "candidates", *options.values())))
+        self.count_sop(features, name, candidates=candidates, **options)
+
+    def judge(self) -> None:
+        scanned = {name: one["share"] for name, one in self.result["scanned"].items()}
+        sop = scanned["sop"]
+        self.result["judgement"] = {
+            "sop / actual": sop / scanned["actual"],
+            "at most 6": sop <= 6 * scanned["actual"],
+            "sop / range2": sop / scanned["range2"],
+            "at most a third": sop <= scanned["range2"] / 3,
+        }
+        print(json.dumps(self.result["judgement"], indent=1), flush=True)
+
+    def curves(self) -> None:
+        """Rows read by the features alone, against the minimum size and the number of features."""
+        plan = self.fit(40)
+        weights = [feature.weight for feature in plan.features]
+
+        def share(count: int, minimum: int) -> tuple[float, int, float]:
+            narrowed = plan.histogram.first(count)
+            before = time.perf_counter()
+            clustered = narrowed.cluster(weights[:count], minimum)
+            took = time.perf_counter() - before
+            return predict(self.test, plan.features[:count], clustered).share, narrowed.distinct, took
+
+        few = min(15, len(weights))
+        self.result["minimum size"] = {
+            str(rows): share(few, rows)[0] for rows in (250, 500, 770, 1_500, 3_000, 6_000, 12_000)
+        }
+        counts = [count for count in (1, 2, 3, 5, 8, 10, 15, 20, 30, 40) if count <= len(weights)]
+        self.result["features"] = {
+            str(count): dict(zip(("share", "distinct vectors", "seconds to cluster"), share(count, self.min_rows)))
+            for count in counts
+        }

@@ -1,0 +1,407 @@
+"""One Spark pass over the data that makes the metadata of all indexes of all objects together.
+
+Rows become partials where they are read (`collect_worker.CollectPartials`), the partials of an object's splits meet in
+a shuffle that is small, and finished metadata streams to the driver. An object that cannot be read is found, left out
+and reported; the others are read again without it.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from es_skipping.build.columns import column_for_index
+from es_skipping.build.failures import is_systemic, named_in
+from es_skipping.build.footers import can_answer, from_footers
+from es_skipping.build.object_ids import encoded_path, xxhash64
+from es_skipping.build.shipping import own_python
+from es_skipping.build.text_doubts import Doubt, doubts_of, files_in_doubt
+from es_skipping.build.wanted import Wanted
+from es_skipping.build.worker import FINISHED, PARTIAL, CollectPartials, Finish, FinishAndWrite, Part
+from es_skipping.catalog import ObjectId, ObjectMetadata
+from es_skipping.clauses.metadata import Boxes, Intervals, Kind, Metadata, Values
+from es_skipping.errors import DatasetError
+from es_skipping.lookup.built_with import TEXT_FORMATS, columns_of, depends_on_columns_read
+from es_skipping.spark.bridge import distinct_rows
+from es_skipping.spark.failures import error_text, reason
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from es_skipping.build.executor_writing import ExecutorWriting
+    from es_skipping.build.source import Source
+    from es_skipping.stores.share import Outcome, Share
+
+    _Writing: TypeAlias = tuple[Share, int]
+
+__all__ = [
+    "Collection",
+    "Progress",
+]
+
+Progress: TypeAlias = Callable[[int, int, str], None]
+"""Told ``(done, total, phase)`` while a build runs."""
+
+_ROUND: Final = 20_000
+"""Objects in one Spark job."""
+_OBJECTS_PER_PARTITION: Final = 256
+_ATTEMPTS: Final = 64
+"""So many jobs may fail in one build before what they were to read is given up."""
+
+_BOUNDED: Final = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "512",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
+}
+"""For a second try: slower, but batches stay small however wide rows are."""
+
+_log = logging.getLogger("es_skipping")
+
+
+@dataclass
+class Collection:
+    """Reads objects of a dataset.
+
+    Parameters
+    ----------
+    source
+        The dataset.
+    progress
+        Told how many objects are done.
+
+    Attributes
+    ----------
+    failed
+        Objects that could not be read, with the reason; complete once the iterator of `metadata` is used up.
+    unknown
+        By index id why its collector had nothing to say of some object; likewise.
+    """
+
+    source: Source
+    progress: Progress | None = None
+    failed: dict[ObjectId, str] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)
+    _attempts: int = _ATTEMPTS
+    _bounded: bool = False
+
+    def metadata(
+        self,
+        wanted: Sequence[Wanted],
+        objects: Sequence[ObjectId],
+        *,
+        all_objects: bool,
+        writing: ExecutorWriting | None = None,
+    ) -> Iterator[ObjectMetadata]:
+        """The metadata of these indexes of these objects, as it is ready.
+
+        Parameters
+        ----------
+        wanted
+            The indexes.
+        objects
+            Among those that the source lists.
+        all_objects
+            Whether these are all that the source lists.
+        writing
+            Where the executors are to write: then only what they could not write comes from here.
+
+        Raises
+        ------
+        DatasetError
+            Nothing can be read at all, for a reason that is not in the objects.
+        """
+        done = 0
+        if can_answer(self.source, wanted):
+            left: list[ObjectId] = []
+            for one in from_footers(self.source, wanted, objects, left):
+                done += 1
+                if self.progress is not None:
+                    self.progress(done, len(objects), "footers")
+                yield one
+            all_objects = all_objects and not done
+            objects, done = left, 0
+        doubts = doubts_of(self.source, (c.type.name for one in wanted for c in columns_of(one.operands)))
+        doubtful = self._doubtful(doubts, objects) if doubts else {}
+        if doubtful:
+            self._note(dict.fromkeys((one.id for one in wanted), next(iter(doubtful.values()))))
+            yield from (ObjectMetadata(object, None, {}) for object in doubtful)
+            objects, all_objects = [object for object in objects if object not in doubtful], False
+        groups = self._groups(wanted)
+        for group in groups:
+            rounds = iter(_chunks(objects, _ROUND))
+            pending: list[Sequence[ObjectId]] = []
+            whole = all_objects and len(objects) <= _ROUND
+            while pending or (pending := list(islice(rounds, 1))):
+                chunk = [object for object in pending.pop() if object not in self.failed]
+                if not chunk:
+                    continue
+                whole = whole and len(chunk) == len(objects)
+                share = None if writing is None or len(groups) > 1 else writing.share(chunk)
+                if writing is not None and share is not None:
+                    left_over = self._written(group, share, writing, whole=whole)
+                    done += len(chunk) - len(left_over)
+                    pending.append(left_over)
+                    continue
+                try:
+                    for one in self._read(group, chunk, whole=whole):
+                        done += 1
+                        if self.progress is not None:
+                            self.progress(min(done, len(objects) * len(groups)), len(objects) * len(groups), "collect")
+                        yield one
+                except _JobFailed as failure:
+                    pending.extend(self._without_culprit(chunk, failure.error))
+
+    def _groups(self, wanted: Sequence[Wanted]) -> list[list[Wanted]]:
+        """The indexes that may be collected in one pass.
+
+        What a JSON record yields depends on which of its fields are read, and so does whether CSV drops it: there each
+        index is read with its own columns and no others. A query that reads these and perhaps more sees no value which
+        the index did not; others do not use it (`es_skipping.lookup.verdict`).
+        """
+        alone = depends_on_columns_read(self.source.format, self.source.options)
+        return [[one] for one in wanted] if alone else [list(wanted)]
+
+    def _doubtful(self, doubts: Sequence[Doubt], objects: Sequence[ObjectId]) -> dict[ObjectId, str]:
+        """The objects of which a value depends on more than the object and its reader, and why."""
+        for doubt in doubts:
+            if doubt.holds is None:
+                return dict.fromkeys(objects, doubt.why)
+        found: dict[ObjectId, str] = {}
+        pending = [list(part) for part in _chunks(objects, _ROUND)]
+        while pending:
+            by_path = {encoded_path(object.path): object for object in pending.pop() if object not in self.failed}
+            try:
+                if by_path:
+                    files = files_in_doubt(self.source, (object.path for object in by_path.values()), doubts)
+                    found |= {by_path[path]: why for path, why in files.items()}
+            except Exception as error:
+                pending.extend(self._without_culprit(list(by_path.values()), error))
+        return found
+
+    def _prepared(
+        self, group: Sequence[Wanted], encoded: Mapping[ObjectId, str], *, whole: bool, writing: _Writing | None = None
+    ) -> tuple[DataFrame, dict[int, ObjectId]]:
+        """One Spark job, and the objects by the numbers in its rows."""
+        by_number = {xxhash64(text.encode("utf-8", "surrogatepass")): object for object, text in encoded.items()}
+        if len(by_number) < len(encoded):
+            raise DatasetError(
+                "two objects of the dataset have the same hash of their path; index them as two datasets"
+            )
+        frame, format = self.source.df, self.source.format
+        path = _file_path(frame)
+        if not whole:
+            frame = frame.where(path.isin(list(encoded.values())))
+        partitions = max(1, math.ceil(len(encoded) / _OBJECTS_PER_PARTITION))
+        from es_skipping.spark.classic import functions, map_in_arrow
+
+        with own_python(frame.sparkSession):
+            parts, partials = _partials(frame, path, group, format)
+            finish: Finish | FinishAndWrite = Finish(parts)
+            if writing is not None:
+                share, partitions = writing[0], min(partitions, writing[1])
+                finish = FinishAndWrite(parts, share, list(by_number), counted=format not in TEXT_FORMATS)
+            together = partials.repartition(partitions, "object").sortWithinPartitions(functions.col("object"))
+            finished = map_in_arrow(together, finish, FINISHED)
+            finished._jdf.queryExecution().executedPlan()  # here the Python to run is written down
+        return finished, by_number
+
+    def _written(
+        self, group: Sequence[Wanted], share: Share, writing: ExecutorWriting, *, whole: bool
+    ) -> list[ObjectId]:
+        """One Spark job that writes what it finds; returns the objects that are still to be read."""
+        encoded = {object: encoded_path(object.path) for object in share.objects}
+        finished, by_number = self._prepared(group, encoded, whole=whole, writing=(share, writing.tasks))
+        outcomes: list[Outcome] = []
+        try:
+            with _described(finished.sparkSession, f"es_skipping: writing metadata of {len(encoded)} objects"):
+                for number, _, blob in finished.collect():
+                    outcome, unknown = pickle.loads(blob)  # noqa: S301 - written by our own workers
+                    if number in by_number:
+                        self._note(unknown)
+                        outcomes.append(outcome)
+        except Exception as error:
+            text = error_text(error)
+            return writing.failed(share, reason(text), all=is_systemic(error, text))
+        left = writing.received(share, outcomes)
+        came = {outcome.place for outcome in outcomes}
+        # Those without a row are read again, to be told apart from those that were not read.
+        return left + writing.leave([object for place, object in enumerate(share.objects) if place not in came])
+
+    def _read(self, group: Sequence[Wanted], chunk: Sequence[ObjectId], *, whole: bool) -> Iterator[ObjectMetadata]:
+        """One Spark job. Everything is read before the first result comes, so a failure comes before it too."""
+        encoded = {object: encoded_path(object.path) for object in chunk}
+        finished, by_number = self._prepared(group, encoded, whole=whole)
+        spark, counted = finished.sparkSession, self.source.format not in TEXT_FORMATS
+        seen: set[ObjectId] = set()
+        strays = 0
+        with _described(spark, f"es_skipping: metadata of {len(chunk)} objects"):
+            rows = _guarded(finished)
+            for number, count, blob in rows:
+                known, unknown = pickle.loads(blob)  # noqa: S301 - written by our own workers
+                object = by_number.get(number)
+                if object is None:
+                    strays += 1
+                    continue
+                seen.add(object)
+                self._note(unknown)
+                yield ObjectMetadata(object, count if counted else None, known)
+        for object in chunk:
+            if object in seen:
+                continue
+            # No row came from it. That it was read is only sure where nothing came from an object that was not asked
+            # for, and its path is the text that Spark compares.
+            if strays or not _reads(spark, object.path, encoded[object]):
+                self.failed[object] = "its rows could not be told apart from those of others"
+                continue
+            yield ObjectMetadata(
+                object, 0 if counted else None, {one.id: _nothing(one.index.kind, counted) for one in group}
+            )
+
+    def _note(self, unknown: dict[str, str]) -> None:
+        """Say once per index that some object has no metadata of it, and why."""
+        for id, why in unknown.items():
+            if id not in self.unknown:
+                self.unknown[id] = why
+                _log.warning("index %s says nothing of some objects, which it will not skip: %s", id, why)
+
+    def _without_culprit(self, chunk: Sequence[ObjectId], error: Exception) -> list[list[ObjectId]]:
+        """What to read next after a failure, in smaller pieces; what cannot be read goes to ``failed``."""
+        text = error_text(error)
+        if is_systemic(error, text):
+            raise DatasetError(f"the dataset could not be read: {reason(text)}") from error
+        culprits = named_in(text, chunk)
+        if not culprits and not self._bounded:  # rows may be so wide that a batch of them is too large
+            self._bounded = True
+            for key, value in _BOUNDED.items():
+                self.source.df.sparkSession.conf.set(key, value)
+            return [list(chunk)]
+        if not culprits and len(chunk) == 1:
+            culprits = list(chunk)
+        self._attempts -= 1
+        if self._attempts <= 0:
+            for object in chunk:
+                self.failed[object] = f"given up after {_ATTEMPTS} failures, the last: {reason(text)}"
+            return []
+        for object in culprits:
+            self.failed[object] = reason(text)
+        rest = [object for object in chunk if object not in self.failed]
+        # Where one object is bad another may be: smaller pieces make the next failure cheaper.
+        pieces = 2 if not culprits else 4 if len(rest) > 4 * _OBJECTS_PER_PARTITION else 1
+        return [list(piece) for piece in _chunks(rest, max(1, math.ceil(len(rest) / pieces)))] if rest else []
+
+
+class _JobFailed(Exception):
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _file_path(frame: DataFrame) -> Column:
+    """Where each row is from.
+
+    Raises
+    ------
+    DatasetError
+        Spark does not say: 4.0 hides it behind the padding of CHAR columns.
+    """
+    from pyspark.errors import AnalysisException
+
+    try:
+        return frame.metadataColumn("_metadata")["file_path"]
+    except AnalysisException:
+        raise DatasetError(
+            "this version of Spark does not tell which file a row is from, as it does not where a table has CHAR "
+            "columns that it pads: use a newer Spark"
+        ) from None
+
+
+def _partials(frame: DataFrame, path: Column, group: Sequence[Wanted], format: str) -> tuple[list[Part], DataFrame]:
+    """What is collected, and each split's share of it."""
+    from es_skipping.spark.classic import classic_column, map_in_arrow
+    from es_skipping.spark.classic import functions as F
+
+    selected: list[Column] = [F.xxhash64(path).alias("object")]
+    plain: dict[str, int] = {}
+    parts: list[Part] = []
+    for one in group:
+        columns = [column_for_index(frame, column.text) for column in one.columns]
+        places = []
+        for column in one.index.collected(columns):
+            # A column that several indexes take as it is travels once.
+            text = next((c.text for c, given in zip(one.columns, columns, strict=True) if given is column), None)
+            place = None if text is None else plain.get(text)
+            if place is None:
+                place = len(selected)
+                selected.append(classic_column(column).alias(f"c{place}"))
+                if text is not None:
+                    plain[text] = place
+            places.append(place)
+        collector = one.index.collector(one.types)
+        known = format not in TEXT_FORMATS
+        parts.append(Part(one.id, collector, tuple(places), one.index.kind, one.value_type, nulls_known=known))
+    rows = frame.select(*selected)
+    fewer = None if any(part.collector.repeats_matter for part in parts) else distinct_rows(rows, _limits(parts))
+    collect = CollectPartials(parts, distinct=fewer is not None)
+    partials = map_in_arrow(rows if fewer is None else fewer, collect, PARTIAL)
+    return parts, partials
+
+
+def _limits(parts: Sequence[Part]) -> list[int | None]:
+    """For each selected column of how many distinct values in an object no collector would be told of more."""
+    width = 1 + max(place for part in parts for place in part.columns)
+    limits: list[int | None] = []
+    for place in range(1, width):
+        told = [part.collector.distinct_limit for part in parts if place in part.columns]
+        limits.append(None if None in told else max(limit for limit in told if limit is not None))
+    return limits
+
+
+def _guarded(frame: DataFrame) -> Iterator[Any]:
+    """A frame's rows; what Spark raises as `_JobFailed`, so that it is not taken for an error of who uses the rows."""
+    try:
+        rows = frame.toLocalIterator(prefetchPartitions=True)
+    except Exception as error:
+        raise _JobFailed(error) from error
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except Exception as error:
+            raise _JobFailed(error) from error
+        yield row
+
+
+def _nothing(kind: Kind, counted: bool) -> Metadata:
+    """The metadata of no rows."""
+    nulls = 0 if counted else None
+    if kind == "intervals":
+        return Intervals((), nulls)
+    return Boxes(()) if kind == "boxes" else Values(frozenset(), nulls)
+
+
+def _reads(spark: SparkSession, path: str, encoded: str) -> bool:
+    """Whether Spark writes a path the way we do."""
+    jvm: Any = spark._jvm
+    return bool(jvm.org.apache.hadoop.fs.Path(path).toUri().toString() == encoded)
+
+
+def _chunks(objects: Sequence[ObjectId], size: int) -> Iterable[Sequence[ObjectId]]:
+    return (objects[at : at + size] for at in range(0, len(objects), size))
+
+
+@contextmanager
+def _described(spark: SparkSession, text: str) -> Iterator[None]:
+    context = spark.sparkContext
+    key = "spark.job.description"
+    before = context.getLocalProperty(key)
+    context.setLocalProperty(key, text)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(key, before)  # type: ignore[arg-type]

@@ -1,0 +1,180 @@
+"""What a build has collected when it meets a conflict, so that the next attempt does not read the objects again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from es_skipping.build.budget import Budget
+from es_skipping.stores.object_list import Keys, ObjectList, as_keys, is_among
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from es_skipping.catalog import DatasetDefinition, ObjectId, ObjectMetadata
+    from es_skipping.stores.base import Change
+
+__all__ = ["Collected", "Part", "Put", "PutPart"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some objects of which some indexes were collected.
+
+    Parameters
+    ----------
+    indexes
+        Their ids.
+    keys
+        Of the objects, sorted.
+    """
+
+    indexes: frozenset[str]
+    keys: Keys
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A change that met a conflict. Its metadata stays in the store until its context is left."""
+
+    change: Change
+    definition: DatasetDefinition
+    parts: tuple[Part, ...]
+    unknown: Mapping[str, str]
+    budget: Budget | None
+
+
+class Collected:
+    """The metadata of the attempts so far; a context, which ends theirs.
+
+    Metadata is used again only for an object of the same identity, and for an index whose definition is the same in
+    every respect, of a dataset that is read in the same way.
+    """
+
+    def __init__(self) -> None:
+        self._attempts: list[_Attempt] = []
+        self._contexts = ExitStack()
+
+    def __enter__(self) -> Collected:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._attempts.clear()
+        self._contexts.close()
+
+    def keep(
+        self,
+        context: ExitStack,
+        change: Change,
+        definition: DatasetDefinition,
+        parts: Iterable[Part],
+        unknown: Mapping[str, str],
+        budget: Budget | None,
+    ) -> None:
+        """Remember what a change has, which met a conflict, and leave its context later."""
+        self._contexts.push(context)
+        self._attempts.append(_Attempt(change, definition, tuple(parts), dict(unknown), budget))
+
+    def read(
+        self,
+        definition: DatasetDefinition,
+        indexes: frozenset[str],
+        objects: ObjectList,
+        unknown: dict[str, str],
+        budget: Budget | None,
+    ) -> Iterator[ObjectMetadata]:
+        """The metadata of these indexes of those of these objects that are here, an object at most once.
+
+        Parameters
+        ----------
+        unknown, budget
+            Are added to: what was unknown, and degraded, when it was collected.
+        """
+        left = np.sort(objects.keys)
+        for attempt in reversed(self._attempts):
+            if not _is_same(attempt.definition, definition, indexes):
+                continue
+            for part in attempt.parts:
+                wanted = left[is_among(left, part.keys)] if indexes <= part.indexes else left[:0]
+                if not len(wanted):
+                    continue
+                found = bytearray()
+                for one in attempt.change.collected(wanted.tobytes()):
+                    found += one.id.key
+                    known = {id: metadata for id, metadata in one.metadata.items() if id in indexes}
+                    yield replace(one, metadata=known)
+                if not found:
+                    continue
+                left = left[~is_among(left, np.sort(as_keys(found)))]
+                for id in indexes & attempt.unknown.keys():
+                    unknown.setdefault(id, attempt.unknown[id])
+                if budget is not None and attempt.budget is not None:
+                    budget.resume(attempt.budget)
+
+
+def _is_same(one: DatasetDefinition, other: DatasetDefinition, indexes: frozenset[str]) -> bool:
+    """Whether metadata of these indexes that was collected for one definition is that of the other."""
+    first, second = ({index.id: index for index in definition.indexes} for definition in (one, other))
+    return replace(one, indexes=()) == replace(other, indexes=()) and all(
+        id in first and first[id] == second.get(id) for id in indexes
+    )
+
+
+class PutPart:
+    """The objects of one part of a build, by their keys."""
+
+    def __init__(self, indexes: frozenset[str]) -> None:
+        self.indexes = indexes
+        self.keys = bytearray()
+
+    def sorted(self) -> Keys:
+        return np.unique(as_keys(self.keys))
+
+
+class Put:
+    """Counts the objects that one attempt puts, by their keys.
+
+    Parameters
+    ----------
+    known_paths
+        Of objects that something was known of.
+    """
+
+    def __init__(self, known_paths: frozenset[str]) -> None:
+        self._known_paths = known_paths
+        self._parts: list[PutPart] = []
+        self._open: PutPart | None = None
+        self._again = bytearray()
+
+    @contextmanager
+    def part(self, indexes: frozenset[str]) -> Iterator[PutPart]:
+        """Objects that are noted now are of this part; it counts as collected when it is left without an error."""
+        self._open = PutPart(indexes)
+        yield self._open
+        self._parts.append(self._open)
+
+    def note(self, object: ObjectId) -> None:
+        """An object was put; several times where it came in parts."""
+        assert self._open is not None
+        self._open.keys += object.key
+        if object.path in self._known_paths:
+            self._again += object.key
+
+    def parts(self, failed: Iterable[ObjectId]) -> list[Part]:
+        """What was collected whole, but for objects that failed."""
+        without = np.sort(ObjectList(failed).keys)
+        found = [(part.indexes, part.sorted()) for part in self._parts]
+        return [Part(indexes, keys[~is_among(keys, without)]) for indexes, keys in found]
+
+    def counts(self, failed: Iterable[ObjectId], known: Keys) -> tuple[int, int]:
+        """How many were added and updated, but for those that failed."""
+        done = np.unique(as_keys(b"".join(part.keys for part in self._parts)))
+        done = done[~is_among(done, np.sort(ObjectList(failed).keys))]
+        updated = is_among(done, known) | is_among(done, np.sort(as_keys(self._again)))
+        return int((~updated).sum()), int(updated.sum())

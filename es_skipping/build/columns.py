@@ -1,0 +1,334 @@
+"""From what a user wrote as a column to the tree that is recognised in filters, and back to Spark columns."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from es_skipping.build.text_doubts import has_short_year
+from es_skipping.errors import ColumnError, DatasetError
+from es_skipping.lookup.built_with import TEXT_FORMATS, columns_of
+from es_skipping.lookup.value_settings import setting
+from es_skipping.predicates.codec import has_opaque, undeclared_functions
+from es_skipping.predicates.functions import versioned_operand
+from es_skipping.predicates.read import read_operand
+from es_skipping.predicates.show import quoted_name
+from es_skipping.predicates.tree import Call, Cast, Column, Literal, Operand, parts_of
+from es_skipping.predicates.types import DataType, parse_type
+from es_skipping.spark.bridge import expression_tree
+from es_skipping.spark.services import declarations_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from es_skipping.build.source import Source
+
+__all__ = ["ResolvedColumn", "resolve"]
+
+# Not the same from one query to the next, though Spark calls them deterministic.
+_OF_THE_MOMENT: Final = frozenset(
+    {
+        "CurrentDate", "CurrentTimestamp", "CurrentTimestampLike", "LocalTimestamp", "Now", "CurrentTime",
+        "CurrentTimeZone", "CurrentUser", "CurrentDatabase", "CurrentCatalog", "CurrentSchema", "SessionUser",
+        "InputFileName", "InputFileBlockStart", "InputFileBlockLength", "UnixTimestampNow", "SparkVersion",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedColumn:
+    """An indexed column of a dataset.
+
+    Parameters
+    ----------
+    text
+        From which it can be resolved again: a name or a SQL expression.
+    operand
+        Its tree.
+    """
+
+    text: str
+    operand: Operand
+
+    @property
+    def type(self) -> DataType:
+        return self.operand.type
+
+    @property
+    def sql(self) -> str:
+        """The column as a part of a SQL expression: a name needs quotes there that it does without on its own."""
+        if isinstance(self.operand, Column):
+            return ".".join(map(quoted_name, self.operand.path))
+        return f"({self.text})"
+
+
+def resolve(source: Source, given: Any) -> ResolvedColumn:
+    """Resolve one column.
+
+    Parameters
+    ----------
+    source
+        The dataset as Spark reads it.
+    given
+        A name as Spark writes it (``a.b``, `` `a.b` ``), a SQL expression, or a Spark ``Column``.
+
+    Raises
+    ------
+    ColumnError
+        It is unknown, a partition column, of a type that cannot be indexed, or an expression whose values the objects
+        alone do not decide.
+    """
+    plain = _plain(source, given)
+    if plain is not None:
+        return plain
+    shown = given if isinstance(given, str) else str(given)
+    _, projection, analyzed = _analyzed(source.df, given, shown)
+    try:
+        tree = expression_tree(projection)
+    except DatasetError as error:
+        raise ColumnError(f"column {shown!r} cannot be indexed: {error}") from None
+    _refuse_unrepeatable(analyzed, shown)
+    operand = versioned_operand(read_operand(tree), declarations_of(source.df.sparkSession))
+    undeclared = undeclared_functions(operand)
+    if undeclared:
+        raise ColumnError(
+            f"column {shown!r} calls the user function {undeclared[0]!r}, whose name alone does not say what it "
+            "computes: declare it with a version in this session, es_skipping.declare_function"
+        )
+    if any(map(_is_time_of_day, parts_of(operand))):
+        raise ColumnError(
+            f"column {shown!r} reads a text as a timestamp, and a time without a date as one of the day on which it is "
+            "asked: it cannot be indexed; say how the text is written, as in to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')"
+        )
+    if has_short_year(_patterns_in(operand), source.settings):
+        raise ColumnError(
+            f"column {shown!r} has a pattern with a year of two digits, whose century the legacy parser takes from the "
+            "day on which it is asked: it cannot be indexed; write years out, or unset "
+            "spark.sql.legacy.timeParserPolicy"
+        )
+    partitions = [name for name in _attribute_names(analyzed) if name in source.partition_columns]
+    if partitions:
+        raise ColumnError(
+            f"column {shown!r} is made of the partition column {partitions[0]!r}: Spark skips by partition values "
+            "itself; index a column that is stored in the files"
+        )
+    if has_opaque(operand) or isinstance(operand, Literal) or not columns_of([operand]):
+        why = getattr(operand, "reason", "it reads no column")
+        raise ColumnError(f"column {shown!r} cannot be indexed: {why}; give a column or an expression of columns")
+    for part in columns_of([operand]):
+        if part.path[0] == source.corrupt_record_column:
+            raise ColumnError(
+                f"column {shown!r} holds corrupt records, which depend on the other columns that a query reads; "
+                "it cannot be indexed"
+            )
+    if not operand.type.supported:
+        raise ColumnError(
+            f"column {shown!r} is of type {operand.type}; only numbers, strings without a collation, binaries, "
+            "booleans, dates and timestamps can be indexed"
+        )
+    if source.format in TEXT_FORMATS and not isinstance(operand, Column) and not _null_in_null_out(analyzed):
+        raise ColumnError(
+            f"column {shown!r}: in {source.format} files a value can be null for one query and not for another, "
+            "and this expression is not null where its columns are; index the plain column"
+        )
+    return ResolvedColumn(given if isinstance(given, str) else _text_of(source.df, analyzed, tree, shown), operand)
+
+
+_SCHEMA_TYPES: Final = {
+    **{name: name for name in ("boolean", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz")},
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+}
+
+
+def _plain(source: Source, given: Any) -> ResolvedColumn | None:
+    """A column of the files by its very name and of a plain type: Spark need not be asked what that is."""
+    if not isinstance(given, str) or not given.isidentifier() or given == source.corrupt_record_column:
+        return None
+    names = [*(field["name"] for field in source.schema["fields"]), *source.partition_columns]
+    if [name for name in names if name.lower() == given.lower()] != [given] or given in source.partition_columns:
+        return None
+    field = next(field for field in source.schema["fields"] if field["name"] == given)
+    type = field["type"]
+    if not isinstance(type, str) or set(field.get("metadata") or {}) - {"comment"}:
+        return None
+    known = type if re.fullmatch(r"decimal\(\d+,\d+\)", type) else _SCHEMA_TYPES.get(type)
+    return None if known is None else ResolvedColumn(given, Column((given,), parse_type(known)))
+
+
+def column_for_index(df: DataFrame, text: str) -> SparkColumn:
+    """The Spark column of a resolved text, as an index's own code takes it: that calls `pyspark.sql.functions`."""
+    from pyspark.sql import functions
+
+    from es_skipping.spark.classic import functions_are_remote
+
+    column = _analyzed(df, text, text)[0]
+    if not functions_are_remote():
+        return column
+    return functions.col(text) if _is_name(df, text) else functions.expr(text)
+
+
+def _analyzed(df: DataFrame, given: Any, shown: str) -> tuple[SparkColumn, DataFrame, Any]:
+    """The column, a frame of it alone, and its analysed expression. A text is a name where it can be, else SQL."""
+    from pyspark.errors import AnalysisException, ParseException, PySparkException
+    from pyspark.sql import Column as AnyColumn
+
+    from es_skipping.spark.classic import functions as F
+
+    if not isinstance(given, str) and not (isinstance(given, AnyColumn) and hasattr(given, "_jc")):
+        raise ColumnError(
+            f"column {shown!r} is a {type(given).__module__}.{type(given).__name__}; give a name or SQL as text"
+        )
+    with _quiet():
+        try:
+            column = given if not isinstance(given, str) else F.col(given) if _is_name(df, given) else F.expr(given)
+            projection = df.select(column)
+            plan = projection._jdf.queryExecution().analyzed()
+        except (AnalysisException, ParseException) as error:
+            missing = str(error.getCondition()).startswith(("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND"))
+            wrong = "is not there" if missing else "is no column, and no SQL that Spark understands"
+            raise ColumnError(
+                f"column {shown!r} {wrong}: {_first_line(error)}; the columns are {', '.join(df.columns)}"
+            ) from None
+        except PySparkException as error:
+            raise ColumnError(f"column {shown!r} cannot be indexed: {_first_line(error)}") from None
+    if plan.expressions().size() != 1:
+        raise ColumnError(f"column {shown!r} is not one column")
+    expression = plan.expressions().head()
+    if expression.getClass().getSimpleName() == "Alias":
+        expression = expression.child()
+    return column, projection, expression
+
+
+def _is_name(df: DataFrame, text: str) -> bool:
+    """Whether a text is the name of a column, or of a field of one, rather than a SQL expression."""
+    from pyspark.sql.types import StructType
+
+    parts = _name_parts(text)
+    if parts is None:
+        return False
+    key = "spark.sql.caseSensitive"
+    sensitive = setting(key, {key: df.sparkSession.conf.get(key)}) == "true"
+    type: Any = df.schema
+    for part in parts:
+        if not isinstance(type, StructType):
+            return False
+        wanted = part if sensitive else part.lower()
+        found = next((f for f in type.fields if (f.name if sensitive else f.name.lower()) == wanted), None)
+        if found is None:
+            return False
+        type = found.dataType
+    return True
+
+
+def _name_parts(text: str) -> list[str] | None:
+    """The parts of a name, as Spark splits it: at dots that are not between backticks. None for what is no name."""
+    parts = re.findall(r"(`(?:[^`]|``)+`|[^`.]+)(\.|$)", text)
+    if "".join(part + end for part, end in parts) != text or text.endswith("."):
+        return None
+    return [part[1:-1].replace("``", "`") if part.startswith("`") else part for part, _ in parts]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """PySpark logs a page for each name that it does not find; ours is an error of its own."""
+    from pyspark.logger import PySparkLogger
+
+    # By PySpark's own getLogger: a plain logger of that name breaks every later error of analysis in this process.
+    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
+    here = threading.get_ident()
+
+    def others(record: logging.LogRecord) -> bool:
+        return record.thread != here
+
+    for logger in loggers:
+        logger.addFilter(others)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(others)
+
+
+def _first_line(error: Exception | None) -> str:
+    return str(error).strip().split("\n", 1)[0].rstrip(";")
+
+
+def _nodes(expression: Any) -> list[Any]:
+    found = []
+    pending = [expression]
+    while pending:
+        node = pending.pop()
+        found.append(node)
+        children = node.children()
+        pending.extend(children.apply(at) for at in range(children.size()))
+    return found
+
+
+def _attribute_names(expression: Any) -> list[str]:
+    return [node.name() for node in _nodes(expression) if node.getClass().getSimpleName() == "AttributeReference"]
+
+
+def _refuse_unrepeatable(expression: Any, shown: str) -> None:
+    if not expression.deterministic():
+        raise ColumnError(
+            f"column {shown!r} is not deterministic: its values in a query would be others than those indexed"
+        )
+    for node in _nodes(expression):
+        name = node.getClass().getSimpleName()
+        if name in _OF_THE_MOMENT or name.startswith("Current"):
+            raise ColumnError(f"column {shown!r} depends on when or by whom it is asked ({name}): it cannot be indexed")
+
+
+def _is_time_of_day(part: Operand) -> bool:
+    """Whether a text becomes a timestamp without saying of which day: Spark takes the day on which it is asked."""
+    if isinstance(part, Cast):
+        source, target = part.child.type.name, part.type.name.replace("timestamp_ntz", "")
+        return any(text in source for text in ("string", "char", "variant")) and "timestamp" in target
+    return isinstance(part, Call) and part.name == "variantget" and "timestamp" in part.type.name
+
+
+_PATTERN: Final = re.compile(r"(?:[GyYMLwWDdFEuaHkKhmsSzZX\W\d_]|'[^']*')*")
+
+
+def _patterns_in(operand: Operand) -> Iterator[str]:
+    """The texts in it that may be patterns of dates and times; a pattern that is no constant may be any."""
+    for part in parts_of(operand):
+        if isinstance(part, Literal) and isinstance(part.value, str) and _PATTERN.fullmatch(part.value):
+            yield part.value
+        if isinstance(part, Call) and ("date" in part.name or "timestamp" in part.name):
+            patterns = (one for one in part.arguments[1:] if one.type.name == "string")
+            yield from ("yy" for one in patterns if not isinstance(one, Literal))
+
+
+def _null_in_null_out(expression: Any) -> bool:
+    """Whether every part of an expression is null where an argument is."""
+    for node in _nodes(expression):
+        name = node.getClass().getSimpleName()
+        if name in ("AttributeReference", "Literal", "Cast", "GetStructField"):
+            continue
+        try:
+            if not node.nullIntolerant():
+                return False
+        except Exception:  # a class without the method: not known
+            return False
+    return True
+
+
+def _text_of(df: DataFrame, analyzed: Any, tree: dict[str, Any], shown: str) -> str:
+    """SQL text that stands for the same expression as a `Column`; verified, because not all have one."""
+    text = str(analyzed.sql())
+    try:
+        if expression_tree(_analyzed(df, text, text)[1]) == tree:
+            return text
+    except (ColumnError, DatasetError):
+        pass
+    raise ColumnError(f"the Column {shown!r} cannot be written as SQL to be remembered; give it as SQL text")

@@ -1,0 +1,363 @@
+"""MinMax metadata from Parquet footers, where they answer soundly; every doubt sends the object to the scan.
+
+What a footer does not tell is unknown, never "no such value": a row group without statistics, a column that the file
+lacks (it may have a default), a writer that left NaN out. Floats are never answered here for that reason, nor INT96,
+unsigned integers, wide decimals and bounds that may have been cut. A type must be read by Spark bit for bit. Nor are
+files with encrypted columns answered here: Spark has their keys.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from es_skipping.catalog import ObjectId, ObjectMetadata
+from es_skipping.indexes.minmax import Extent, MinMax
+from es_skipping.indexes.toolkit.summaries import lower_bound, upper_bound
+from es_skipping.lookup.built_with import reader_options
+from es_skipping.lookup.value_settings import setting
+from es_skipping.predicates.tree import Column
+from es_skipping.predicates.types import DataType
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+    from es_skipping.build.source import Source
+    from es_skipping.build.wanted import Wanted
+
+__all__ = ["can_answer", "from_footers", "read_extent"]
+
+_TEMPORAL: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
+_PLAIN_INTEGERS: Final = {"int": ("INT32", 32), "bigint": ("INT64", 64)}
+_SMALL_INTEGERS: Final = {"tinyint": 8, "smallint": 16}
+_WHOLE_BOUNDS: Final = ("parquet-mr", "parquet-cpp-arrow")
+"""Writers that keep a bound whole or leave it out, and do not say which."""
+_THREADS: Final = 16
+_TAIL: Final = 1 << 16
+_TRAILER: Final = 8
+"""Bytes at the end of a file: the footer's length, and what tells Parquet."""
+_LEGACY_DATES: Final = b"org.apache.spark.legacyDateTime"
+_SPARK_VERSION: Final = b"org.apache.spark.version"
+
+
+def can_answer(source: Source, wanted: Sequence[Wanted]) -> bool:
+    """Whether footers may be asked at all: every index is a MinMax of a plain column of a type they are sound for."""
+    if source.format != "parquet" or reader_options("parquet", source.options):
+        return False
+    if setting("spark.sql.parquet.fieldId.read.enabled", source.settings) != "false":
+        return False
+    corrected = setting("spark.sql.parquet.datetimeRebaseModeInRead", source.settings) == "CORRECTED"
+    for one in wanted:
+        if type(one.index) is not MinMax:
+            return False
+        column = one.columns[0].operand
+        if not isinstance(column, Column) or column.type.is_float or not column.type.supported:
+            return False
+        if any("." in name for name in column.path):
+            return False
+        if column.type.name in _TEMPORAL and not corrected:
+            return False
+        if _has_metadata(source.schema, column.path):
+            return False
+    return True
+
+
+def _has_metadata(schema: Mapping[str, Any], path: Sequence[str]) -> bool:
+    """Whether a field of the path carries metadata that may change how it is read; comments do not."""
+    kind: Any = schema
+    for name in path:
+        field = next(field for field in kind["fields"] if field["name"] == name)
+        if set(field.get("metadata") or {}) - {"comment"}:
+            return True
+        kind = field["type"]
+    return False
+
+
+def from_footers(
+    source: Source, wanted: Sequence[Wanted], objects: Sequence[ObjectId], left: list[ObjectId]
+) -> Iterator[ObjectMetadata]:
+    """The metadata of those objects whose footers answer for every index; the others are added to ``left``.
+
+    Parameters
+    ----------
+    source, wanted, objects
+        As for a scan; `can_answer` holds.
+    left
+        Filled while the iterator is used.
+    """
+    sensitive = setting("spark.sql.caseSensitive", source.settings) != "false"
+    opener = _opener(source)
+
+    def one(object: ObjectId) -> ObjectMetadata | None:
+        try:
+            footer = opener(object)
+            known = {}
+            for index in wanted:
+                column = index.columns[0].operand
+                assert isinstance(column, Column)
+                extent = read_extent(footer, column, sensitive=sensitive)
+                if extent is None:
+                    return None
+                known[index.id] = index.index.collector(index.types).finish(extent)
+            rows: int = footer.num_rows
+            return ObjectMetadata(
+                object, rows, {id: metadata for id, metadata in known.items() if metadata is not None}
+            )
+        except Exception:  # whatever is wrong with it, the scan finds out and says so
+            return None
+
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="es-skipping-footers") as pool:
+        for at in range(0, len(objects), _THREADS * 64):  # a bounded number of answers waits to be taken
+            part = objects[at : at + _THREADS * 64]
+            for object, metadata in zip(part, pool.map(one, part), strict=True):
+                if metadata is None:
+                    left.append(object)
+                else:
+                    yield metadata
+
+
+# --- one footer ---------------------------------------------------------------------------------------------------
+
+
+def read_extent(footer: pq.FileMetaData, column: Column, *, sensitive: bool = False) -> Extent | None:
+    """The bounds and null count of a column in one file, or None where the footer does not tell them for sure.
+
+    Parameters
+    ----------
+    footer
+        The file's metadata.
+    column
+        As Spark names and types it.
+    sensitive
+        Whether names differ by case.
+    """
+    if column.type.name in _TEMPORAL and _legacy_calendar(footer.metadata or {}):
+        return None
+    at = _leaf(footer, column.path, sensitive=sensitive)
+    if at is None:
+        return None
+    value = _reader(footer.schema.column(at), column.type)
+    if value is None:
+        return None
+    bytes_ = column.type.name in ("string", "binary")
+    whole = (footer.created_by or "").startswith(_WHOLE_BOUNDS)
+    found = Extent(None, None, 0, 0)
+    lows: list[Any] = []
+    highs: list[Any] = []
+    nulls = 0
+    for group in range(footer.num_row_groups):
+        chunk = footer.row_group(group).column(at)
+        rows = footer.row_group(group).num_rows
+        if not rows:
+            continue
+        statistics = chunk.statistics if chunk.is_stats_set else None
+        if statistics is None or not statistics.has_null_count or chunk.num_values != rows:
+            return None
+        count = statistics.null_count
+        if count is None or not 0 <= count <= rows:
+            return None
+        nulls += count
+        if count == rows:
+            continue
+        if not statistics.has_min_max:
+            return None
+        if bytes_ and not (whole or (_exact(statistics, "min") and _exact(statistics, "max"))):
+            return None
+        lows.append(value(statistics.min_raw))
+        highs.append(value(statistics.max_raw))
+        if lows[-1] > highs[-1]:
+            return None
+    if not lows:
+        return found._replace(nulls=nulls)
+    low, high = min(lows), max(highs)
+    if bytes_:
+        text = column.type.name == "string"
+        if text:
+            low.decode("utf-8"), high.decode("utf-8")
+        low, high = lower_bound(low, text=text), upper_bound(high, text=text)
+        if high is None:
+            return None
+    return Extent(low, high, nulls, 0)
+
+
+def _exact(statistics: pq.Statistics, side: str) -> bool:
+    return getattr(statistics, f"is_{side}_value_exact", None) is True
+
+
+def _legacy_calendar(metadata: Mapping[bytes, bytes]) -> bool:
+    """Whether dates in the file are of the calendar that Spark rebases from."""
+    version = metadata.get(_SPARK_VERSION)
+    return _LEGACY_DATES in metadata or (version is not None and not version[:1].isdigit()) or (version or b"9") < b"3"
+
+
+def _leaf(footer: pq.FileMetaData, path: Sequence[str], *, sensitive: bool) -> int | None:
+    """Which leaf column of the file a path leads to, through structs only; None where that is not plain."""
+    import pyarrow as pa
+
+    at = 0
+    spelled = []
+    fields: Any = list(footer.schema.to_arrow_schema())
+    if sum(_leaves(field.type) for field in fields) != len(footer.schema):
+        return None
+    for depth, name in enumerate(path):
+        wanted = name if sensitive else name.lower()
+        places = [i for i, field in enumerate(fields) if (field.name if sensitive else field.name.lower()) == wanted]
+        if len(places) != 1:
+            return None
+        at += sum(_leaves(field.type) for field in fields[: places[0]])
+        spelled.append(fields[places[0]].name)
+        kind = fields[places[0]].type
+        if depth == len(path) - 1:
+            if pa.types.is_nested(kind):
+                return None
+            break
+        if not pa.types.is_struct(kind):
+            return None
+        fields = [kind.field(i) for i in range(kind.num_fields)]
+    leaf = footer.schema.column(at)
+    if leaf.max_repetition_level or leaf.path != ".".join(spelled):
+        return None
+    return at
+
+
+def _leaves(kind: Any) -> int:
+    import pyarrow as pa
+
+    while isinstance(kind, pa.BaseExtensionType):  # a file has the leaves of what it is stored as
+        kind = kind.storage_type
+    if not pa.types.is_nested(kind):
+        return 1
+    return sum(_leaves(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _reader(leaf: Any, wanted: DataType) -> Callable[[Any], Any] | None:
+    """How a statistic's physical value becomes ours, if Spark reads this Parquet type as ``wanted`` bit for bit."""
+    import json
+
+    physical = leaf.physical_type
+    logical = json.loads(leaf.logical_type.to_json())
+    kind = logical.get("Type", "None")
+    name = wanted.name
+    if name == "boolean":
+        return bool if physical == "BOOLEAN" and kind == "None" else None
+    if name in _PLAIN_INTEGERS:
+        needed, bits = _PLAIN_INTEGERS[name]
+        plain = kind == "None" or (
+            kind == "Int" and logical.get("bitWidth") == bits and logical.get("isSigned") is True
+        )
+        return int if physical == needed and plain else None
+    if name in _SMALL_INTEGERS:
+        signed = kind == "Int" and logical.get("bitWidth") == _SMALL_INTEGERS[name] and logical.get("isSigned") is True
+        return int if physical == "INT32" and signed else None
+    if name == "date":
+        return int if physical == "INT32" and kind == "Date" else None
+    if name in ("timestamp", "timestamp_ntz"):
+        if physical != "INT64" or kind != "Timestamp" or logical.get("isAdjustedToUTC") is not (name == "timestamp"):
+            return None
+        factor = {"microseconds": 1, "milliseconds": 1000}.get(str(logical.get("timeUnit")))
+        return None if factor is None else (lambda raw: _in_range(int(raw) * factor))
+    if name == "decimal":
+        same = kind == "Decimal" and (logical.get("precision"), logical.get("scale")) == (
+            wanted.precision,
+            wanted.scale,
+        )
+        return (
+            (lambda raw: Decimal(int(raw)).scaleb(-wanted.scale)) if same and physical in ("INT32", "INT64") else None
+        )
+    if name == "string":
+        return bytes if physical == "BYTE_ARRAY" and kind == "String" else None
+    if name == "binary":
+        return bytes if physical == "BYTE_ARRAY" and kind == "None" else None
+    return None
+
+
+def _in_range(microseconds: int) -> int:
+    if not -(1 << 63) <= microseconds < 1 << 63:
+        raise OverflowError("a timestamp that Spark cannot hold")
+    return microseconds
+
+
+# --- reaching footers ---------------------------------------------------------------------------------------------
+
+
+def _opener(source: Source) -> Callable[[ObjectId], pq.FileMetaData]:
+    spark = source.df.sparkSession
+    jvm: Any = spark._jvm
+    configuration = spark._jsparkSession.sessionState().newHadoopConf()
+
+    def open_(object: ObjectId) -> pq.FileMetaData:
+        if object.path.startswith("file:/"):
+            with open("/" + object.path[6:].lstrip("/"), "rb") as file:
+                return _whole(file)
+        path = jvm.org.apache.hadoop.fs.Path(object.path)
+        system = path.getFileSystem(configuration)
+
+        def read(offset: int) -> bytes:
+            stream = system.open(path)
+            try:
+                stream.seek(offset)
+                return bytes(jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            finally:
+                stream.close()
+
+        return _whole(_Tail(object.length, read))
+
+    return open_
+
+
+def _whole(file: Any) -> pq.FileMetaData:
+    """A file's footer, unless columns of it may be encrypted: pyarrow ends the process where it looks at such a one.
+
+    A footer with encrypted columns that is plain itself is signed: the signature stands between it and its length.
+
+    Raises
+    ------
+    ValueError
+        The footer is signed.
+    """
+    import pyarrow.parquet as pq
+
+    file.seek(-_TRAILER, io.SEEK_END)
+    length = int.from_bytes(file.read(4), "little")
+    file.seek(0)
+    footer = pq.read_metadata(file)
+    if footer.serialized_size != length:
+        raise ValueError("the footer is signed, so columns of it may be encrypted")
+    return footer
+
+
+class _Tail(io.RawIOBase):
+    """A remote file of which only the end is wanted, read in one go."""
+
+    def __init__(self, size: int, read: Callable[[int], bytes]) -> None:
+        super().__init__()
+        self._size = size
+        self._read = read
+        self._at = 0
+        self._from = size
+        self._data = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        end = self._size if size is None or size < 0 else min(self._size, self._at + size)
+        if self._at < self._from:
+            self._from = max(0, min(self._at, self._size - _TAIL))
+            self._data = self._read(self._from)
+        data = self._data[self._at - self._from : end - self._from]
+        self._at = end
+        return data

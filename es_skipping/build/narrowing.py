@@ -1,0 +1,143 @@
+"""Listing only the part of a dataset that a refresh is restricted to, where that part can be read on its own.
+
+A part can be where it is made of files or partition directories below one root: Spark then lists these, and by the
+option ``basePath`` takes partition values as ever. Everything else (tables, globs, plain sub-directories, which Spark
+may or may not read) is listed whole, and what is outside the part is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+from es_skipping.build.listing import directory_names, qualified
+from es_skipping.build.source import schema_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from es_skipping.build.source import Reading, Source
+    from es_skipping.catalog import DatasetDefinition
+
+__all__ = ["Part", "has_glob", "narrowed"]
+
+_BASE: Final = "basePath"
+_GLOB: Final = frozenset("*?[{\\")
+
+
+def has_glob(path: str) -> bool:
+    """Whether a path is a pattern of paths."""
+    return bool(_GLOB & set(path))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a dataset that can be read on its own.
+
+    Parameters
+    ----------
+    reading
+        Of the part.
+    paths
+        Files and directories: all that is known at or below them is in the part.
+    """
+
+    reading: Reading
+    paths: tuple[str, ...]
+    stored: DatasetDefinition
+
+    def restored(self, source: Source) -> Source:
+        """What was opened by `reading`, with the facts of the whole dataset."""
+        options = {name: value for name, value in source.options.items() if name != _BASE.lower()}
+        return replace(source, roots=self.stored.roots, options=options)
+
+
+def narrowed(
+    spark: SparkSession, reading: Reading, stored: DatasetDefinition, paths: str | Sequence[str] | None, partitions: Any
+) -> Part | None:
+    """The part that a refresh of these paths and partitions is restricted to; None where all has to be listed.
+
+    Parameters
+    ----------
+    stored
+        The dataset as it was indexed: its schema is not inferred again from a part.
+    """
+    lower = {name.lower() for name in reading.options}
+    if reading.table is not None or len(reading.paths) != 1 or lower & {_BASE.lower(), "recursivefilelookup"}:
+        return None
+    if (paths is None) == (partitions is None) or has_glob(reading.paths[0]):
+        return None
+    root = qualified(spark, reading.paths[0])
+    files = _Files(spark, root)
+    if paths is not None:
+        wanted = [qualified(spark, path) for path in ([paths] if isinstance(paths, str) else paths)]
+        if not all(_readable(root, path) for path in wanted):
+            return None
+        there = [path for path in wanted if files.is_readable(path)]
+    else:
+        found = files.partitions(partitions)
+        if found is None:
+            return None
+        wanted = there = found
+    if not there:
+        return None
+    schema = reading.schema if reading.schema is not None else schema_of(stored.schema)
+    part = replace(reading, paths=tuple(there), schema=schema, options={**reading.options, _BASE: root})
+    return Part(part, tuple(wanted), stored)
+
+
+def _readable(root: str, path: str) -> bool:
+    """Whether a scan of the root reads what lies at a path, if it is a file or a partition's directory."""
+    if not path.startswith(root + "/"):
+        return False
+    names = path[len(root) + 1 :].split("/")
+    return all("=" in name for name in names[:-1]) and not names[-1].startswith((".", "_")) and not has_glob(path)
+
+
+class _Files:
+    """A file system, as far as it is needed here."""
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        jvm: Any = spark._jvm
+        self._path = jvm.org.apache.hadoop.fs.Path
+        self._root = root
+        configuration = spark._jsparkSession.sessionState().newHadoopConf()
+        self._system = self._path(root).getFileSystem(configuration)
+
+    def is_readable(self, path: str) -> bool:
+        """Whether there is a file, or a directory of a partition."""
+        at = self._path(path)
+        if not self._system.exists(at):
+            return False
+        return "=" in path.rpartition("/")[2] or bool(self._system.getFileStatus(at).isFile())
+
+    def directories(self, path: str) -> list[str]:
+        """The partitions' directories directly below one."""
+        listed = self._system.listStatus(self._path(path))
+        names = [str(one.getPath().getName()) for one in listed if one.isDirectory()]
+        return [f"{path}/{name}" for name in names if "=" in name]
+
+    def partitions(self, partitions: Any) -> list[str] | None:
+        """The directories of these partitions; None where there are none, or a column is not that of a directory."""
+        columns, level = [], self._root
+        while below := self.directories(level):
+            level = below[0]
+            columns.append(unquote(level.rpartition("/")[2].partition("=")[0]))
+        given = [partitions] if isinstance(partitions, (str, Mapping)) else list(partitions)
+        found: list[str] = []
+        for one in given:
+            (wanted,) = directory_names([one], columns)
+            names = {segment.partition("=")[0] for segment in wanted}
+            depth = max(columns.index(name) for name in names) + 1
+            level_paths = [self._root]
+            for column in columns[:depth]:
+                below = [path for parent in level_paths for path in self.directories(parent)]
+                level_paths = [
+                    path for path in below if column not in names or unquote(path.rpartition("/")[2]) in wanted
+                ]
+            if not level_paths:
+                return None
+            found += level_paths
+        return found

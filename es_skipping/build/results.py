@@ -1,0 +1,206 @@
+"""What building an index gives back, as people read it: results, health, and the indexes of a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from es_skipping.errors import EsSkippingError
+from es_skipping.reports.render import Cell, Rendered, Table, html_parts, html_table, text_table
+from es_skipping.reports.units import human_bytes, human_seconds, share
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from es_skipping.catalog import DatasetEntry, IndexDefinition
+    from es_skipping.stores.base import MetadataStore
+
+__all__ = [
+    "Health",
+    "RefreshResult",
+    "dataset_html",
+    "index_name",
+    "index_table",
+    "shown_as",
+]
+
+_SHOWN: Final = 20
+"""Failures that are listed; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RefreshResult(Rendered):
+    """What a build or a refresh did. It prints in a terminal and shows itself in a notebook.
+
+    Parameters
+    ----------
+    added, updated, removed, unchanged
+        Objects that were new; whose metadata was made again or added to; that are gone; that were left as they are.
+    failed
+        ``(path, reason)`` of objects that were not indexed. Queries read them; the next refresh tries them again.
+    unknown
+        ``(index id, reason)`` of indexes that failed at some object, of which they say nothing: they skip it for no
+        query, the other indexes do. The reason is that of the first such object.
+    degraded
+        ``(index id, form, objects)``: of so many objects the index remembers less than it would, because the budget
+        ``metadata.budget`` was used up. The form is fingerprints, interval, box or unknown.
+    by_executors
+        Of how many objects the executors wrote the metadata themselves (``build.executorWriters``).
+    seconds, store
+        How long it took, and the URL of the store; results that differ in these alone are equal.
+
+    Examples
+    --------
+    >>> RefreshResult(added=24, seconds=1.3379)
+    RefreshResult(24 added, 0 updated, 0 removed, 0 unchanged, 0 failed, in 1.34 s)
+    """
+
+    added: int = 0
+    updated: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    failed: tuple[tuple[str, str], ...] = ()
+    unknown: tuple[tuple[str, str], ...] = ()
+    degraded: tuple[tuple[str, str, int], ...] = ()
+    by_executors: int = 0
+    seconds: float = field(default=0.0, compare=False)
+    store: str | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        counts = [f"{getattr(self, name)} {name}" for name in ("added", "updated", "removed", "unchanged")]
+        counts.append(f"{len(self.failed)} failed")
+        counts += [f"{len(getattr(self, name))} {name}" for name in ("unknown", "degraded") if getattr(self, name)]
+        time = f", in {human_seconds(self.seconds)}" if self.seconds else ""
+        return f"RefreshResult({', '.join(counts)}{time})"
+
+    def parts(self) -> Iterator[str | Table]:
+        return _refresh_parts(self)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Health(Rendered):
+    """How well the metadata fits the dataset as it is now. It prints in a terminal and shows itself in a notebook.
+
+    Parameters
+    ----------
+    objects
+        Listed now.
+    covered, coverage
+        Those with metadata of exactly what is listed, and their share.
+    stale, stale_share
+        Those whose metadata is of an earlier version of the object, and their share: queries read them.
+    missing
+        Those without any metadata.
+    gone
+        Objects with metadata that are not listed any more.
+    refreshed
+        When the metadata last changed; None where there is none.
+    failed
+        ``(path, reason)`` of objects that the last build could not read.
+    """
+
+    objects: int
+    covered: int
+    coverage: float
+    stale: int
+    stale_share: float
+    missing: int
+    gone: int
+    refreshed: datetime | None
+    failed: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        return _health_line(self)
+
+    def parts(self) -> Iterator[str | Table]:
+        return _health_parts(self)
+
+
+def _refresh_parts(result: RefreshResult) -> Iterator[str | Table]:
+    """Of what a build did."""
+    names = ("added", "updated", "removed", "unchanged")
+    row = [_count(getattr(result, name)) for name in names] + [_count(len(result.failed))]
+    header = [*names, "failed"]
+    if result.seconds:
+        header.append("time")
+        row.append(Cell(human_seconds(result.seconds), number=True))
+    yield Table(header, [row])
+    if result.store:
+        yield f"store: {result.store}"
+    yield from _failures(result.failed)
+    yield from (f"{index} knows nothing of some objects: {reason}" for index, reason in result.unknown)
+    yield from (f"{index} remembers {objects:,} objects only as {form}" for index, form, objects in result.degraded)
+
+
+def _health_parts(health: Health) -> Iterator[str | Table]:
+    """Of how well metadata fits a dataset."""
+    refreshed = "never" if health.refreshed is None else health.refreshed.isoformat(sep=" ", timespec="seconds")
+    covered = f"{health.covered:,} ({share(health.covered, health.objects)})"
+    stale = f"{health.stale:,} ({share(health.stale, health.objects)})"
+    row = [_count(health.objects), Cell(covered, number=True), Cell(stale, number=True)]
+    row += [_count(health.missing), _count(health.gone), _count(len(health.failed)), Cell(refreshed)]
+    yield Table(["objects", "covered", "stale", "missing", "gone", "failed", "refreshed"], [row])
+    yield from _failures(health.failed)
+
+
+def _health_line(health: Health) -> str:
+    """The same in a line."""
+    others = ", ".join(f"{getattr(health, name)} {name}" for name in ("stale", "missing", "gone"))
+    known = f"{health.covered} of {health.objects} objects covered ({share(health.covered, health.objects)})"
+    return f"Health({known}, {others}, {len(health.failed)} failed)"
+
+
+def dataset_html(name: str, store_of: Callable[[], MetadataStore], id: str) -> str:
+    """What a store knows of a dataset, for a notebook; a store that does not answer is told, not raised."""
+    try:
+        store = store_of()
+        entry = store.dataset(id)
+    except EsSkippingError as error:
+        return html_parts([f"{name}: {error}"])
+    if entry is None:
+        return html_parts([f"{name}: no indexes in the store {store.url}"])
+    size = human_bytes(sum(entry.metadata_bytes.values()))
+    told = f"{name}: {entry.objects:,} objects, {size} of metadata in the store {store.url}"
+    return html_parts([told, index_table(entry, {index.id: entry.objects for index in entry.definition.indexes})])
+
+
+def index_table(entry: DatasetEntry | None, known: Mapping[str, int]) -> Table:
+    """A row for each index, with its bytes and how many objects it knows something of."""
+    rows = []
+    for index in entry.definition.indexes if entry is not None else ():
+        size, objects = entry.metadata_bytes.get(index.id) if entry else None, known.get(index.id, 0)
+        sizes = ["" if size is None else human_bytes(size), human_bytes(size / objects) if size and objects else ""]
+        rows.append([Cell(index_name(index)), _count(objects), *(Cell(text, number=True) for text in sizes)])
+    return Table(["index", "objects", "metadata", "per object"], rows)
+
+
+def index_name(index: IndexDefinition) -> str:
+    """An index as people write it: ``Prefix(name, length=15)``."""
+    parameters = [f"{name}={value}" for name, value in index.parameters.items()]
+    return f"{index.type}({', '.join([*index.columns, *parameters])})"
+
+
+def shown_as(frame: DataFrame, table: Table) -> DataFrame:
+    """The same DataFrame, which shows a table of its rows where it is printed or is the last value of a cell."""
+    kind = type(frame)
+    attributes: Mapping[str, Any] = {
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__repr__": lambda _: text_table(table.header, table.rows) if table.rows else "no indexes",
+        "_repr_html_": lambda _: html_table(table.header, table.rows) if table.rows else "<p>no indexes</p>",
+    }
+    cast(Any, frame).__class__ = type(kind.__name__, (kind,), dict(attributes))
+    return frame
+
+
+def _failures(failed: Sequence[tuple[str, str]]) -> Iterator[str | Table]:
+    if failed:
+        yield Table(["not indexed", "reason"], [[Cell(path), Cell(reason)] for path, reason in failed[:_SHOWN]])
+    if len(failed) > _SHOWN:
+        yield f"and {len(failed) - _SHOWN:,} more"
+
+
+def _count(number: int) -> Cell:
+    return Cell(f"{number:,}", number=True)

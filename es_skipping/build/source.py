@@ -1,0 +1,309 @@
+"""A dataset as Spark reads it: the relation, its facts, and a fresh listing of its objects.
+
+Everything is read in a clone of the user's session, so that settings can be pinned for the build without touching the
+user's, and so that no listing cached in the user's session is believed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from es_skipping.catalog import ObjectId
+from es_skipping.errors import DatasetError
+from es_skipping.lookup.built_with import RELEVANT_SETTINGS
+from es_skipping.spark.bridge import (
+    list_objects,
+    list_objects_again,
+    refuse_all_but_files,
+    relation_facts,
+    same_files,
+    session_settings,
+)
+from es_skipping.spark.services import service_of, session_id
+from es_skipping.stores.object_list import ObjectList
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = [
+    "FORMATS",
+    "Reading",
+    "Source",
+    "build_session",
+    "cloned_session",
+    "moved",
+]
+
+FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
+
+_ASKED: Final = 1_000
+"""Files in one question to the JVM."""
+_PINNED: Final = {
+    # The build reads everything, and must notice what it cannot read: nothing may pass for "no such value".
+    "spark.es_skipping.enabled": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.variant.pushVariantIntoScan": "false",  # else a VARIANT column is a struct of what is asked of it
+    # With a bound in bytes Spark measures the batch after each row, which costs more than writing the row.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.sources.useV1SourceList": "avro,csv,json,kafka,orc,parquet,text",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a dataset is read: what `pyspark.sql.DataFrameReader` is told."""
+
+    paths: tuple[str, ...] = ()
+    table: str | None = None
+    format: str = "parquet"
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str | StructType | None = None
+    known_schema: str | None = None
+    """Of the data as it was indexed, JSON; for when no schema can be inferred because a file is broken."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return f"table {self.table}" if self.table is not None else ", ".join(self.paths)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A dataset, opened.
+
+    Parameters
+    ----------
+    df
+        Reads all of it, in the build's own session.
+    roots, table, format, options
+        As a query's request would have them.
+    schema
+        Of the data, ``StructType.jsonValue()``.
+    settings
+        The session's relevant settings.
+    """
+
+    df: DataFrame
+    roots: tuple[str, ...]
+    table: str | None
+    format: str
+    options: Mapping[str, str]
+    schema: Mapping[str, Any]
+    partition_columns: tuple[str, ...]
+    settings: Mapping[str, str]
+
+    @classmethod
+    def open(cls, spark: SparkSession, reading: Reading, settings: Mapping[str, str] | None = None) -> Source:
+        """Open a dataset in a session of its own.
+
+        Parameters
+        ----------
+        settings
+            Of the session, where they are known.
+
+        Raises
+        ------
+        DatasetError
+            It is not there, is empty, or is not read the way Spark reads files.
+        """
+        if settings is None:
+            settings = session_settings(spark, RELEVANT_SETTINGS)
+        df = _frame(build_session(spark), reading)
+        facts = relation_facts(df)
+        refuse_all_but_files(df)
+        if facts["format"] not in FORMATS:
+            raise DatasetError(
+                f"{reading.name} is read as {facts['format']}; only {', '.join(sorted(FORMATS))} can be indexed"
+            )
+        for option in ("ignorecorruptfiles", "ignoremissingfiles"):
+            if str(facts["options"].get(option, "")).lower() == "true":
+                raise DatasetError(
+                    f"{reading.name} has the option {option} = true, with which an object that cannot be read would "
+                    "pass for one without rows: index its path instead of its name, or take the option from it"
+                )
+        return cls(
+            df,
+            tuple(root.rstrip("/") for root in facts["roots"]),
+            facts["table"],
+            facts["format"],
+            facts["options"],
+            facts["dataSchema"],
+            tuple(field["name"] for field in facts["partitionSchema"]["fields"]),
+            settings,
+        )
+
+    def again(self, spark: SparkSession, reading: Reading) -> Source:
+        """The same dataset, listed afresh; a schema that was inferred is not inferred again, which can be costly."""
+        if reading.table is None and reading.schema is None:
+            reading = replace(reading, schema=schema_of(json.dumps(self.schema)))
+        return Source.open(spark, reading, self.settings)
+
+    @property
+    def corrupt_record_column(self) -> str | None:
+        """The column that would hold records which cannot be parsed, if this format has such a thing."""
+        if self.format not in ("csv", "json"):
+            return None
+        named = self.options.get("columnnameofcorruptrecord")
+        return named or self.settings.get("spark.sql.columnNameOfCorruptRecord") or "_corrupt_record"
+
+    def objects(self) -> ObjectList:
+        """The objects as this frame's scan sees them."""
+        return ObjectList(ObjectId(*one) for one in list_objects(self.df))
+
+    def are_unchanged(self, objects: Iterable[ObjectId]) -> bool:
+        """Whether the file system says of each object, asked for it alone, what was listed."""
+        listed = iter(objects)
+        while batch := list(islice(listed, _ASKED)):
+            if not same_files(self.df.sparkSession, [(one.path, one.length, one.mtime) for one in batch]):
+                return False
+        return True
+
+    def objects_again(self, spark: SparkSession, reading: Reading) -> ObjectList:
+        """What has become of them by now; objects that are new may be missing.
+
+        Raises
+        ------
+        DatasetError
+            It is gone altogether.
+        """
+        try:
+            found = list_objects_again(self.df)
+        except DatasetError:
+            raise
+        except Exception as error:
+            raise DatasetError(f"{reading.name} cannot be listed any more: {_first_line(error)}") from error
+        if found is None:
+            return self.again(spark, reading).objects()
+        return ObjectList(ObjectId(*one) for one in found)
+
+
+def build_session(spark: SparkSession) -> SparkSession:
+    """A clone of a session, with its settings, views and catalog, in which `_PINNED` holds."""
+    return cloned_session(spark, _PINNED)
+
+
+def cloned_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A clone of a session, with its views and catalog, and its settings save these."""
+    from es_skipping.spark.classic import python_session
+
+    clone = python_session(spark.sparkContext, spark._jsparkSession.cloneSession())
+    service_of(spark).functions.copy(session_id(spark), session_id(clone))
+    for key, value in settings.items():
+        clone.conf.set(key, value)
+    return clone
+
+
+def moved(df: DataFrame, session: SparkSession) -> DataFrame:
+    """A DataFrame as analysed, computed and written under another session's settings."""
+    from pyspark.sql.classic.dataframe import DataFrame as Classic
+
+    datasets = session._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]
+    return Classic(datasets.ofRows(session._jsparkSession, df._jdf.queryExecution().analyzed()), session)
+
+
+def _frame(spark: SparkSession, reading: Reading) -> DataFrame:
+    from pyspark.errors import PySparkException
+
+    try:
+        try:
+            return _load(spark, reading)
+        except Exception as error:
+            if reading.table is not None or reading.schema is not None or _condition(error):
+                raise
+            # Spark took the schema from a file that cannot be read. The others can be indexed all the same.
+            return _load_around(spark, reading)
+    except PySparkException as error:
+        condition = _condition(error)
+        if condition.startswith(("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
+            place = (error.getMessageParameters() or {}).get("path", reading.name)
+            raise DatasetError(
+                f"{reading.name} is not there" + (f": nothing is at {place}" if place != reading.name else "")
+            ) from None
+        if condition.startswith("UNABLE_TO_INFER_SCHEMA"):
+            raise DatasetError(
+                f"{reading.name} holds no {reading.format} files to take a schema from: empty, or of another format?"
+            ) from None
+        raise _unreadable(reading, error) from error
+    except Exception as error:
+        raise _unreadable(reading, error) from error
+
+
+def _unreadable(reading: Reading, error: Exception) -> DatasetError:
+    why = _first_line(error)
+    if "ClassNotFoundException" in why and reading.format.lower() not in FORMATS:
+        why = f"this Spark knows no such format; {', '.join(sorted(FORMATS))} can be indexed"
+    return DatasetError(f"{reading.name} cannot be read as {reading.format}: {why}")
+
+
+def _load(spark: SparkSession, reading: Reading, **more: str) -> DataFrame:
+    if reading.table is not None:
+        return spark.read.table(reading.table)
+    overruled = {"ignorecorruptfiles", "ignoremissingfiles"}
+    options = {name: value for name, value in reading.options.items() if name.lower() not in overruled}
+    reader = spark.read.format(reading.format).options(**options, **more)
+    if reading.schema is not None:
+        from es_skipping.spark.classic import acting
+
+        with acting(spark):
+            reader = reader.schema(reading.schema)
+    return reader.load(list(reading.paths) if len(reading.paths) > 1 else reading.paths[0])
+
+
+def _load_around(spark: SparkSession, reading: Reading) -> DataFrame:
+    """With the schema that was indexed, or that of the files which can be read; the scan still ignores nothing."""
+    if reading.known_schema is not None:
+        return _load(spark, replace(reading, schema=schema_of(reading.known_schema)))
+    key = "spark.sql.files.ignoreCorruptFiles"
+    spark.conf.set(key, "true")
+    try:
+        merge = {"mergeSchema": "true"} if reading.format in ("parquet", "orc") else {}
+        found = _load(spark, reading, **merge).schema
+    finally:
+        spark.conf.set(key, "false")
+    return _load(spark, replace(reading, schema=found))
+
+
+def _condition(error: Exception) -> str:
+    """Spark's name of an error of the user's, such as a path that is not there; empty where it has none."""
+    from pyspark.errors import AnalysisException
+
+    return (error.getCondition() or "") if isinstance(error, AnalysisException) else ""
+
+
+def _first_line(error: Exception) -> str:
+    """What people can use of an error: py4j's own first line says nothing."""
+    java = getattr(error, "java_exception", None)
+    if java is not None:
+        while java.getCause() is not None:
+            java = java.getCause()
+        return str(java.toString()).splitlines()[0][:300]
+    return str(error).strip().splitlines()[0][:300]
+
+
+def schema_of(text: str) -> StructType:
+    """A schema as a definition stores it."""
+    from pyspark.sql.types import StructType
+
+    return StructType.fromJson(json.loads(text))
+
+
+def as_paths(path: str | Sequence[str] | None) -> tuple[str, ...]:
+    """One path or several, as text."""
+    if path is None:
+        return ()
+    several = isinstance(path, Sequence) and not isinstance(path, str)
+    parts = tuple(path) if several else (path,)
+    for part in parts:
+        if not isinstance(part, (str, os.PathLike)):
+            raise DatasetError(f"{part!r} is a {type(part).__name__}, no path; give a path or several, as text")
+    return tuple(str(part) for part in parts)

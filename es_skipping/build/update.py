@@ -1,0 +1,400 @@
+"""Bringing a dataset's metadata up to date: what create, ensure and refresh have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from es_skipping.build.budget import Budget
+from es_skipping.build.collect import Collection, Progress
+from es_skipping.build.collected import Collected, Put
+from es_skipping.build.columns import ResolvedColumn, resolve
+from es_skipping.build.executor_writing import LEARNED, ExecutorWriting
+from es_skipping.build.listing import Listing, Restriction, changed_since, settled
+from es_skipping.build.narrowing import has_glob, narrowed
+from es_skipping.build.open_files import open_among
+from es_skipping.build.results import RefreshResult
+from es_skipping.build.shipping import ship_package
+from es_skipping.build.table_formats import refuse_table_formats
+from es_skipping.build.wanted import Wanted
+from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
+from es_skipping.errors import ColumnError, DatasetError, IndexDefinitionError, StoreConflict
+from es_skipping.indexes.base import Index
+from es_skipping.indexes.registry import from_definition, index_id
+from es_skipping.lookup.built_with import dataset_facts, index_facts, is_secret
+from es_skipping.predicates.codec import operand_to_data
+from es_skipping.stores.object_list import Keys, ObjectList, as_keys, is_among
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from pyspark.sql import SparkSession
+
+    from es_skipping.build.source import Reading, Source
+    from es_skipping.catalog import DatasetEntry
+    from es_skipping.stores.base import Change, MetadataStore
+
+__all__ = ["Update", "defined", "same_index"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is to be done to get from what is stored to what is wanted."""
+
+    definition: DatasetDefinition
+    wanted: tuple[Wanted, ...]
+    fresh: bool
+    all_indexes: ObjectList
+    """Objects of which nothing is known."""
+    new_indexes: ObjectList
+    """Objects that lack the indexes ``new``."""
+    new: frozenset[str]
+    gone: tuple[ObjectId, ...]
+    removed: int
+    """Paths at which nothing is any more."""
+    known: Keys
+    """Of the objects that are in the store, sorted."""
+    known_paths: frozenset[str]
+    """Of objects in the store that are not there any more as they were."""
+    unchanged: int
+
+    def without(self, left: Iterable[ObjectId]) -> _Plan:
+        """The same, save objects that are left as they are."""
+        keys = np.sort(ObjectList(left).keys)
+        every, new = (part.those(~is_among(part.keys, keys)) for part in (self.all_indexes, self.new_indexes))
+        return replace(self, all_indexes=every, new_indexes=new)
+
+
+@dataclass(frozen=True)
+class Update:
+    """One run of create, ensure or refresh.
+
+    Parameters
+    ----------
+    spark
+        A classic session.
+    store, id, reading
+        Where metadata is kept, of which dataset, and how that is read.
+    add
+        Indexes to add.
+    ensure
+        Whether an index that is there already is no error.
+    must_exist
+        Whether there must be an index already: refresh.
+    budget
+        Bytes that may be remembered of one object; None for no limit.
+    writers
+        How many tasks on the executors write metadata at a time; None where the driver writes.
+    collected
+        What earlier attempts at this update collected; this one's is added where it meets a conflict.
+    """
+
+    spark: SparkSession
+    store: MetadataStore
+    id: str
+    reading: Reading
+    add: Sequence[Index] = ()
+    ensure: bool = False
+    must_exist: bool = False
+    paths: Any = None
+    partitions: Any = None
+    progress: Progress | None = None
+    budget: int | None = None
+    writers: int | None = None
+    collected: Collected | None = None
+
+    def run(self) -> RefreshResult:
+        """List, compare, collect what is new, publish whole.
+
+        Raises
+        ------
+        EsSkippingError
+            Nothing was changed.
+        """
+        self._tell(0, 0, "list")
+        entry = self.store.dataset(self.id)
+        if self.must_exist and (entry is None or not entry.definition.indexes):
+            raise DatasetError(
+                f"{self.reading.name} has no index to refresh in the store {self.store.url}; create one with "
+                "create_indexes, or set spark.es_skipping.store.url to the store that has it"
+            )
+        refuse_table_formats(self.spark, self.reading.paths, self.reading.name)
+        part = None
+        if entry is not None and not self.add and (self.paths is None) != (self.partitions is None):
+            part = narrowed(self.spark, self.reading, entry.definition, self.paths, self.partitions)
+        reading = self.reading if part is None else part.reading
+        listing = settled(self.spark, reading) if part is None else settled(self.spark, reading, part.restored)
+        refuse_table_formats(self.spark, set(listing.source.roots) - set(self.reading.paths), self.reading.name)
+        restriction = Restriction(self.spark, self.paths, self.partitions, listing.source.partition_columns)
+        if self.reading.table is None and not any(has_glob(path) for path in self.reading.paths):
+            known = entry.definition.roots if entry is not None else ()
+            restriction.refuse_elsewhere(self.reading.name, (*listing.source.roots, *known))
+        plan = self._plan(entry, listing, restriction, None if part is None else part.paths)
+        unsettled = {object: why for object, why in listing.unsettled.items() if restriction.holds(object.path)}
+        unsettled |= (written := open_among(listing.source, chain(plan.all_indexes, plan.new_indexes)))
+        plan = plan.without(written)
+        elsewhere = tuple(
+            failure
+            for failure in (entry.failed if entry and not plan.fresh else ())
+            if not restriction.holds(failure[0])
+        )
+        nothing_to_do = not (plan.fresh or len(plan.all_indexes) or len(plan.new_indexes) or plan.gone)
+        if entry is not None and nothing_to_do and plan.definition == entry.definition:
+            before = {path for path, _ in entry.failed}
+            if before == {object.path for object in unsettled} | {path for path, _ in elsewhere}:
+                return RefreshResult(unchanged=plan.unchanged, failed=_failures(unsettled))
+        ship_package(self.spark)
+        collection = Collection(listing.source, self.progress)
+        with ExitStack() as context:
+            change = context.enter_context(self.store.change(plan.definition, fresh=plan.fresh))
+            budget = self._budget(entry, plan)
+            put = Put(plan.known_paths)
+            writing = None
+            if self.writers is not None and budget is None:  # a budget is kept, and counted, in one place
+                writing = ExecutorWriting(self.spark, change, self.writers, put.note)
+            try:
+                self._put(change, collection, plan, listing, budget, writing, put)
+                self._tell(0, 0, "check")
+                changed = set(changed_since(self.spark, reading, listing, plan.all_indexes, plan.new_indexes))
+                change.remove([*plan.gone, *changed])
+                failed = {object: why for object, why in collection.failed.items() if object not in changed}
+                failed.update(dict.fromkeys(changed, "changed while it was read; the next refresh takes it"))
+                failed.update(unsettled)
+                self._tell(0, 0, "publish")
+                change.publish((*_failures(failed), *elsewhere))
+            except StoreConflict:
+                if self.collected is not None and change.outlives_conflict:
+                    parts = put.parts(collection.failed)
+                    self.collected.keep(context.pop_all(), change, plan.definition, parts, collection.unknown, budget)
+                raise
+        added, updated = put.counts(failed, plan.known)
+        return RefreshResult(
+            added=added,
+            updated=updated,
+            removed=plan.removed,
+            unchanged=plan.unchanged,
+            failed=_failures(failed),
+            unknown=tuple(sorted(collection.unknown.items())),
+            degraded=budget.told() if budget is not None else (),
+            by_executors=writing.written if writing is not None else 0,
+        )
+
+    def _budget(self, entry: DatasetEntry | None, plan: _Plan) -> Budget | None:
+        """What this build may remember of an object. An index that is added has what is left by those that are there,
+        by their mean."""
+        if self.budget is None:
+            return None
+        used = 0.0
+        if entry is not None and plan.new_indexes:
+            used = sum(entry.metadata_bytes.values()) / max(1, entry.objects)
+        return Budget(self.budget, max(0.0, self.budget - used))
+
+    def _put(
+        self,
+        change: Change,
+        collection: Collection,
+        plan: _Plan,
+        listing: Listing,
+        budget: Budget | None,
+        writing: ExecutorWriting | None,
+        put: Put,
+    ) -> None:
+        def noted(found: Iterator[ObjectMetadata]) -> Iterator[ObjectMetadata]:
+            for one in found:
+                put.note(one.id)
+                yield one
+
+        everything = len(listing.objects) + len(listing.unsettled)
+        new = tuple(wanted for wanted in plan.wanted if wanted.id in plan.new)
+        # From the first objects the store learns which fields they take, which executors have to know.
+        first = LEARNED if writing is not None else len(plan.all_indexes)
+        places = np.arange(len(plan.all_indexes))
+        parts = (
+            (plan.wanted, plan.all_indexes.those(places < first), None, False),
+            (plan.wanted, plan.all_indexes.those(places >= first), writing, False),
+            (new, plan.new_indexes, None, True),
+        )
+        for wanted, objects, by, added in parts:
+            if wanted and len(objects):
+                rest = objects
+                with put.part(frozenset(one.id for one in wanted)) as part:
+                    if self.collected is not None:
+                        earlier = self.collected.read(
+                            plan.definition, part.indexes, objects, collection.unknown, budget
+                        )
+                        change.put(noted(earlier))
+                        rest = objects.those(~is_among(objects.keys, part.sorted()))
+                    if len(rest):
+                        found = collection.metadata(wanted, rest, all_objects=len(rest) == everything, writing=by)
+                        change.put(noted(found if budget is None else budget.kept(found, len(wanted), added=added)))
+
+    def _plan(
+        self, entry: DatasetEntry | None, listing: Listing, restriction: Restriction, under: tuple[str, ...] | None
+    ) -> _Plan:
+        source = listing.source
+        stored = entry.definition if entry is not None else None
+        kept = [defined(source, from_definition(index), again=True) for index in (stored.indexes if stored else ())]
+        added: list[tuple[IndexDefinition, Wanted]] = []
+        for index in self.add:
+            asked = defined(source, index)
+            twice = next((one for one, _ in (*kept, *added) if same_index(one, asked[0])), None)
+            if twice is None:
+                added.append(asked)
+            elif not self.ensure:
+                raise IndexDefinitionError(
+                    f"index {twice.id} is there already; use ensure_indexes where that is no mistake, refresh to "
+                    "update it, or drop it first to build it anew"
+                )
+        both = [*kept, *added]
+        definition = DatasetDefinition(
+            id=self.id,
+            roots=source.roots,
+            format=source.format,
+            indexes=tuple(one for one, _ in both),
+            table=source.table,
+            options={name: value for name, value in source.options.items() if not is_secret(name)},
+            schema=json.dumps(source.schema, ensure_ascii=False, separators=(",", ":")),
+            built_with=dataset_facts(source.format, source.options, source.schema),
+        )
+        fresh = stored is None or _rebuilt(stored, definition)
+        if stored is not None and not restriction.everything and fresh:
+            raise DatasetError(
+                f"{self.reading.name} has another schema, other options or other settings than when it was indexed, so "
+                "all of it must be indexed again: refresh without paths and partitions"
+            )
+        found = None if fresh or under is None else ObjectList(id for id, _ in self.store.objects(self.id, under=under))
+        if fresh:
+            known = as_keys(b"")
+        else:  # of a part the objects are few; of all of them only the keys are held
+            known = np.sort(as_keys(self.store.keys(self.id)) if found is None else found.keys)
+        listed = listing.objects
+        current = np.sort(np.concatenate([listed.keys, ObjectList(listing.unsettled).keys]))
+        left = known[~is_among(known, current)]
+        old = self._stored(left) if found is None else list(found.those(is_among(found.keys, left)))
+        gone = tuple(object for object in old if restriction.holds(object.path))
+        within = np.ones(len(listed), np.bool_)
+        if not restriction.everything:
+            within = np.fromiter((restriction.holds(object.path) for object in listed), np.bool_, len(listed))
+        new = frozenset(one.id for one, _ in added)
+        there = is_among(listed.keys, known)
+        again = self._incomplete(entry, listed, there, frozenset(one.id for one, _ in both) - new)
+        rest = within & there & ~again
+        return _Plan(
+            definition,
+            tuple(wanted for _, wanted in both),
+            fresh,
+            all_indexes=listed.those(within & ~(there & ~again)),
+            new_indexes=listed.those(rest) if new else ObjectList(),
+            new=new,
+            gone=gone,
+            removed=_paths_without(gone, (listed.those(within & ~there), listing.unsettled, listed)),
+            known=known,
+            known_paths=frozenset(object.path for object in old),
+            unchanged=0 if new else int(rest.sum()),
+        )
+
+    def _stored(self, keys: Keys) -> list[ObjectId]:
+        return list({id: None for id, _ in self.store.objects(self.id, keys=keys.tobytes())}) if len(keys) else []
+
+    def _incomplete(
+        self, entry: DatasetEntry | None, listed: ObjectList, there: npt.NDArray[np.bool_], complete: frozenset[str]
+    ) -> npt.NDArray[np.bool_]:
+        """Which listed objects failed last time and lack one of these indexes: they are tried again."""
+        again = np.zeros(len(listed), np.bool_)
+        failed = {path for path, _ in entry.failed} if entry is not None else set()
+        if failed and there.any():
+            once = np.fromiter((object.path in failed for object in listed), np.bool_, len(listed)) & there
+            stored = self.store.objects(self.id, keys=listed.keys[once].tobytes()) if once.any() else ()
+            lacking = ObjectList(id for id, indexes in stored if not complete <= indexes)
+            again = once & is_among(listed.keys, np.sort(lacking.keys))
+        return again
+
+    def _tell(self, done: int, total: int, phase: str) -> None:
+        if self.progress is not None:
+            self.progress(done, total, phase)
+
+
+def defined(source: Source, index: Index, *, again: bool = False) -> tuple[IndexDefinition, Wanted]:
+    """An index of a dataset as it is remembered, and as it is collected.
+
+    Parameters
+    ----------
+    again
+        Whether it is indexed already.
+
+    Raises
+    ------
+    ColumnError
+        A column is unknown or cannot carry the index.
+    """
+    try:
+        given = tuple(resolve(source, one) for one in index.columns)
+        columns = _summarised(source, index, given)
+        types = tuple(column.type for column in columns)
+        index.check(types)
+    except ColumnError as error:
+        if again:
+            raise ColumnError(f"{error} (it is indexed: drop the index, or give the dataset its column back)") from None
+        raise
+    texts = tuple(column.text for column in given)
+    operands = tuple(column.operand for column in columns)
+    id = index_id(index, texts)
+    definition = IndexDefinition(
+        id=id,
+        type=index.type,
+        columns=texts,
+        kind=index.kind,
+        value_type=index.value_type(types),
+        operands=tuple(operand_to_data(operand) for operand in operands),
+        column_types=types,
+        parameters=dict(index.parameters),
+        built_with=index_facts(source.format, operands, source.schema, source.settings),
+    )
+    return definition, Wanted(id, index, columns)
+
+
+def _summarised(source: Source, index: Index, given: tuple[ResolvedColumn, ...]) -> tuple[ResolvedColumn, ...]:
+    """What an index makes of its columns, where that is more than they are."""
+    columns = [column.sql for column in given]
+    expressions = list(index.summarised(columns))
+    return given if expressions == columns else tuple(resolve(source, expression) for expression in expressions)
+
+
+def same_index(first: IndexDefinition, second: IndexDefinition) -> bool:
+    """Whether two definitions are of the same index, however its columns are written."""
+    return first.id == second.id or (
+        first.type == second.type
+        and list(first.operands) == list(second.operands)
+        and dict(first.parameters) == dict(second.parameters)
+    )
+
+
+def _rebuilt(stored: DatasetDefinition, now: DatasetDefinition) -> bool:
+    """Whether what is stored was built from other values than a build now would see."""
+    if dict(stored.built_with) != dict(now.built_with) or stored.format != now.format:
+        return True
+    indexes = {index.id: index for index in now.indexes}
+    return any(_facts(index) != _facts(indexes[index.id]) for index in stored.indexes if index.id in indexes)
+
+
+def _facts(index: IndexDefinition) -> tuple[Any, ...]:
+    plain = replace(index, operands=(), built_with={}, parameters={})
+    return plain, list(index.operands), dict(index.built_with), dict(index.parameters)
+
+
+def _paths_without(objects: Sequence[ObjectId], others: Sequence[Iterable[ObjectId]]) -> int:
+    """At how many paths of these objects there is none of the others."""
+    paths = {object.path for object in objects}
+    for listed in others:
+        if paths:
+            paths.difference_update(object.path for object in listed)
+    return len(paths)
+
+
+def _failures(failed: Mapping[ObjectId, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((object.path, why) for object, why in failed.items()))

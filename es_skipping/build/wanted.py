@@ -1,0 +1,33 @@
+"""What a build collects: an index type on columns of one dataset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from es_skipping.build.columns import ResolvedColumn
+from es_skipping.indexes.base import Index
+from es_skipping.predicates.tree import Operand
+from es_skipping.predicates.types import DataType
+
+__all__ = ["Wanted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One index to collect."""
+
+    id: str
+    index: Index
+    columns: tuple[ResolvedColumn, ...]
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        return tuple(column.type for column in self.columns)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return tuple(column.operand for column in self.columns)
+
+    @property
+    def value_type(self) -> DataType:
+        return self.index.value_type(self.types)

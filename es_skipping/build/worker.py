@@ -1,0 +1,307 @@
+"""What runs in Spark's Python workers while a dataset is read: partials per object, and their merging.
+
+Light on imports: every worker process loads it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from es_skipping.clauses.metadata import Kind
+    from es_skipping.indexes.base import Collector
+    from es_skipping.predicates.types import DataType
+    from es_skipping.stores.share import Share
+
+__all__ = ["FINISHED", "PARTIAL", "CollectPartials", "Finish", "FinishAndWrite", "Part"]
+
+_Found: TypeAlias = "tuple[dict[str, Any], dict[str, str]]"
+
+PARTIAL: Final = "object bigint, rows bigint, parts binary"
+FINISHED: Final = PARTIAL
+
+_BATCH_ROWS: Final = 256
+_BATCH_BYTES: Final = 1 << 20
+_DISTINCT_ROWS: Final = 1 << 21
+
+
+@dataclass(frozen=True)
+class Part:
+    """One index's share of a pass.
+
+    Parameters
+    ----------
+    id
+        Of the index.
+    collector
+        Its collector.
+    columns
+        Where its selected columns stand in a batch.
+    kind, value_type
+        What the collector's metadata must be.
+    nulls_known
+        Whether the number of nulls is what any read would see.
+    """
+
+    id: str
+    collector: Collector[Any]
+    columns: tuple[int, ...]
+    kind: Kind
+    value_type: DataType
+    nulls_known: bool = True
+
+
+@dataclass(frozen=True)
+class _Unknown:
+    """Instead of a partial: this index says nothing of this object."""
+
+    why: str
+
+
+class CollectPartials:
+    """Batches of rows, the object's number in their first column, to partials of all indexes per run of an object.
+
+    Rows of one object come together, since a task reads one split after the other: what is held is one object's.
+
+    Parameters
+    ----------
+    parts
+        What is collected.
+    distinct
+        Whether the batches are those of `es_skipping.spark.bridge.distinct_rows`.
+    """
+
+    def __init__(self, parts: Sequence[Part], *, distinct: bool = False) -> None:
+        self._parts = tuple(parts)
+        self._distinct = distinct
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        out = _Output()
+        current: int | None = None
+        rows = 0
+        state: list[Any] = []
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            for number, piece in _runs(batch):
+                if number != current:
+                    if current is not None:
+                        yield from out.add(current, rows, state)
+                    current, rows, state = number, 0, [None] * len(self._parts)
+                for count, columns in _distinct(piece) if self._distinct else [(piece.num_rows, piece.columns)]:
+                    rows += count
+                    for at, part in enumerate(self._parts):
+                        state[at] = _with(part, state[at], columns)
+        if current is not None:
+            yield from out.add(current, rows, state)
+        yield from out.flush()
+
+
+class Finish:
+    """Partials, sorted by object, to each object's metadata by index id."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = tuple(parts)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        out = _Output()
+        for number, rows, found in self.objects(batches):
+            yield from out.add(number, rows, found)
+        yield from out.flush()
+
+    def objects(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, _Found]]:
+        """Each object's number and rows, and what was `finished` of it."""
+        current: int | None = None
+        rows = 0
+        state: list[Any] = []
+        for batch in batches:
+            numbers, counts, blobs = (column.to_pylist() for column in batch.columns)
+            for number, count, blob in zip(numbers, counts, blobs, strict=True):
+                partials = pickle.loads(blob)  # noqa: S301 - written by our own workers
+                if number != current:
+                    if current is not None:
+                        yield current, rows, finished(self._parts, state)
+                    current, rows, state = number, count, partials
+                    continue
+                rows += count
+                for at, part in enumerate(self._parts):
+                    state[at] = _merged(part, state[at], partials[at])
+        if current is not None:
+            yield current, rows, finished(self._parts, state)
+
+
+class FinishAndWrite:
+    """As `Finish`, but the metadata goes to the store from here, and only what became of it goes on.
+
+    Parameters
+    ----------
+    parts
+        As of `Finish`.
+    share
+        The share of a change that its objects are written by.
+    numbers
+        The objects' numbers, in the order of the share.
+    counted
+        Whether the number of rows is worth remembering.
+    """
+
+    def __init__(self, parts: Sequence[Part], share: Share, numbers: Sequence[int], *, counted: bool) -> None:
+        self._finish = Finish(parts)
+        self._share = share
+        self._numbers = tuple(numbers)
+        self._counted = counted
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from es_skipping.catalog import ObjectMetadata
+
+        out = _Output()
+        places = {number: place for place, number in enumerate(self._numbers)}
+        waiting: dict[int, tuple[int, dict[str, str]]] = {}
+        strays: list[tuple[int, int]] = []
+
+        def found() -> Iterator[tuple[int, ObjectMetadata]]:
+            for number, rows, (known, unknown) in self._finish.objects(batches):
+                place = places.get(number)
+                if place is None:
+                    strays.append((number, rows))
+                    continue
+                waiting[place] = rows, unknown
+                yield place, ObjectMetadata(self._share.objects[place], rows if self._counted else None, known)
+
+        for outcome in self._share.put(found()):
+            rows, unknown = waiting.pop(outcome.place)
+            yield from out.add(self._numbers[outcome.place], rows, (outcome, unknown))
+        for number, rows in strays:
+            yield from out.add(number, rows, (None, {}))
+        yield from out.flush()
+
+
+def finished(parts: Sequence[Part], state: Sequence[Any]) -> _Found:
+    """Metadata by index id, and by index id why there is none though it was tried."""
+    from dataclasses import replace
+
+    from es_skipping.clauses.check import why_no_metadata
+    from es_skipping.clauses.metadata import Boxes
+
+    known: dict[str, Any] = {}
+    unknown: dict[str, str] = {}
+    for part, partial in zip(parts, state, strict=True):
+        if not isinstance(partial, _Unknown):
+            try:
+                metadata = part.collector.finish(partial)
+                wrong = None if metadata is None else why_no_metadata(metadata, part.kind, part.value_type)
+            except Exception as error:
+                wrong = f"{type(error).__name__}: {error}"
+            if wrong is not None:
+                partial = _Unknown(wrong)
+            else:
+                if metadata is not None and not isinstance(metadata, Boxes) and not part.nulls_known:
+                    metadata = replace(metadata, nulls=None)
+                if metadata is not None:
+                    known[part.id] = metadata
+                continue
+        unknown[part.id] = partial.why
+    return known, unknown
+
+
+def _distinct(piece: pa.RecordBatch) -> Iterator[tuple[int, list[pa.Array]]]:
+    """How many rows a piece stands for, and its columns as if those rows had come, repeated values left out.
+
+    The columns differ in length; the first, the object's, is not used. A piece that stands for very many rows comes in
+    several parts, because its nulls are written out.
+    """
+    import numpy as np
+
+    total = np.cumsum(piece.column(1).to_numpy())
+    start = 0
+    while start < piece.num_rows:
+        before = int(total[start - 1]) if start else 0
+        end = max(start + 1, int(np.searchsorted(total, before + _DISTINCT_ROWS, side="right")))
+        yield int(total[end - 1]) - before, _told_again(piece.slice(start, end - start))
+        start = end
+
+
+def _told_again(piece: pa.RecordBatch) -> list[pa.Array]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    number = (piece.num_columns - 2) // 3
+    counts = [pc.sum(column).as_py() for column in piece.columns[2 : 2 + 2 * number]]
+    columns = [piece.column(0)]
+    for values, nulls, nans in zip(piece.columns[2 + 2 * number :], counts[::2], counts[1::2], strict=True):
+        parts = [values.drop_null()]
+        if nulls:
+            parts.append(pa.nulls(nulls, values.type))
+        if nans:
+            parts.append(pa.repeat(pa.scalar(float("nan"), values.type), nans))
+        columns.append(parts[0] if len(parts) == 1 else pa.concat_arrays(parts))
+    return columns
+
+
+def _with(part: Part, state: Any, columns: Sequence[pa.Array]) -> Any:
+    """One more piece of an object. A collector that fails makes its own index unknown there, and nothing else."""
+    if isinstance(state, _Unknown):
+        return state
+    try:
+        partial = part.collector.partial([columns[at] for at in part.columns])
+        return partial if state is None else part.collector.merge(state, partial)
+    except Exception as error:
+        return _Unknown(f"{type(error).__name__}: {error}")
+
+
+def _merged(part: Part, first: Any, second: Any) -> Any:
+    for partial in (first, second):
+        if isinstance(partial, _Unknown):
+            return partial
+    try:
+        return part.collector.merge(first, second)
+    except Exception as error:
+        return _Unknown(f"{type(error).__name__}: {error}")
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The stretches of rows of one object; nearly always there is one."""
+    import pyarrow.compute as pc
+
+    numbers = batch.column(0)
+    bounds = pc.min_max(numbers)
+    if bounds["min"] == bounds["max"]:
+        yield bounds["min"].as_py(), batch
+        return
+    ends = pc.run_end_encode(numbers)
+    start = 0
+    for end, number in zip(ends.run_ends.to_pylist(), ends.values.to_pylist(), strict=True):
+        yield number, batch.slice(start, end - start)
+        start = end
+
+
+class _Output:
+    """Rows gathered into batches of a bounded size."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, int, bytes]] = []
+        self._bytes = 0
+
+    def add(self, number: int, rows: int, parts: Any) -> Iterator[pa.RecordBatch]:
+        blob = pickle.dumps(parts, protocol=pickle.HIGHEST_PROTOCOL)
+        self._rows.append((number, rows, blob))
+        self._bytes += len(blob)
+        if len(self._rows) >= _BATCH_ROWS or self._bytes >= _BATCH_BYTES:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        if not self._rows:
+            return
+        numbers, rows, blobs = zip(*self._rows, strict=True)
+        self._rows, self._bytes = [], 0
+        yield pa.RecordBatch.from_arrays(
+            [pa.array(numbers, pa.int64()), pa.array(rows, pa.int64()), pa.array(blobs, pa.binary())],
+            names=["object", "rows", "parts"],
+        )

@@ -1,0 +1,142 @@
+"""What every room calls things: an object, an index and a dataset as they are remembered, an object's metadata."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from es_skipping.clauses.metadata import Kind, Metadata
+from es_skipping.predicates.types import DataType
+
+__all__ = ["DatasetDefinition", "DatasetEntry", "IndexDefinition", "ObjectId", "ObjectMetadata"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectId:
+    """What identifies an object: path, length and modification time together.
+
+    Parameters
+    ----------
+    path
+        Hadoop's decoded text of it, scheme included: ``file:/data/a b.parquet``.
+    length
+        Bytes.
+    mtime
+        Milliseconds since the epoch, as Hadoop's ``FileStatus`` reports it.
+    """
+
+    path: str
+    length: int
+    mtime: int
+
+    @property
+    def key(self) -> bytes:
+        """16 bytes that stand for the identity: the MD5 of path, length and mtime, which the shim computes alike."""
+        text = self.path.encode("utf-8", "surrogatepass")
+        digest = hashlib.md5(usedforsecurity=False)
+        digest.update(text)
+        digest.update(struct.pack(">qq", self.length, self.mtime))
+        return digest.digest()
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """One index of a dataset, as it is remembered.
+
+    Parameters
+    ----------
+    id
+        Unique in the dataset, stable and readable: ``"minmax(ts)"``.
+    type, columns, parameters
+        What the user wrote; enough to make the index object again.
+    operands
+        The indexed expressions as serialised trees (`es_skipping.predicates.codec`), to be recognised in filters.
+    kind, value_type
+        What the metadata is, and the type of the values in it.
+    built_with
+        Text facts that must hold at query time for the index to be used (column schema, settings), by name.
+    """
+
+    id: str
+    type: str
+    columns: tuple[str, ...]
+    kind: Kind
+    value_type: DataType
+    operands: tuple[Any, ...] = ()
+    column_types: tuple[DataType, ...] = ()
+    parameters: Mapping[str, int | float | str] = field(default_factory=dict)
+    built_with: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetDefinition:
+    """A dataset and its indexes.
+
+    Parameters
+    ----------
+    id
+        Readable and unique in the store; only ``[a-z0-9_-]``, at most 80 characters.
+    roots
+        Hadoop's decoded text of the root paths, without a trailing slash.
+    table
+        The catalog's full name, where the dataset is a table.
+    format, options
+        Of the reader: ``"parquet"``; options as given, keys in lower case.
+    built_with
+        Facts that must hold for the whole dataset to be used.
+    """
+
+    id: str
+    roots: tuple[str, ...]
+    format: str
+    indexes: tuple[IndexDefinition, ...] = ()
+    table: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str = "{}"
+    built_with: Mapping[str, str] = field(default_factory=dict)
+
+    def index(self, id: str) -> IndexDefinition:
+        """The index of that id; KeyError where there is none."""
+        for index in self.indexes:
+            if index.id == id:
+                return index
+        raise KeyError(id)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetEntry:
+    """A dataset as the store has it now.
+
+    Parameters
+    ----------
+    snapshot
+        Changes with every publication; two entries with equal ``(definition.id, snapshot)`` see the same metadata.
+    objects, bytes
+        How many objects have metadata, and the sum of their lengths.
+    failed
+        ``(path, reason)`` of objects the last build or refresh could not read.
+    refreshed
+        When the last change was published, milliseconds since the epoch.
+    metadata_bytes
+        By index id; as near as the store can tell.
+    """
+
+    definition: DatasetDefinition
+    snapshot: str
+    objects: int
+    bytes: int
+    refreshed: int
+    failed: tuple[tuple[str, str], ...] = ()
+    metadata_bytes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMetadata:
+    """All that is remembered of one object; an index id that is missing is *unknown*."""
+
+    id: ObjectId
+    rows: int | None
+    metadata: Mapping[str, Metadata]

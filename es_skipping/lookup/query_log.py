@@ -1,0 +1,174 @@
+"""The query log: look-ups are noted as they are answered, and written by one thread when their outcome is known.
+
+A query pays for a note in a bounded list. Whatever goes wrong on the way to the store costs entries, one warning, and
+nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from es_skipping.lookup.details import ScanDetail
+from es_skipping.lookup.request import ScanRequest
+from es_skipping.settings import Settings
+from es_skipping.stores.query_log import LoggedQuery
+
+if TYPE_CHECKING:
+    from es_skipping.stores.base import MetadataStore
+
+__all__ = ["QueryLog"]
+
+_MOST: Final = 4_000
+"""Notes that wait; above it the oldest is lost."""
+_PAUSE: Final = 1.0
+_PATIENCE: Final = 60.0
+"""How long the outcome of a scan is waited for: a query may be killed between its look-up and its listing's end."""
+
+_log = logging.getLogger("es_skipping")
+
+Records = Callable[[int], tuple[int, list[dict[str, Any]]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    request: ScanRequest
+    detail: ScanDetail
+    time: float
+
+
+class QueryLog:
+    """Safe to use from several threads.
+
+    Parameters
+    ----------
+    records
+        Gives the shim's records after a number.
+    store
+        The store that a session's configuration names.
+    application
+        Spark's id of the application.
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        store: Callable[[Mapping[str, str]], MetadataStore],
+        application: Callable[[], str | None],
+    ) -> None:
+        self._records = records
+        self._store = store
+        self._application = application
+        self._lock = threading.Lock()
+        self._notes: OrderedDict[str, _Note] = OrderedDict()
+        self._last = 0
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._warned = False
+        self.lost = 0
+        """Entries that could not be written."""
+
+    def note(self, request: ScanRequest, detail: ScanDetail) -> None:
+        """Remember a look-up, if its session wants it logged; never raises."""
+        try:
+            if not Settings(request.settings)["queryLog.enabled"]:
+                return
+            with self._lock:
+                self._notes[detail.scan] = _Note(request, detail, time.time())
+                while len(self._notes) > _MOST:
+                    self._notes.popitem(last=False)
+                    self.lost += 1
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="es-skipping-query-log", daemon=True)
+                    self._thread.start()
+            self._wake.set()
+        except Exception as error:
+            self._lose(1, error)
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait()
+            time.sleep(_PAUSE)
+            self._wake.clear()
+            if self.write():
+                self._wake.set()
+
+    def write(self, *, wait: bool = True) -> int:
+        """Write what is known by now; returns how many notes still wait for their outcome.
+
+        Parameters
+        ----------
+        wait
+            Whether a look-up whose outcome is not known yet may wait; else it is written without.
+        """
+        try:
+            last, records = self._records(self._last)
+        except Exception as error:  # the JVM is gone, or going
+            self._lose(0, error)
+            last, records, wait = self._last, [], False
+        self._last = last
+        outcomes = {str(record["scan"]): record for record in records}
+        now = time.time()
+        with self._lock:
+            ready = [
+                scan
+                for scan, note in self._notes.items()
+                if scan in outcomes or not wait or now - note.time > _PATIENCE
+            ]
+            notes = [self._notes.pop(scan) for scan in ready]
+            waiting = len(self._notes)
+        by_store: dict[int, tuple[MetadataStore, float, list[LoggedQuery]]] = {}
+        for note in notes:
+            try:
+                conf = note.request.settings
+                store = self._store(conf)
+                retention = Settings(conf)["queryLog.retention"]
+                entry = _entry(note, outcomes.get(note.detail.scan), self._application())
+                by_store.setdefault(id(store), (store, retention, []))[2].append(entry)
+            except Exception as error:
+                self._lose(1, error)
+        for store, retention, entries in by_store.values():
+            try:
+                store.log_queries(entries, retention)
+            except Exception as error:
+                self._lose(len(entries), error)
+        return waiting
+
+    def _lose(self, count: int, error: Exception) -> None:
+        self.lost += count
+        if not self._warned:
+            self._warned = True
+            _log.warning("the query log is incomplete, queries are not affected: %s: %s", type(error).__name__, error)
+
+
+def _entry(note: _Note, record: Mapping[str, Any] | None, application: str | None) -> LoggedQuery:
+    request, detail, known = note.request, note.detail, record or {}
+    return LoggedQuery(
+        time=int(known.get("time") or note.time * 1000),
+        application=application,
+        session=request.session,
+        execution=request.execution,
+        scan=detail.scan,
+        dataset=detail.dataset,
+        table=request.table,
+        roots=request.roots[:100],
+        format=request.format,
+        status="failed" if detail.failed else str(known.get("status", "unknown")),
+        reason=detail.reason or known.get("reason"),
+        filter=detail.filter,
+        clause=detail.clause,
+        trees=list(request.filters),
+        indexes=detail.indexes,
+        unusable=tuple(f"{id}: {reason}" for id, reason in detail.unusable),
+        objects=known.get("objects", request.objects),
+        objects_skipped=known.get("skippedObjects"),
+        bytes=known.get("bytes", request.size),
+        bytes_skipped=known.get("skippedBytes"),
+        lookup_seconds=None if record is None else float(record["askMs"]) / 1000,
+        apply_seconds=None if record is None else float(record["applyMs"]) / 1000,
+    )

@@ -1,0 +1,152 @@
+"""Which datasets are indexed, as this process believes for a stated time.
+
+A belief that is out of date only ever skips less: a look-up compares identities, whatever the registry said. So an
+un-indexed scan costs no round trip, and is not even asked of Python again; this process's own builds make both forget.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from es_skipping.catalog import DatasetEntry, IndexDefinition
+from es_skipping.clauses.merge import Labeller
+from es_skipping.indexes.base import Target
+from es_skipping.indexes.filters import filters_of
+from es_skipping.indexes.registry import from_definition
+from es_skipping.predicates.codec import operand_from_data
+from es_skipping.stores.base import MetadataStore
+
+__all__ = ["IndexedDataset", "Registry"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedDataset:
+    """A dataset of a store, ready to label filters with."""
+
+    store: MetadataStore
+    entry: DatasetEntry
+    labellers: tuple[tuple[IndexDefinition, Labeller], ...]
+    unusable: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, store: MetadataStore, entry: DatasetEntry) -> IndexedDataset:
+        """Make index objects of the definition; one that cannot be made is left out, with its reason."""
+        labellers: list[tuple[IndexDefinition, Labeller]] = []
+        unusable: list[tuple[str, str]] = []
+        for definition in entry.definition.indexes:
+            try:
+                operands = tuple(operand_from_data(data) for data in definition.operands)
+                target = Target(definition.id, operands, definition.column_types)
+                index = from_definition(definition)
+                labellers.append((definition, Labeller(index, target, filters_of(type(index)))))
+            except Exception as error:  # a plug-in that is not installed here, or fails: the others still skip
+                unusable.append((definition.id, f"{type(error).__name__}: {error}"))
+        return cls(store, entry, tuple(labellers), tuple(unusable))
+
+
+@dataclass(slots=True)
+class _Belief:
+    read: float
+    by_root: dict[str, list[IndexedDataset]] = field(default_factory=dict)
+    by_table: dict[str, IndexedDataset] = field(default_factory=dict)
+
+
+class Registry:
+    """The indexed datasets of each store that is used. Safe to use from several threads.
+
+    Parameters
+    ----------
+    forget_unindexed
+        Called when something was built: lets the shim ask again about what was not indexed.
+    """
+
+    def __init__(self, forget_unindexed: Callable[[], None]) -> None:
+        self._forget_unindexed = forget_unindexed
+        self._beliefs: dict[MetadataStore, _Belief] = {}
+        self._lock = threading.Lock()
+        self._epoch = 0
+
+    def forget(self) -> None:
+        """Read afresh at the next question: something was built, refreshed or dropped."""
+        with self._lock:
+            self._epoch += 1
+            self._beliefs.clear()
+        self._forget_unindexed()
+
+    def find(
+        self,
+        store: MetadataStore,
+        roots: Iterable[str],
+        table: str | None,
+        lifetime: float,
+        timeout: float | None = None,
+    ) -> list[IndexedDataset]:
+        """The datasets that hold what is under these roots.
+
+        Parameters
+        ----------
+        store
+            Where to look.
+        roots
+            Of a scan, as Hadoop prints them; each counts for the dataset of its longest indexed ancestor.
+        table
+            The scan's table; a dataset of that name is preferred to one of the same place.
+        lifetime
+            Seconds that an earlier reading may be believed.
+        timeout
+            Seconds that reading the store may take; None is the time of a build.
+
+        Raises
+        ------
+        StoreError
+            The store had to be read and could not be.
+        """
+        belief = self._belief(store, lifetime, timeout)
+        if table is not None and table in belief.by_table:
+            return [belief.by_table[table]]
+        if not belief.by_root:
+            return []
+        found: dict[str, IndexedDataset] = {}
+        for root in roots:
+            for dataset in _longest_ancestor(belief.by_root, root):
+                found[dataset.entry.definition.id] = dataset
+                break
+        return list(found.values())
+
+    def remains(self, store: MetadataStore, lifetime: float) -> float:
+        """How many seconds longer what was read of a store may be believed."""
+        with self._lock:
+            belief = self._beliefs.get(store)
+        return 0.0 if belief is None else belief.read + lifetime - time.monotonic()
+
+    def _belief(self, store: MetadataStore, lifetime: float, timeout: float | None) -> _Belief:
+        with self._lock:
+            belief, epoch = self._beliefs.get(store), self._epoch
+        if belief is not None and time.monotonic() - belief.read < lifetime:
+            return belief
+        fresh = _Belief(time.monotonic())
+        for entry in store.datasets(timeout=timeout):
+            dataset = IndexedDataset.of(store, entry)
+            if entry.definition.table is not None:
+                fresh.by_table[entry.definition.table] = dataset
+            for root in entry.definition.roots:
+                fresh.by_root.setdefault(root.rstrip("/"), []).append(dataset)
+        with self._lock:
+            if self._epoch == epoch:  # else something was built while we read: let the next one read again
+                self._beliefs[store] = fresh
+        return fresh
+
+
+def _longest_ancestor(by_root: dict[str, list[IndexedDataset]], path: str) -> list[IndexedDataset]:
+    path = path.rstrip("/")
+    while path:
+        if path in by_root:
+            return by_root[path]
+        parent, separator, _ = path.rpartition("/")
+        if not separator:
+            break
+        path = parent
+    return []

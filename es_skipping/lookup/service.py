@@ -1,0 +1,169 @@
+"""The service that the shim asks: one request of one scan in, the keys of the objects to skip out.
+
+Whatever goes wrong here means *no skipping* for this scan: the reply says so, one warning names the reason, and the
+report counts it. Only ``spark.es_skipping.strict`` makes the shim raise instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+
+from es_skipping.clauses.clause import KEEP
+from es_skipping.clauses.text import clause_text
+from es_skipping.lookup import reply
+from es_skipping.lookup.details import ScanDetail, ScanDetails
+from es_skipping.lookup.functions import DeclaredFunctions
+from es_skipping.lookup.guard import Breaker, Budgets
+from es_skipping.lookup.host import Host
+from es_skipping.lookup.lookup import Lookup, Part, look_up
+from es_skipping.lookup.query_log import QueryLog
+from es_skipping.lookup.registry import Registry
+from es_skipping.lookup.request import ScanRequest
+from es_skipping.lookup.stores import SessionStores
+from es_skipping.predicates.codec import show
+from es_skipping.settings import Settings
+from es_skipping.stores.base import MetadataStore
+
+__all__ = ["LookupService"]
+
+_log = logging.getLogger("es_skipping")
+
+
+class LookupService:
+    """Answers the look-ups of one JVM's sessions. Safe to use from several threads.
+
+    Parameters
+    ----------
+    host
+        The process that it runs in.
+
+    Attributes
+    ----------
+    functions
+        What sessions declared of their functions.
+    registry
+        Which datasets are indexed.
+    details
+        What is known of the latest look-ups.
+    query_log
+        Writes look-ups to the store, for sessions that want that.
+    breakers
+        By store; they open after repeated failures.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self.functions = DeclaredFunctions()
+        self.registry = Registry(host.forget_unindexed)
+        self.details = ScanDetails()
+        self.query_log = QueryLog(host.records, self.store, host.application)
+        self.breakers: defaultdict[MetadataStore, Breaker] = defaultdict(Breaker)
+        self._stores = SessionStores(host.files)
+        self._budgets = Budgets()
+        self._warned: set[str] = set()
+        self._warned_lock = threading.Lock()
+
+    def store(self, conf: Mapping[str, str]) -> MetadataStore:
+        """The metadata store that a session's configuration names.
+
+        Raises
+        ------
+        SettingError
+            The URL or a credential cannot be used.
+        """
+        return self._stores.store(conf)
+
+    def answer(self, text: str | bytes) -> bytes:
+        """Answer one request of the shim (``docs/decisions/0001-bridge-protocol.md``); never raises.
+
+        Parameters
+        ----------
+        text
+            UTF-8 JSON.
+
+        Returns
+        -------
+        bytes
+            The reply.
+        """
+        start = time.perf_counter()
+        request: ScanRequest | None = None
+        try:
+            request = ScanRequest.parse(text)
+            answered, detail = self._answer(request)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            self._warn_once(f"data skipping is off for a scan, which reads all its files: {reason}")
+            answered = reply.failed(reason)
+            detail = ScanDetail("?" if request is None else request.scan, reason=reason, failed=True)
+        detail = replace(detail, seconds=time.perf_counter() - start)
+        self.details.remember(detail)
+        if request is not None:
+            self.query_log.note(request, detail)
+        return answered
+
+    def _answer(self, request: ScanRequest) -> tuple[bytes, ScanDetail]:
+        settings = Settings(request.settings)
+        store = self.store(request.settings)
+        query = (request.session, request.execution) if request.execution else None
+        breaker = self.breakers[store].attempt(settings["breaker.failures"], settings["breaker.pause"])
+        with self._budgets.spend(query, settings["query.budget"]) as left, breaker:
+            timeout, lifetime = min(settings["store.timeout"], left), settings["registry.lifetime"]
+            deadline = time.monotonic() + timeout
+            datasets = self.registry.find(store, request.roots, request.table, lifetime, timeout)
+            if not datasets:
+                believed = 0.0 if settings["queryLog.enabled"] else self.registry.remains(store, lifetime)
+                return reply.unindexed(believed), ScanDetail(request.scan, reason="not indexed", store=store.url)
+            found = look_up(request, datasets, self.functions, lambda: deadline - time.monotonic())
+        detail = _detail(request, store, found)
+        if found.why_unfit:  # of what a store cannot see it warns itself
+            self._warn_once(f"data skipping of {detail.dataset} is less than it could be: {found.why_unfit}")
+        return reply.skip(found.answers) if found.rules_out else reply.nothing(found.reason or ""), detail
+
+    def explain(self, request: ScanRequest, *, detail: bool = False) -> Lookup:
+        """The look-up of a request, traced; outside the budget of any query.
+
+        Raises
+        ------
+        EsSkippingError
+            What a query would fail open on.
+        """
+        settings = Settings(request.settings)
+        store = self.store(request.settings)
+        timeout: float = settings["store.timeout"]
+        datasets = self.registry.find(store, request.roots, request.table, settings["registry.lifetime"], timeout)
+        return look_up(request, datasets, self.functions, lambda: timeout, traced=True, detail=detail)
+
+    def _warn_once(self, text: str) -> None:
+        """One warning a text; numbers in it (seconds, ports) do not make it another text."""
+        key = "".join("#" if char.isdigit() else char for char in text)
+        with self._warned_lock:
+            if key in self._warned:
+                return
+            self._warned.add(key)
+        _log.warning("%s", text)
+
+
+def _detail(request: ScanRequest, store: MetadataStore, found: Lookup) -> ScanDetail:
+    return ScanDetail(
+        request.scan,
+        ", ".join(dataset.entry.definition.id for dataset in found.datasets),
+        found.reason,
+        indexes=found.indexes,
+        filter=" | ".join(dict.fromkeys(show(part.predicate) for part in found.flat)),
+        clause=" | ".join(map(_asked, found.flat)),
+        unusable=found.unusable,
+        store=store.url,
+    )
+
+
+def _asked(part: Part) -> str:
+    """What is asked of the metadata, as `explain` writes it."""
+    if part.verdict.clause == KEEP:
+        return "nothing"
+    types = {index.id: index.value_type for index in part.dataset.entry.definition.indexes}
+    return clause_text(part.verdict.clause, types)

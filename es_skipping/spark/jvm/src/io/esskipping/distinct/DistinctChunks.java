@@ -1,0 +1,87 @@
+package io.esskipping.distinct;
+
+import java.util.Iterator;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Rows of an object, made fewer before they leave the JVM: each column keeps its distinct values, and how many of its
+ * rows were null and NaN. Most of what a build costs is handing rows to Python, and most summaries need no value twice.
+ *
+ * <p>A chunk stands for rows of one object, until that ends or a column holds as many values as it may. Its columns are
+ * independent of each other: a row of the result is no row of the input.
+ */
+abstract class DistinctChunks implements Iterator<InternalRow> {
+  /** Rows that one chunk may stand for: its nulls are written out again where it arrives. */
+  static final long CHUNK_ROWS = 1 << 20;
+
+  protected final DistinctColumn[] columns;
+  protected long object;
+  protected long rows;
+  private final GenericInternalRow out;
+  private int at;
+  private int size;
+
+  DistinctChunks(DistinctColumn[] columns) {
+    this.columns = columns;
+    this.out = new GenericInternalRow(2 + 3 * columns.length);
+  }
+
+  /**
+   * {@code object, rows, nulls_1, nans_1, ..., value_1, ...}: the counts stand in the first row of each chunk of an
+   * object, and are 0 in its others; a value that is null stands for nothing.
+   *
+   * @param schema of the rows, the object's number first
+   */
+  static StructType schema(StructType schema) {
+    StructType made = new StructType().add("object", DataTypes.LongType).add("rows", DataTypes.LongType);
+    for (int i = 1; i < schema.length(); i++) {
+      made = made.add("nulls" + i, DataTypes.LongType).add("nans" + i, DataTypes.LongType);
+    }
+    for (int i = 1; i < schema.length(); i++) {
+      StructField field = schema.fields()[i];
+      made = made.add(field.name(), field.dataType(), true);
+    }
+    return made;
+  }
+
+  /** Whether anything is left for {@link #fill}. */
+  protected abstract boolean more();
+
+  /** Takes the next chunk: sets {@link #object} and {@link #rows}, after {@link #begin}. */
+  protected abstract void fill();
+
+  /** Forgets the chunk before. */
+  protected final void begin(long number) {
+    for (DistinctColumn column : columns) column.begin(number != object, rows);
+    object = number;
+    rows = 0;
+  }
+
+  @Override public final boolean hasNext() {
+    return at < size || more();
+  }
+
+  @Override public final InternalRow next() {
+    if (at >= size) {
+      fill();
+      at = 0;
+      size = 1;
+      for (DistinctColumn column : columns) size = Math.max(size, column.size());
+    }
+    boolean first = at == 0;
+    out.setLong(0, object);
+    out.setLong(1, first ? rows : 0);
+    for (int i = 0; i < columns.length; i++) {
+      DistinctColumn column = columns[i];
+      out.setLong(2 + 2 * i, first ? column.nulls() : 0);
+      out.setLong(3 + 2 * i, first ? column.nans() : 0);
+      out.update(2 + 2 * columns.length + i, at < column.size() ? column.value(at) : null);
+    }
+    at++;
+    return out;
+  }
+}

@@ -1,0 +1,31 @@
+package io.esskipping.groups;
+
+import org.apache.spark.sql.connector.metric.CustomSumMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+
+/** How many blocks the readers of a scan opened. Public, as Spark's UI makes one by name. */
+public final class BlocksRead extends CustomSumMetric {
+  private static final String NAME = "blocksRead";
+
+  @Override public String name() {
+    return NAME;
+  }
+
+  @Override public String description() {
+    return "number of blocks read";
+  }
+
+  static CustomTaskMetric[] of(long blocks) {
+    return new CustomTaskMetric[] {
+      new CustomTaskMetric() {
+        @Override public String name() {
+          return NAME;
+        }
+
+        @Override public long value() {
+          return blocks;
+        }
+      }
+    };
+  }
+}

@@ -1,0 +1,49 @@
+package io.esskipping.groups;
+
+import java.util.Collections;
+import java.util.Map;
+import java.util.WeakHashMap;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.util.SerializableConfiguration;
+import scala.reflect.ClassTag$;
+
+/**
+ * Hadoop's configuration for the readers of one column group: what was broadcast once for the scan, with the group's own
+ * columns. One broadcast a group and reader took more time than reading.
+ */
+final class GroupConfiguration extends Broadcast<SerializableConfiguration> {
+  private static final long serialVersionUID = 1L;
+  /** By what was broadcast, and the columns: a task's readers are copies of one another, and have this one each. */
+  private static final Map<Configuration, Map<String, SerializableConfiguration>> MADE =
+      Collections.synchronizedMap(new WeakHashMap<>());
+
+  private final Broadcast<SerializableConfiguration> shared;
+  private final String columns;
+
+  /** @param columns the group's, the schema as JSON */
+  GroupConfiguration(Broadcast<SerializableConfiguration> shared, String columns) {
+    super(shared.id(), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
+    this.shared = shared;
+    this.columns = columns;
+  }
+
+  @Override public SerializableConfiguration getValue() {
+    Configuration common = shared.value().value();
+    return MADE.computeIfAbsent(common, key -> new ConcurrentHashMap<>()).computeIfAbsent(columns, key -> {
+      Configuration own = new Configuration(common);
+      own.set("org.apache.spark.sql.parquet.row.requested_schema", columns);
+      own.set("org.apache.spark.sql.parquet.row.attributes", columns);
+      return new SerializableConfiguration(own);
+    });
+  }
+
+  @Override public void doUnpersist(boolean blocking) {
+    shared.unpersist(blocking);
+  }
+
+  @Override public void doDestroy(boolean blocking) {
+    shared.destroy(blocking);
+  }
+}

@@ -1,0 +1,144 @@
+package io.esskipping.groups;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.regex.Pattern;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+
+/** What lies beside column groups and says what they are: it is all that is needed to read every row without Python. */
+public final class GroupsManifest {
+  static final String FILE = "_es_skipping_groups.json";
+  /** What was appended: the same manifest, with the new coarse partitions alone. */
+  private static final Pattern ADDED = Pattern.compile("_es_skipping_groups\\.\\d{6}\\.json");
+  private static final int VERSION = 1;
+
+  /** A column group, or one of several layouts of its columns; each has every row. */
+  static final class Group {
+    final Path directory;
+    final Set<String> columns;
+    /** The columns that all of its blocks have. */
+    final Set<String> masters;
+
+    Group(Path directory, Set<String> columns, Set<String> masters) {
+      this.directory = directory;
+      this.columns = columns;
+      this.masters = masters;
+    }
+  }
+
+  static final class Block {
+    final Path file;
+    final int rows;
+    /** Whether it has all columns of its group, rather than the masters alone. */
+    final boolean whole;
+
+    Block(Path file, int rows, boolean whole) {
+      this.file = file;
+      this.rows = rows;
+      this.whole = whole;
+    }
+  }
+
+  /** A coarse partition: the same rows in every group, numbered from 0 to {@code tuples}. */
+  static final class Partition {
+    final int tuples;
+    /** By group. */
+    final List<List<Block>> blocks = new ArrayList<>();
+
+    Partition(int tuples) {
+      this.tuples = tuples;
+    }
+  }
+
+  public final StructType schema;
+  /** The column of each block that holds the tuple ids. */
+  final String tupleColumn;
+  final List<Group> groups = new ArrayList<>();
+  final List<Partition> partitions = new ArrayList<>();
+
+  private GroupsManifest(JsonNode json, Path root) throws IOException {
+    schema = (StructType) DataType.fromJson(json.get("schema").toString());
+    tupleColumn = json.get("tuple_column").asText();
+    for (JsonNode group : json.get("groups")) {
+      groups.add(new Group(new Path(root, group.get("directory").asText()), names(group.get("columns")), names(group.get("masters"))));
+    }
+    for (String column : schema.fieldNames()) {
+      if (groups.stream().noneMatch(group -> group.masters.contains(column))) throw new IOException("column " + column + " has no master");
+    }
+    add(json);
+  }
+
+  /** Takes in the coarse partitions of a manifest, its own or one that was appended. */
+  private void add(JsonNode json) throws IOException {
+    for (JsonNode one : json.get("partitions")) {
+      Partition partition = new Partition(one.get("tuples").asInt());
+      for (JsonNode blocks : one.get("blocks")) {
+        Path directory = groups.get(partition.blocks.size()).directory;
+        List<Block> found = new ArrayList<>();
+        for (JsonNode block : blocks) {
+          Path file = new Path(directory, block.get("file").asText());
+          found.add(new Block(file, block.get("rows").asInt(), block.get("whole").asBoolean()));
+        }
+        partition.blocks.add(found);
+      }
+      if (partition.blocks.size() != groups.size()) throw new IOException("a partition lacks a group");
+      for (List<Block> blocks : partition.blocks) {
+        long rows = 0;
+        for (Block block : blocks) rows += block.rows;
+        if (rows != partition.tuples) throw new IOException("a group has " + rows + " of " + partition.tuples + " rows");
+      }
+      partitions.add(partition);
+    }
+  }
+
+  static GroupsManifest read(FileSystem system, Path root) throws IOException {
+    JsonNode first;
+    try {
+      first = json(system, new Path(root, FILE));
+    } catch (FileNotFoundException error) {
+      throw new FileNotFoundException("no column groups were written there");
+    }
+    GroupsManifest manifest = new GroupsManifest(first, root);
+    FileStatus[] added = system.listStatus(root, path -> ADDED.matcher(path.getName()).matches());
+    Arrays.sort(added);
+    for (FileStatus status : added) {
+      JsonNode json = json(system, status.getPath());
+      if (!json.get("groups").equals(first.get("groups"))) throw new IOException(status.getPath() + " is of another table");
+      manifest.add(json);
+    }
+    return manifest;
+  }
+
+  private static JsonNode json(FileSystem system, Path file) throws IOException {
+    JsonNode json;
+    try (InputStream in = system.open(file)) {
+      json = new ObjectMapper().readTree(in);
+    } catch (JsonProcessingException error) {
+      String cure = ADDED.matcher(file.getName()).matches() ? "if an append died while it wrote it, remove it" : "write the groups again";
+      throw new IOException(file + " cannot be read; " + cure, error);
+    }
+    if (json == null || !json.has("version")) throw new IOException(file + " is no manifest of column groups");
+    int version = json.get("version").asInt();
+    if (version != VERSION) throw new IOException(file + " is of version " + version + ", not " + VERSION);
+    return json;
+  }
+
+  private static Set<String> names(JsonNode texts) {
+    Set<String> found = new HashSet<>();
+    for (JsonNode text : texts) found.add(text.asText());
+    return found;
+  }
+}

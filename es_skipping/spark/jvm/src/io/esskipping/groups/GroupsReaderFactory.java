@@ -1,0 +1,36 @@
+package io.esskipping.groups;
+
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/**
+ * Makes readers on executors. They are columnar for any schema: that Spark reads wide tables by rows is about generated
+ * code, which a scan has none of; the vectors can hold every type that is written.
+ */
+final class GroupsReaderFactory implements PartitionReaderFactory {
+  private static final long serialVersionUID = 1L;
+
+  private final BlockReaders[] groups;
+  private final int width;
+
+  GroupsReaderFactory(BlockReaders[] groups, int width) {
+    this.groups = groups;
+    this.width = width;
+  }
+
+  @Override public boolean supportColumnarReads(InputPartition partition) {
+    return true;
+  }
+
+  @Override public PartitionReader<InternalRow> createReader(InputPartition partition) {
+    throw new UnsupportedOperationException("column groups are read in batches");
+  }
+
+  @Override public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
+    GroupsPartition blocks = (GroupsPartition) partition;
+    return groups.length == 1 ? new OneGroupReader(groups[0], blocks, width) : new MergingReader(groups, blocks, width);
+  }
+}

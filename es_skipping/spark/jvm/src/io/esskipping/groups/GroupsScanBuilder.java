@@ -1,0 +1,56 @@
+package io.esskipping.groups;
+
+import io.esskipping.util.Scala;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.NoopCache$;
+import org.apache.spark.sql.execution.datasources.v2.FileScanBuilder;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.collection.immutable.Seq;
+
+/**
+ * Learns from Spark which columns a scan needs and by what it is filtered. Every filter is left to Spark as well.
+ *
+ * <p>A builder of file scans by name only: Spark 4.0 gives Catalyst's expressions, rather than its few source filters, to
+ * no other kind. All that it inherits is overridden, and the file index that it must be given has no files.
+ */
+final class GroupsScanBuilder extends FileScanBuilder {
+  private final SparkSession session;
+  private final GroupsTable table;
+  private StructType columns;
+  private List<Expression> filters = List.of();
+
+  GroupsScanBuilder(SparkSession session, GroupsTable table) {
+    super(session, noFiles(session), table.manifest.schema);
+    this.session = session;
+    this.table = table;
+    this.columns = table.manifest.schema;
+  }
+
+  private static InMemoryFileIndex noFiles(SparkSession session) {
+    return new InMemoryFileIndex(
+        session, Scala.seq(List.of()), Scala.emptyMap(), Option.empty(), NoopCache$.MODULE$, Option.empty(), Option.empty());
+  }
+
+  @Override public void pruneColumns(StructType required) {
+    columns = required;
+  }
+
+  @Override public Seq<Expression> pushFilters(Seq<Expression> given) {
+    filters = Scala.list(given);
+    return given;
+  }
+
+  @Override public Predicate[] pushedFilters() {
+    return new Predicate[0];
+  }
+
+  @Override public Scan build() {
+    return GroupsScan.plan(session, table, columns, filters);
+  }
+}

@@ -1,0 +1,155 @@
+package io.esskipping.groups;
+
+import io.esskipping.GroupsSource;
+import io.esskipping.util.Scala;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.LocatedFileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
+
+/** One table of column groups, with its blocks as they were listed when it was opened. */
+public final class GroupsTable implements SupportsRead {
+  /** As it was given. */
+  public final String path;
+  private final Path root;
+  public final GroupsManifest manifest;
+  /** By the path of a block. */
+  final Map<Path, FileStatus> files;
+
+  private GroupsTable(String path, Path root, GroupsManifest manifest, Map<Path, FileStatus> files) {
+    this.path = path;
+    this.root = root;
+    this.manifest = manifest;
+    this.files = files;
+  }
+
+  public static GroupsTable open(SparkSession session, String given) {
+    Configuration configuration = session.sessionState().newHadoopConf();
+    try {
+      Path path = new Path(given);
+      FileSystem system = path.getFileSystem(configuration);
+      Path root = path.makeQualified(system.getUri(), system.getWorkingDirectory());
+      GroupsManifest manifest = GroupsManifest.read(system, root);
+      Map<Path, FileStatus> files = listed(system, manifest);
+      for (GroupsManifest.Partition partition : manifest.partitions) {
+        for (List<GroupsManifest.Block> blocks : partition.blocks) {
+          for (GroupsManifest.Block block : blocks) {
+            if (!files.containsKey(block.file)) throw new FileNotFoundException(block.file + " is gone, a block of " + root);
+          }
+        }
+      }
+      return new GroupsTable(given, root, manifest, files);
+    } catch (IOException error) {
+      throw new UncheckedIOException("the column groups at " + given + " cannot be read: " + error.getMessage(), error);
+    }
+  }
+
+  /**
+   * What lies below the groups. Whoever appends meanwhile has files there that come and go, which some file systems do not
+   * bear while they list what is below a directory; then the directories of blocks are listed alone.
+   */
+  private static Map<Path, FileStatus> listed(FileSystem system, GroupsManifest manifest) throws IOException {
+    Map<Path, FileStatus> files = new HashMap<>();
+    try {
+      for (GroupsManifest.Group group : manifest.groups) {
+        for (RemoteIterator<LocatedFileStatus> i = system.listFiles(group.directory, true); i.hasNext();) {
+          FileStatus file = i.next();
+          files.put(file.getPath(), file);
+        }
+      }
+    } catch (IOException | RuntimeException changing) {
+      files.clear();
+      Set<Path> directories = new HashSet<>();
+      for (GroupsManifest.Partition partition : manifest.partitions) {
+        for (List<GroupsManifest.Block> blocks : partition.blocks) {
+          for (GroupsManifest.Block block : blocks) directories.add(block.file.getParent());
+        }
+      }
+      for (Path directory : directories) {
+        for (FileStatus file : system.listStatus(directory)) files.put(file.getPath(), file);
+      }
+    }
+    return files;
+  }
+
+  /** What look-ups and reports see: the blocks of all groups as the objects of one dataset with the table's columns. */
+  public HadoopFsRelation relation(SparkSession session) {
+    List<FileStatus> blocks = new ArrayList<>();
+    for (GroupsManifest.Partition partition : manifest.partitions) {
+      for (List<GroupsManifest.Block> ofGroup : partition.blocks) {
+        for (GroupsManifest.Block block : ofGroup) blocks.add(files.get(block.file));
+      }
+    }
+    Object[] arguments = {
+      new GroupsFileIndex(root, blocks), new StructType(), manifest.schema, Option.empty(), new GroupsFormat(), Scala.emptyMap(), session
+    };
+    try { // by reflection: the declared type of the session is not the same in all Spark versions
+      return (HadoopFsRelation) HadoopFsRelation.class.getConstructors()[0].newInstance(arguments);
+    } catch (ReflectiveOperationException error) {
+      throw new IllegalStateException(error);
+    }
+  }
+
+  /** The same blocks, as they were listed: Spark then takes what it has cached of the one for the other. */
+  @Override public boolean equals(Object other) {
+    if (this == other) return true;
+    if (!(other instanceof GroupsTable)) return false;
+    GroupsTable that = (GroupsTable) other;
+    return root.equals(that.root) && manifest.schema.equals(that.manifest.schema) && blocks().equals(that.blocks());
+  }
+
+  @Override public int hashCode() {
+    return root.hashCode();
+  }
+
+  /** What tells each block from another one, a partition's after a mark; no two groups share a directory. */
+  private List<Object> blocks() {
+    List<Object> found = new ArrayList<>();
+    for (GroupsManifest.Partition partition : manifest.partitions) {
+      found.add(partition.tuples);
+      for (List<GroupsManifest.Block> ofGroup : partition.blocks) {
+        for (GroupsManifest.Block block : ofGroup) {
+          FileStatus file = files.get(block.file);
+          found.add(List.of(block.file, block.rows, block.whole, file.getLen(), file.getModificationTime()));
+        }
+      }
+    }
+    return found;
+  }
+
+  @Override public String name() {
+    return GroupsSource.NAME + " " + root;
+  }
+
+  @Override @SuppressWarnings("deprecation") public StructType schema() {
+    return manifest.schema;
+  }
+
+  @Override public Set<TableCapability> capabilities() {
+    return EnumSet.of(TableCapability.BATCH_READ);
+  }
+
+  @Override public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new GroupsScanBuilder((SparkSession) org.apache.spark.sql.SparkSession.active(), this);
+  }
+}

@@ -1,0 +1,74 @@
+package io.esskipping.groups;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/** The blocks of one group in memory, found by tuple id. */
+final class HeldGroup {
+  private static final int ABSENT = -1;
+
+  private final int columns;
+  /** By tuple id: the number of the batch, and in the lower bits the row in it. */
+  private final int[] places;
+  private final int shift;
+  private final List<PartitionReader<ColumnarBatch>> readers = new ArrayList<>();
+  private final List<ColumnarBatch> batches = new ArrayList<>();
+
+  HeldGroup(int columns, int tuples, int mostRows) {
+    this.columns = columns;
+    this.places = new int[tuples];
+    Arrays.fill(places, ABSENT);
+    this.shift = 32 - Integer.numberOfLeadingZeros(mostRows - 1);
+  }
+
+  /** Reads a block. It is one batch, unless its file has several row groups: each then takes a reader of its own. */
+  void add(BlockReaders group, BlockFile block) throws IOException {
+    int rows = 0;
+    for (int at = 0; rows < block.rows; at++) {
+      PartitionReader<ColumnarBatch> reader = group.hold(block);
+      readers.add(reader);
+      for (int skipped = 0; skipped <= at; skipped++) {
+        if (!reader.next()) throw new IOException(block.file.filePath() + " has fewer than its " + block.rows + " rows");
+      }
+      rows += keep(reader.get());
+    }
+    if (rows > block.rows) throw new IOException(block.file.filePath() + " has more than its " + block.rows + " rows");
+  }
+
+  private int keep(ColumnarBatch batch) throws IOException {
+    long first = (long) batches.size() << shift;
+    int rows = batch.numRows();
+    if (first + (1L << shift) - 1 > Integer.MAX_VALUE) throw new IOException("a partition of column groups has too many blocks");
+    int[] tuples = batch.column(columns).getInts(0, rows);
+    for (int row = 0; row < rows; row++) {
+      if (places[tuples[row]] != ABSENT) throw new IOException("tuple " + tuples[row] + " is twice in one column group");
+      places[tuples[row]] = (int) first | row;
+    }
+    batches.add(batch);
+    return rows;
+  }
+
+  boolean has(int tuple) {
+    return places[tuple] != ABSENT;
+  }
+
+  int place(int tuple) {
+    return places[tuple];
+  }
+
+  /** Values of one column, by places. */
+  ColumnVector gathered(int column, int[] found) {
+    ColumnVector[] vectors = new ColumnVector[batches.size()];
+    for (int i = 0; i < vectors.length; i++) vectors[i] = batches.get(i).column(column);
+    return new GatheredVector(vectors, found, shift);
+  }
+
+  void close() throws IOException {
+    for (PartitionReader<ColumnarBatch> reader : readers) reader.close();
+  }
+}

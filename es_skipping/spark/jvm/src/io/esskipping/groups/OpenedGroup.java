@@ -1,0 +1,75 @@
+package io.esskipping.groups;
+
+import io.esskipping.util.Scala;
+import java.util.List;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetOptions;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.SerializableConfiguration;
+import scala.Option;
+import scala.reflect.ClassTag$;
+
+/** One column group of a scan: what is read of its blocks. */
+final class OpenedGroup {
+  private static final String[] READER_SETTINGS = {
+    "spark.sql.session.timeZone", "spark.sql.optimizer.nestedSchemaPruning.enabled", "spark.sql.caseSensitive",
+    "spark.sql.parquet.binaryAsString", "spark.sql.parquet.int96AsTimestamp", "spark.sql.parquet.inferTimestampNTZ.enabled",
+    "spark.sql.legacy.parquet.nanosAsLong",
+  };
+
+  private static final List<String> VECTORISED =
+      List.of("spark.sql.parquet.enableVectorizedReader", "spark.sql.parquet.enableNestedColumnVectorizedReader");
+
+  private final StructType read;
+  private final int[] places;
+  private final boolean merged;
+  private final Filter[] filters;
+
+  /**
+   * @param own the needed columns that the group stores
+   * @param places where they stand among all needed columns
+   * @param tupleColumn read after them; null where no other group is opened
+   * @param filters that Parquet's statistics may drop rows by
+   */
+  OpenedGroup(StructType own, List<Integer> places, String tupleColumn, Filter[] filters) {
+    this.read = tupleColumn == null ? own : own.add(tupleColumn, DataTypes.IntegerType);
+    this.places = places.stream().mapToInt(Integer::intValue).toArray();
+    this.merged = tupleColumn != null;
+    this.filters = filters;
+  }
+
+  /** What the readers of all groups have in common. */
+  static Broadcast<SerializableConfiguration> shared(SparkSession session) {
+    SQLConf conf = session.sessionState().conf();
+    Configuration hadoop = session.sessionState().newHadoopConf();
+    hadoop.set("parquet.read.support.class", ParquetReadSupport.class.getName());
+    for (String key : READER_SETTINGS) hadoop.set(key, conf.getConfString(key));
+    return session.sparkContext()
+        .broadcast(new SerializableConfiguration(hadoop), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
+  }
+
+  /** @param mostRows of any block of the scan */
+  BlockReaders readers(SparkSession session, Broadcast<SerializableConfiguration> shared, int mostRows) {
+    SQLConf conf = session.sessionState().conf().clone();
+    // Rows are put together from vectors; where a session reads Parquet by rows, the blocks are read so all the same.
+    for (String key : VECTORISED) conf.setConfString(key, "true");
+    GroupConfiguration own = new GroupConfiguration(shared, read.json());
+    ParquetPartitionReaderFactory streamed = factory(conf, own, filters);
+    if (!merged) return new BlockReaders(places, streamed, null);
+    SQLConf whole = conf.clone();
+    whole.setConfString("spark.sql.parquet.columnarReaderBatchSize", Integer.toString(mostRows));
+    return new BlockReaders(places, streamed, factory(whole, own, new Filter[0]));
+  }
+
+  private ParquetPartitionReaderFactory factory(SQLConf conf, GroupConfiguration own, Filter[] filters) {
+    return new ParquetPartitionReaderFactory(
+        conf, own, read, read, new StructType(), filters, Option.empty(), new ParquetOptions(Scala.emptyMap(), conf));
+  }
+}

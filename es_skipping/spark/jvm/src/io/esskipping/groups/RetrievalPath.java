@@ -1,0 +1,74 @@
+package io.esskipping.groups;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.hadoop.fs.Path;
+
+/**
+ * From which group a scan takes each of its columns (Sun, Skipping-oriented Data Design, section 5.6; the rule is that of
+ * {@code es_skipping.layout.groups.retrieval}, here over the blocks that are left). Where columns are stored once there is no
+ * choice.
+ */
+final class RetrievalPath {
+  private final long[] rows;
+  /** By group, the needed columns that may be taken from it. */
+  private final List<Set<String>> offered = new ArrayList<>();
+  private final Integer[] ranked;
+
+  private RetrievalPath(GroupsManifest manifest, Set<String> needed, Set<Path> kept) {
+    int count = manifest.groups.size();
+    rows = new long[count];
+    boolean[] whole = new boolean[count];
+    Arrays.fill(whole, true);
+    for (GroupsManifest.Partition partition : manifest.partitions) {
+      for (int group = 0; group < count; group++) {
+        for (GroupsManifest.Block block : partition.blocks.get(group)) {
+          if (!kept.contains(block.file)) continue;
+          rows[group] += block.rows;
+          whole[group] &= block.whole;
+        }
+      }
+    }
+    ranked = new Integer[count];
+    for (int group = 0; group < count; group++) {
+      // All that may match lies in whole blocks: then they have every column of every row that is asked for.
+      Set<String> offer = new HashSet<>(whole[group] ? manifest.groups.get(group).columns : manifest.groups.get(group).masters);
+      offer.retainAll(needed);
+      offered.add(offer);
+      ranked[group] = group;
+    }
+    Arrays.sort(ranked, Comparator.<Integer>comparingLong(group -> rows[group]).thenComparing(group -> -offered.get(group).size()));
+  }
+
+  /** By column, the place of the group to take it from. */
+  static Map<String, Integer> of(GroupsManifest manifest, String[] columns, Set<Path> kept) {
+    Set<String> needed = new HashSet<>(Arrays.asList(columns));
+    RetrievalPath offers = new RetrievalPath(manifest, needed, kept);
+    Map<String, Integer> path = new HashMap<>();
+    for (String column : needed) {
+      for (int group : offers.ranked) {
+        if (offers.offered.get(group).contains(column)) {
+          path.put(column, group);
+          break;
+        }
+      }
+    }
+    Set<Integer> opened = new HashSet<>(path.values());
+    if (opened.size() < 2) return path;
+    long cost = 0;
+    for (int group : path.values()) cost += offers.rows[group];
+    for (int group : opened) cost += offers.rows[group];
+    for (int group : offers.ranked) {
+      if (!offers.offered.get(group).containsAll(needed)) continue;
+      if (needed.size() * offers.rows[group] < cost) path.replaceAll((column, before) -> group);
+      break;
+    }
+    return path;
+  }
+}

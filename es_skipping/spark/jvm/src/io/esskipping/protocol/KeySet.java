@@ -1,0 +1,33 @@
+package io.esskipping.protocol;
+
+/** Objects by their 16-byte keys, each key as two longs. Never changed once it is made, so threads may share it. */
+public interface KeySet {
+  /** How many objects there are, at most. */
+  long size();
+
+  boolean contains(long high, long low);
+
+  KeySet NONE = new KeySet() {
+    @Override public long size() {
+      return 0;
+    }
+
+    @Override public boolean contains(long high, long low) {
+      return false;
+    }
+  };
+
+  /** What any of two has. */
+  static KeySet union(KeySet one, KeySet other) {
+    if (one == NONE) return other;
+    return new KeySet() {
+      @Override public long size() {
+        return one.size() + other.size();
+      }
+
+      @Override public boolean contains(long high, long low) {
+        return one.contains(high, low) || other.contains(high, low);
+      }
+    };
+  }
+}

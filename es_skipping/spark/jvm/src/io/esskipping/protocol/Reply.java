@@ -1,0 +1,111 @@
+package io.esskipping.protocol;
+
+import io.esskipping.LookupFailed;
+import java.io.IOException;
+import java.nio.BufferUnderflowException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/** One decoded reply: a set of keys to skip for each entry of the request's filters, or none and the reason. */
+public final class Reply {
+  public static final int VERSION = 2;
+  public static final String NOT_INDEXED = "not indexed";
+
+  /** One per entry of the request's filters; null where nothing may be skipped. */
+  public final KeySet[] skip;
+  public final String reason;
+  /** So long what was asked for may be taken for not indexed. */
+  public final long unindexedMs;
+
+  private Reply(KeySet[] skip, String reason, long unindexedMs) {
+    this.skip = skip;
+    this.reason = reason;
+    this.unindexedMs = unindexedMs;
+  }
+
+  /**
+   * Reads a reply; whatever is not exactly as the protocol says is an error, never half an answer.
+   *
+   * @throws LookupFailed the reply says so, or cannot be read
+   */
+  public static Reply read(byte[] bytes, int entries) throws LookupFailed {
+    if (bytes == null || bytes.length < 2) throw new LookupFailed("the reply is empty");
+    if (bytes[0] != VERSION) throw new LookupFailed("the reply has version " + bytes[0] + " of the protocol, not " + VERSION);
+    switch (bytes[1]) {
+      case 0:
+        return new Reply(null, text(bytes), 0);
+      case 1:
+        return new Reply(sets(ByteBuffer.wrap(bytes, 2, bytes.length - 2), entries), null, 0);
+      case 2:
+        Path file = Path.of(text(bytes));
+        try {
+          byte[] content = Files.readAllBytes(file);
+          Files.deleteIfExists(file);
+          return new Reply(sets(ByteBuffer.wrap(content), entries), null, 0);
+        } catch (IOException error) {
+          throw new LookupFailed("the file of the reply cannot be read: " + error);
+        }
+      case 3:
+        throw new LookupFailed(text(bytes), true);
+      case 4:
+        if (bytes.length != 6) throw new LookupFailed("the reply is cut off, or longer than it says");
+        return new Reply(null, NOT_INDEXED, Integer.toUnsignedLong(ByteBuffer.wrap(bytes, 2, 4).getInt()));
+      default:
+        throw new LookupFailed("the reply is of unknown kind " + bytes[1]);
+    }
+  }
+
+  /** Removes what a reply that nobody reads has left on the disk. */
+  public static void discard(byte[] bytes) {
+    if (bytes == null || bytes.length < 2 || bytes[0] != VERSION || bytes[1] != 2) return;
+    try {
+      Files.deleteIfExists(Path.of(text(bytes)));
+    } catch (IOException | RuntimeException error) {
+      // it is in the temporary directory
+    }
+  }
+
+  private static String text(byte[] bytes) {
+    return new String(bytes, 2, bytes.length - 2, StandardCharsets.UTF_8);
+  }
+
+  private static KeySet[] sets(ByteBuffer content, int entries) throws LookupFailed {
+    KeySet[] sets = new KeySet[entries];
+    try {
+      for (int i = 0; i < entries; i++) {
+        sets[i] = KeySet.NONE;
+        for (int parts = content.getInt(); parts != 0; parts--) sets[i] = KeySet.union(sets[i], part(content));
+      }
+    } catch (BufferUnderflowException error) {
+      throw new LookupFailed("the reply is cut off");
+    }
+    if (content.hasRemaining()) throw new LookupFailed("the reply is longer than it says");
+    return sets;
+  }
+
+  private static KeySet part(ByteBuffer content) throws LookupFailed {
+    byte kind = content.get();
+    if (kind == 0) return new NamedKeys(content, count(content, 16));
+    if (kind != 1 && kind != 2) throw new LookupFailed("the reply has a part of unknown kind " + kind);
+    String id = string(content);
+    String file = string(content);
+    int size = content.getInt();
+    int named = count(content, 4);
+    if (size < 0) throw new LookupFailed("the reply is cut off");
+    return KeyTable.of(id, file, size).select(content, named, kind == 2);
+  }
+
+  private static int count(ByteBuffer content, int width) throws LookupFailed {
+    int count = content.getInt();
+    if (count < 0 || count > content.remaining() / width) throw new LookupFailed("the reply is cut off");
+    return count;
+  }
+
+  private static String string(ByteBuffer content) {
+    byte[] text = new byte[Short.toUnsignedInt(content.getShort())];
+    content.get(text);
+    return new String(text, StandardCharsets.UTF_8);
+  }
+}

@@ -1,0 +1,74 @@
+package io.esskipping.report;
+
+import io.esskipping.groups.GroupsScan;
+import io.esskipping.scan.ScanConditions;
+import io.esskipping.scan.SkippingFileIndex;
+import io.esskipping.scan.SkippingRule;
+import io.esskipping.util.Scala;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.CommandExecutionMode;
+import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
+
+/**
+ * The scans of a DataFrame's plan, without executing it. The plan is made afresh, so that nothing is settled for the
+ * DataFrame itself by looking; with adaptive execution it is the plan before the first stage.
+ */
+public final class PlannedScans {
+  private final SparkSession session;
+  private final SkippingRule rule;
+  private final Set<SparkPlan> seen = Collections.newSetFromMap(new IdentityHashMap<>());
+  private final Set<Object> subqueries = new HashSet<>();
+  private final List<PlannedScan> found = new ArrayList<>();
+
+  private PlannedScans(SparkSession session) {
+    this.session = session;
+    this.rule = new SkippingRule(session);
+  }
+
+  public static List<PlannedScan> of(SparkSession session, LogicalPlan plan) {
+    PlannedScans scans = new PlannedScans(session);
+    session.withActive(() -> {
+      QueryExecution planned = session.sessionState().executePlan(plan, CommandExecutionMode.SKIP());
+      scans.collect(planned.executedPlan());
+      return null;
+    });
+    return scans.found;
+  }
+
+  /** The rule leaves scans alone that have passed it already, and does not look into subqueries: they are plans of their own. */
+  private void collect(SparkPlan plan) {
+    if (plan instanceof AdaptiveSparkPlanExec) collect(((AdaptiveSparkPlanExec) plan).initialPlan());
+    else walk(rule.rewritten(plan, ScanConditions.none()));
+  }
+
+  private void walk(SparkPlan node) {
+    if (!seen.add(node)) return;
+    if (node instanceof AdaptiveSparkPlanExec) {
+      collect(node);
+    } else if (node instanceof FileSourceScanExec) {
+      FileSourceScanExec scan = (FileSourceScanExec) node;
+      if (scan.relation().location() instanceof SkippingFileIndex) found.add(new PlannedScan(session, scan));
+    } else if (node instanceof BatchScanExec && ((BatchScanExec) node).scan() instanceof GroupsScan) {
+      found.add(new PlannedScan(session, (GroupsScan) ((BatchScanExec) node).scan()));
+    }
+    for (SparkPlan child : Scala.list(node.children())) walk(child);
+    for (SparkPlan subquery : Scala.list(node.subqueries())) walkSubquery(subquery);
+  }
+
+  /** Two that compute the same are one when they run. */
+  private void walkSubquery(SparkPlan subquery) {
+    if (!subqueries.add(subquery.canonicalized())) return;
+    for (SparkPlan child : Scala.list(subquery.children())) collect(child);
+  }
+}

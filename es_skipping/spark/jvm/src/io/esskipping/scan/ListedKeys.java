@@ -1,0 +1,106 @@
+package io.esskipping.scan;
+
+import io.esskipping.protocol.KeySet;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.WeakHashMap;
+import java.util.stream.IntStream;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import scala.collection.Iterator;
+
+/**
+ * The keys of listed objects: MD5 of path, length and modification time. Those of a file index's latest listing are kept
+ * as long as the index is, since Spark hands out the same statuses again.
+ */
+final class ListedKeys {
+  private static final Map<FileIndex, ListedKeys> KEPT = Collections.synchronizedMap(new WeakHashMap<>());
+  private static final int MANY = 4_096;
+  /** So many statuses are looked for in vain, each through all that were listed before; then the rest is hashed. */
+  private static final int FEW = 16;
+
+  private final FileStatus[] files;
+  /** Two longs a file. */
+  private final long[] keys;
+
+  private ListedKeys(FileStatus[] files, long[] keys) {
+    this.files = files;
+    this.keys = keys;
+  }
+
+  /** Of what an index listed just now, in that order. */
+  static ListedKeys of(FileIndex index, List<PartitionDirectory> directories) {
+    List<FileStatus> listed = new ArrayList<>();
+    for (PartitionDirectory directory : directories) {
+      for (Iterator<FileStatusWithMetadata> i = directory.files().iterator(); i.hasNext();) listed.add(i.next().fileStatus());
+    }
+    FileStatus[] files = listed.toArray(new FileStatus[0]);
+    long[] keys = new long[2 * files.length];
+    ListedKeys before = KEPT.get(index);
+    int[] missing = before == null ? IntStream.range(0, files.length).toArray() : before.copyTo(files, keys);
+    IntStream places = IntStream.range(0, (missing.length + MANY - 1) / MANY);
+    if (missing.length > MANY) places = places.parallel();
+    places.forEach(part -> {
+      Hash hash = new Hash();
+      for (int i = part * MANY; i < Math.min(missing.length, (part + 1) * MANY); i++) hash.put(files[missing[i]], keys, missing[i]);
+    });
+    ListedKeys made = new ListedKeys(files, keys);
+    // A listing of fewer partitions does not replace the one that has them all.
+    if (files.length >= MANY && missing.length > 0) KEPT.put(index, made);
+    return made;
+  }
+
+  /** Copies the keys of the very same statuses, which come in the same order; returns the places of the others. */
+  private int[] copyTo(FileStatus[] wanted, long[] into) {
+    int[] missing = new int[wanted.length];
+    int count = 0;
+    int at = 0;
+    for (int i = 0; i < wanted.length; i++) {
+      int found = at;
+      while (found < files.length && files[found] != wanted[i]) found++;
+      if (found == files.length) {
+        missing[count++] = i;
+        if (count == FEW) return IntStream.concat(IntStream.of(missing).limit(count), IntStream.range(i + 1, wanted.length)).toArray();
+      } else {
+        into[2 * i] = keys[2 * found];
+        into[2 * i + 1] = keys[2 * found + 1];
+        at = found + 1;
+      }
+    }
+    return java.util.Arrays.copyOf(missing, count);
+  }
+
+  /** Whether a set has the object at a place of the listing. */
+  boolean in(KeySet set, int place) {
+    return set.contains(keys[2 * place], keys[2 * place + 1]);
+  }
+
+  private static final class Hash {
+    private final MessageDigest digest = digest();
+    private final ByteBuffer numbers = ByteBuffer.allocate(16);
+
+    void put(FileStatus file, long[] keys, int place) {
+      digest.update(file.getPath().toString().getBytes(StandardCharsets.UTF_8));
+      numbers.putLong(0, file.getLen()).putLong(8, file.getModificationTime());
+      ByteBuffer key = ByteBuffer.wrap(digest.digest(numbers.array()));
+      keys[2 * place] = key.getLong();
+      keys[2 * place + 1] = key.getLong();
+    }
+
+    private static MessageDigest digest() {
+      try {
+        return MessageDigest.getInstance("MD5");
+      } catch (NoSuchAlgorithmException error) {
+        throw new IllegalStateException(error);
+      }
+    }
+  }
+}

@@ -1,0 +1,149 @@
+package io.esskipping.scan;
+
+import io.esskipping.util.Scala;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeSet;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.Unevaluable;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * What is left of a conjunction in each partition, once the partition's values are put in: one list of trees for each
+ * distinct rest.
+ *
+ * <p>A partition value is never metadata of a file, since the same file can sit under another value in another table.
+ */
+public final class PartitionRests {
+  static final int MAX_RESTS = 64;
+  private static final int MAX_VALUES = 4096;
+  private static final String FALSE = "{\"c\":\"Literal\",\"t\":\"boolean\",\"v\":false}";
+
+  /** Each a JSON list of trees. */
+  public final List<String> rests;
+  /** For each partition directory, in order, where its rest is. */
+  public final int[] restOf;
+
+  private PartitionRests(List<String> rests, int[] restOf) {
+    this.rests = rests;
+    this.restOf = restOf;
+  }
+
+  public static PartitionRests of(
+      List<Expression> conjuncts, List<PartitionDirectory> directories, StructType partitionSchema, RelationColumns columns) {
+    List<Expression> mixed = new ArrayList<>();
+    StringBuilder common = new StringBuilder("[");
+    TreeSet<Integer> used = new TreeSet<>();
+    for (Expression conjunct : conjuncts) {
+      TreeSet<Integer> partitions = partitionsOf(conjunct, columns);
+      if (partitions.isEmpty()) {
+        append(common, ExpressionTrees.write(conjunct, columns));
+      } else {
+        mixed.add(conjunct);
+        used.addAll(partitions);
+      }
+    }
+    PartitionRests found = null;
+    if (!mixed.isEmpty()) {
+      try {
+        found = distinct(mixed, common, directories, partitionSchema, columns, used);
+      } catch (Exception | StackOverflowError | LinkageError error) {
+        found = null; // then partition columns are opaque, which only keeps more
+      }
+    }
+    if (found != null) return found;
+    for (Expression conjunct : mixed) append(common, ExpressionTrees.write(conjunct, columns));
+    return new PartitionRests(List.of(common.append(']').toString()), new int[directories.size()]);
+  }
+
+  /** Null where there are too many. */
+  private static PartitionRests distinct(
+      List<Expression> mixed, CharSequence common, List<PartitionDirectory> directories, StructType schema,
+      RelationColumns columns, TreeSet<Integer> used) {
+    Map<List<Object>, Integer> byValues = new HashMap<>();
+    LinkedHashMap<String, Integer> rests = new LinkedHashMap<>();
+    int[] restOf = new int[directories.size()];
+    for (int i = 0; i < restOf.length; i++) {
+      InternalRow row = directories.get(i).values();
+      Object[] values = new Object[schema.length()];
+      for (int column : used) values[column] = row.get(column, schema.apply(column).dataType());
+      Integer rest = byValues.get(Arrays.asList(values));
+      if (rest == null) {
+        rest = rests.computeIfAbsent(rest(mixed, common, values, schema, columns), text -> rests.size());
+        if (byValues.size() == MAX_VALUES || rests.size() > MAX_RESTS) return null;
+        byValues.put(Arrays.asList(values), rest);
+      }
+      restOf[i] = rest;
+    }
+    return new PartitionRests(List.copyOf(rests.keySet()), restOf);
+  }
+
+  private static String rest(
+      List<Expression> mixed, CharSequence common, Object[] values, StructType schema, RelationColumns columns) {
+    StringBuilder out = new StringBuilder(common);
+    for (Expression conjunct : mixed) {
+      Expression folded = conjunct.transformUp(Scala.everywhere(node -> {
+        if (node instanceof AttributeReference) {
+          int partition = columns.partition((AttributeReference) node);
+          return partition < 0 ? node : new Literal(values[partition], schema.apply(partition).dataType());
+        }
+        return fold(node);
+      }));
+      if (is(folded, true)) continue;
+      if (is(folded, false) || is(folded, null)) return "[" + FALSE + "]";
+      for (Expression part : ScanConditions.split(folded)) append(out, ExpressionTrees.write(part, columns));
+    }
+    return out.append(']').toString();
+  }
+
+  /** A node whose children are folded already, evaluated where that is possible; else as it was. */
+  private static Expression fold(Expression node) {
+    if (node instanceof Literal) return node;
+    if (node instanceof Or) {
+      Or or = (Or) node;
+      if (is(or.left(), true) || is(or.right(), false)) return or.left();
+      if (is(or.right(), true) || is(or.left(), false)) return or.right();
+    } else if (node instanceof And) {
+      And and = (And) node;
+      if (is(and.left(), false) || is(and.right(), true)) return and.left();
+      if (is(and.right(), false) || is(and.left(), true)) return and.right();
+    }
+    if (node instanceof Unevaluable || node instanceof PlanExpression || !node.foldable() || !node.deterministic()) return node;
+    try {
+      return new Literal(node.eval(null), node.dataType());
+    } catch (Exception error) {
+      return node; // the query may meet this error itself, or never
+    }
+  }
+
+  private static boolean is(Expression node, Boolean value) {
+    if (!(node instanceof Literal)) return false;
+    Object own = ((Literal) node).value();
+    return value == null ? own == null : value.equals(own);
+  }
+
+  private static TreeSet<Integer> partitionsOf(Expression conjunct, RelationColumns columns) {
+    TreeSet<Integer> found = new TreeSet<>();
+    for (var attribute : Scala.list(conjunct.references())) {
+      int partition = columns.partition(attribute);
+      if (partition >= 0) found.add(partition);
+    }
+    return found;
+  }
+
+  private static void append(StringBuilder list, String tree) {
+    if (list.charAt(list.length() - 1) != '[') list.append(',');
+    list.append(tree);
+  }
+}

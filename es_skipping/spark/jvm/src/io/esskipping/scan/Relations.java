@@ -1,0 +1,257 @@
+package io.esskipping.scan;
+
+import io.esskipping.groups.GroupsTable;
+import io.esskipping.util.Json;
+import io.esskipping.util.Scala;
+import java.io.IOException;
+import java.io.Writer;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
+import org.apache.spark.sql.catalyst.plans.logical.BaseEvalPython;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.View;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.sources.DataSourceRegister;
+import scala.Option;
+import scala.Tuple2;
+import scala.collection.Iterator;
+
+/** What Python asks of a DataFrame that reads files: facts of its relation, its objects, and an expression over its columns. */
+public final class Relations {
+  private static final int ROWS_OF_A_LINE = 4_096;
+
+  private Relations() {}
+
+  /** Facts of the one file relation that a DataFrame reads, as JSON; the names are those of the request. */
+  public static String facts(Object dataset) {
+    LogicalPlan leaf = leaf((Dataset<?>) dataset);
+    HadoopFsRelation relation = relation(leaf, session(dataset));
+    StringBuilder out = new StringBuilder("{");
+    Json.field(out, "table", table(leaf));
+    write(out, relation);
+    Json.field(out, "location", relation.location().getClass().getSimpleName());
+    return out.append('}').toString();
+  }
+
+  /**
+   * Refuses what is not the rows and columns of its files as they are. A view may call a column by another's name; and an
+   * extension of Spark may hide rows of a table, or what is in them, from some users: what they would index is not what
+   * others read.
+   */
+  public static void refuseAllButFiles(Object dataset) {
+    QueryExecution execution = ((Dataset<?>) dataset).queryExecution();
+    if (hasView(execution.analyzed())) {
+      throw new IllegalArgumentException("it is a view: index the table or the path behind it, whose indexes queries of the view use");
+    }
+    LogicalPlan plan = execution.optimizedPlan();
+    while (!readsFiles(plan)) {
+      if (!(plan instanceof Project)) throw new IllegalArgumentException("its rows are not those of its files, but of a " + plan.nodeName());
+      for (NamedExpression named : Scala.list(((Project) plan).projectList())) {
+        if (named instanceof Alias && !isPadding(((Alias) named).child())) {
+          throw new IllegalArgumentException("its column " + named.name() + " is not that of its files");
+        }
+      }
+      plan = ((Project) plan).child();
+    }
+  }
+
+  /**
+   * Writes every object that an unfiltered scan would read into a file: lines of {@code [[path, length, modification time in
+   * ms], ...]}, so that nobody has to hold all of them as text.
+   */
+  public static void objects(Object dataset, String file) throws IOException {
+    FileIndex index = relation(leaf((Dataset<?>) dataset), session(dataset)).location();
+    try (Writer lines = java.nio.file.Files.newBufferedWriter(java.nio.file.Path.of(file))) {
+      StringBuilder out = new StringBuilder();
+      int row = 0;
+      for (Iterator<PartitionDirectory> i = index.listFiles(Scala.seq(List.of()), Scala.seq(List.of())).iterator(); i.hasNext();) {
+        for (Iterator<FileStatusWithMetadata> j = i.next().files().iterator(); j.hasNext();) {
+          FileStatusWithMetadata found = j.next();
+          out.append(row++ % ROWS_OF_A_LINE > 0 ? "," : row > 1 ? "]\n[" : "[");
+          Json.text(out.append('['), found.getPath().toString());
+          out.append(',').append(found.getLen()).append(',').append(found.getModificationTime()).append(']');
+          if (out.length() > 1 << 16) {
+            lines.append(out);
+            out.setLength(0);
+          }
+        }
+      }
+      lines.append(out).append(row > 0 ? "]\n" : "");
+    }
+  }
+
+  /**
+   * The objects, listed afresh where Spark's file index can do that; else false. Paths that the index has not seen yet,
+   * such as another match of a pattern, are not looked for.
+   */
+  public static boolean objectsNow(Object dataset, String file) throws IOException {
+    FileIndex index = relation(leaf((Dataset<?>) dataset), session(dataset)).location();
+    if (!(index instanceof InMemoryFileIndex)) return false;
+    index.refresh();
+    objects(dataset, file);
+    return true;
+  }
+
+  /** The one expression that a DataFrame projects from a file relation, as Spark's optimizer leaves it, as a tree. */
+  public static String tree(Object dataset) {
+    LogicalPlan plan = ((Dataset<?>) dataset).queryExecution().optimizedPlan();
+    if (plan.output().size() != 1) throw new IllegalArgumentException("one column was expected, not " + plan.output().size());
+    Expression expression = plan.output().head();
+    while (!readsFiles(plan)) {
+      if (plan instanceof Project) {
+        Map<ExprId, Expression> aliases = new LinkedHashMap<>();
+        for (NamedExpression named : Scala.list(((Project) plan).projectList())) {
+          if (named instanceof Alias) aliases.put(named.exprId(), ((Alias) named).child());
+        }
+        expression = substitute(expression, aliases);
+      } else if (plan instanceof BaseEvalPython) {
+        Map<ExprId, Expression> results = new LinkedHashMap<>();
+        List<PythonUDF> functions = Scala.list(((BaseEvalPython) plan).udfs());
+        List<Attribute> attributes = Scala.list(((BaseEvalPython) plan).resultAttrs());
+        for (int i = 0; i < functions.size(); i++) results.put(attributes.get(i).exprId(), functions.get(i));
+        expression = substitute(expression, results);
+      } else {
+        throw new IllegalArgumentException("it needs more than one object's rows, or none of them: " + plan.nodeName());
+      }
+      plan = plan.children().head();
+    }
+    return ExpressionTrees.write(expression, columns(relation(plan, session(dataset))));
+  }
+
+  public static Expression substitute(Expression expression, Map<ExprId, Expression> byId) {
+    if (byId.isEmpty()) return expression;
+    return expression.transform(Scala.everywhere(node -> {
+      Expression replacement = node instanceof AttributeReference ? byId.get(((AttributeReference) node).exprId()) : null;
+      return replacement == null ? node : replacement;
+    }));
+  }
+
+  /** The one leaf of a DataFrame's plan, which reads files. */
+  private static LogicalPlan leaf(Dataset<?> dataset) {
+    List<LogicalPlan> leaves = Scala.list(dataset.queryExecution().analyzed().collectLeaves());
+    for (LogicalPlan leaf : leaves) {
+      if (!readsFiles(leaf)) {
+        throw new IllegalArgumentException("it does not read files the way Spark's own formats do, but " + leaf.nodeName());
+      }
+    }
+    if (leaves.size() != 1) throw new IllegalArgumentException("it reads " + leaves.size() + " relations, not one");
+    return leaves.get(0);
+  }
+
+  private static boolean hasView(LogicalPlan plan) {
+    if (plan instanceof View) return true;
+    for (LogicalPlan child : Scala.list(plan.children())) {
+      if (hasView(child)) return true;
+    }
+    return false;
+  }
+
+  /** Whether it is what Spark puts around a CHAR, alone or in a struct, an array or a map. */
+  private static boolean isPadding(Expression expression) {
+    if (expression instanceof StaticInvoke) return ((StaticInvoke) expression).functionName().equals("readSidePadding");
+    for (Expression child : Scala.list(expression.children())) {
+      if (isPadding(child)) return true;
+    }
+    return false;
+  }
+
+  private static boolean readsFiles(LogicalPlan node) {
+    return groups(node) != null
+        || node instanceof LogicalRelation && ((LogicalRelation) node).relation() instanceof HadoopFsRelation;
+  }
+
+  /** The table in column groups that a leaf of a plan reads, or null. */
+  private static GroupsTable groups(LogicalPlan leaf) {
+    if (leaf instanceof DataSourceV2ScanRelation) return groups(((DataSourceV2ScanRelation) leaf).relation());
+    if (!(leaf instanceof DataSourceV2Relation)) return null;
+    Table table = ((DataSourceV2Relation) leaf).table();
+    return table instanceof GroupsTable ? (GroupsTable) table : null;
+  }
+
+  private static HadoopFsRelation relation(LogicalPlan leaf, SparkSession session) {
+    GroupsTable groups = groups(leaf);
+    return groups != null ? groups.relation(session) : (HadoopFsRelation) ((LogicalRelation) leaf).relation();
+  }
+
+  /** Its name in the catalog, or null. */
+  private static String table(LogicalPlan leaf) {
+    if (leaf instanceof LogicalRelation) {
+      Option<CatalogTable> table = ((LogicalRelation) leaf).catalogTable();
+      return table.isDefined() ? table.get().identifier().unquotedString() : null;
+    }
+    return null; // column groups are indexed by their path
+  }
+
+  /** The facts that a request and {@link #facts} share. */
+  static void write(StringBuilder out, HadoopFsRelation relation) {
+    Json.name(out, "roots").append('[');
+    boolean first = true;
+    for (Path root : Scala.list(relation.location().rootPaths())) {
+      if (!first) out.append(',');
+      first = false;
+      Json.text(out, root.toString());
+    }
+    out.append(']');
+    Json.field(out, "format", format(relation.fileFormat()));
+    Json.name(out, "options").append('{');
+    for (Map.Entry<String, String> option : options(relation).entrySet()) Json.field(out, option.getKey(), option.getValue());
+    out.append('}');
+    Json.name(out, "dataSchema").append(relation.dataSchema().json());
+    Json.name(out, "partitionSchema").append(relation.partitionSchema().json());
+  }
+
+  static String format(FileFormat format) {
+    return format instanceof DataSourceRegister ? ((DataSourceRegister) format).shortName() : format.getClass().getName();
+  }
+
+  /** Without the paths, which the roots tell, so that a part of a dataset has the options of the whole. */
+  private static Map<String, String> options(HadoopFsRelation relation) {
+    Map<String, String> options = new TreeMap<>();
+    for (Tuple2<String, String> option : Scala.<Tuple2<String, String>>list(relation.options())) {
+      String name = option._1().toLowerCase(Locale.ROOT);
+      if (!name.equals("path") && !name.equals("paths")) options.put(name, option._2());
+    }
+    return options;
+  }
+
+  public static RelationColumns columns(HadoopFsRelation relation) {
+    boolean caseSensitive = session(relation).sessionState().conf().caseSensitiveAnalysis();
+    return new RelationColumns(relation.dataSchema(), relation.partitionSchema(), caseSensitive);
+  }
+
+  /** Of a relation or a DataFrame. By reflection: the declared return type is not the same in all Spark versions. */
+  static SparkSession session(Object of) {
+    try {
+      return (SparkSession) of.getClass().getMethod("sparkSession").invoke(of);
+    } catch (ReflectiveOperationException error) {
+      throw new IllegalStateException(error);
+    }
+  }
+}

@@ -1,0 +1,160 @@
+package io.esskipping.scan;
+
+import io.esskipping.util.Scala;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
+import org.apache.spark.sql.execution.ColumnarToRowExec;
+import org.apache.spark.sql.execution.FilterExec;
+import org.apache.spark.sql.execution.InputAdapter;
+import org.apache.spark.sql.execution.ProjectExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.WholeStageCodegenExec;
+import org.apache.spark.sql.execution.python.EvalPythonExec;
+
+/**
+ * The conditions that every row of a scan must meet to get past the nodes directly above it.
+ *
+ * <p>On the way down a physical plan it is carried from a node to its child. Above the scan there may be filters,
+ * projections and the evaluation of Python functions, in which each row stands for itself; anything else (a limit, a
+ * join, an aggregate) ends it, because there a condition says nothing of a single row of the scan.
+ */
+public final class ScanConditions {
+  private static final ScanConditions NONE = new ScanConditions(List.of(), 0);
+  private static final int MAX_CONJUNCTS = 10_000;
+  private static final int MAX_PROJECTIONS = 8;
+  private static final int MAX_PROJECTED_NODES = 64;
+
+  private static final ExprId UNKNOWN_ID = ExprId.apply(-1L);
+
+  private final List<Expression> conjuncts;
+  private final int projections;
+
+  private ScanConditions(List<Expression> conjuncts, int projections) {
+    this.conjuncts = conjuncts;
+    this.projections = projections;
+  }
+
+  public static ScanConditions none() {
+    return NONE;
+  }
+
+  /** What holds of the rows of a node's child, if these conditions hold of the rows that leave the node. */
+  ScanConditions below(SparkPlan node) {
+    if (node instanceof FilterExec) {
+      List<Expression> all = new ArrayList<>(conjuncts);
+      for (Expression conjunct : split(((FilterExec) node).condition())) {
+        if (conjunct.deterministic()) all.add(conjunct);
+      }
+      return all.size() > MAX_CONJUNCTS ? NONE : new ScanConditions(all, projections);
+    }
+    if (node instanceof ProjectExec) return throughProjection((ProjectExec) node);
+    if (node instanceof EvalPythonExec) return throughFunctions((EvalPythonExec) node);
+    if (node instanceof ColumnarToRowExec || node instanceof InputAdapter || node instanceof WholeStageCodegenExec) return this;
+    return NONE;
+  }
+
+  private ScanConditions throughProjection(ProjectExec node) {
+    if (conjuncts.isEmpty()) return this;
+    if (projections == MAX_PROJECTIONS) return NONE;
+    Map<ExprId, Expression> computed = new HashMap<>();
+    for (NamedExpression named : Scala.list(node.projectList())) {
+      if (named instanceof Alias) computed.put(named.exprId(), ((Alias) named).child());
+    }
+    return new ScanConditions(substituted(computed), projections + 1);
+  }
+
+  private ScanConditions throughFunctions(EvalPythonExec node) {
+    if (conjuncts.isEmpty()) return this;
+    List<PythonUDF> functions = Scala.list(node.udfs());
+    List<Attribute> results = Scala.list(node.resultAttrs());
+    Map<ExprId, Expression> computed = new HashMap<>();
+    for (int i = 0; i < functions.size(); i++) computed.put(results.get(i).exprId(), functions.get(i));
+    return new ScanConditions(substituted(computed), projections);
+  }
+
+  private List<Expression> substituted(Map<ExprId, Expression> computed) {
+    List<Expression> kept = new ArrayList<>();
+    for (Expression conjunct : conjuncts) {
+      boolean small = true;
+      for (Attribute used : Scala.list(conjunct.references())) {
+        Expression meaning = computed.get(used.exprId());
+        small &= meaning == null || meaning instanceof PythonUDF || size(meaning) <= MAX_PROJECTED_NODES;
+      }
+      if (!small) continue; // to put it in might make the condition grow without bound
+      Expression meant = Relations.substitute(conjunct, computed);
+      if (meant.deterministic()) kept.add(meant);
+    }
+    return kept;
+  }
+
+  private static int size(Expression expression) {
+    int size = 1;
+    for (Expression child : Scala.list(expression.children())) {
+      if (size > MAX_PROJECTED_NODES) break;
+      size += size(child);
+    }
+    return size;
+  }
+
+  /**
+   * The conditions in a form that two scans of the same relation share: attributes by their place in the scan's
+   * output and in the relation's spelling, subqueries as an attribute of no relation.
+   */
+  List<Expression> over(List<Attribute> output) {
+    Map<ExprId, Expression> places = new HashMap<>();
+    for (int i = 0; i < output.size(); i++) {
+      Attribute attribute = output.get(i);
+      places.put(attribute.exprId(), attribute.withExprId(ExprId.apply(i)));
+    }
+    List<Expression> found = new ArrayList<>();
+    for (Expression conjunct : conjuncts) {
+      boolean[] whole = {true};
+      Expression placed = conjunct.transform(Scala.everywhere(node -> {
+        if (node instanceof PlanExpression) return unknown(node);
+        if (!(node instanceof AttributeReference)) return node;
+        Expression place = places.get(((AttributeReference) node).exprId());
+        whole[0] &= place != null || isUnknown((AttributeReference) node);
+        return place == null ? node : place;
+      }));
+      if (whole[0]) found.add(placed);
+    }
+    return found;
+  }
+
+  private static Expression unknown(Expression node) {
+    return new AttributeReference("", node.dataType(), true, org.apache.spark.sql.types.Metadata.empty(), UNKNOWN_ID, Scala.seq(List.of()));
+  }
+
+  /** Whether an attribute stands for a subquery: no column is meant by it, whatever a column is called. */
+  static boolean isUnknown(Attribute attribute) {
+    return attribute.exprId().equals(UNKNOWN_ID);
+  }
+
+  /** The operands of a conjunction, without recursion. */
+  static List<Expression> split(Expression condition) {
+    List<Expression> found = new ArrayList<>();
+    List<Expression> stack = new ArrayList<>();
+    stack.add(condition);
+    while (!stack.isEmpty()) {
+      Expression top = stack.remove(stack.size() - 1);
+      if (top instanceof And) {
+        stack.add(((And) top).right());
+        stack.add(((And) top).left());
+      } else {
+        found.add(top);
+      }
+    }
+    return found;
+  }
+}

@@ -1,0 +1,113 @@
+package io.esskipping.scan;
+
+import io.esskipping.report.ExecutionLog;
+import io.esskipping.util.Json;
+import io.esskipping.util.Scala;
+import java.util.List;
+import java.util.Locale;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import scala.collection.Iterator;
+import scala.collection.immutable.Seq;
+
+/** What happens to one listing of one scan. */
+public final class ScanRecord {
+  /** Thousands of records are kept, and a scan can be of a list of as many files. */
+  private static final int MAX_ROOTS = 100;
+
+  private final String scan = Bridge.nextScan();
+  private final String session;
+  private final String execution;
+  private final String observers;
+  private final String table;
+  private final HadoopFsRelation relation;
+  private final long time = System.currentTimeMillis();
+  public final long objects;
+  public final long bytes;
+  double askMs;
+  double applyMs;
+  private long skippedObjects;
+  private long skippedBytes;
+  private String status = "nothing";
+  private String reason;
+
+  public ScanRecord(SparkSession session, HadoopFsRelation relation, String table, Seq<PartitionDirectory> all) {
+    this.session = session.sessionUUID();
+    this.execution = session.sparkContext().getLocalProperty("spark.sql.execution.id");
+    this.observers = session.sparkContext().getLocalProperty(ExecutionLog.OBSERVERS);
+    this.relation = relation;
+    this.table = table;
+    long count = 0;
+    long length = 0;
+    for (Iterator<PartitionDirectory> i = all.iterator(); i.hasNext();) {
+      for (Iterator<FileStatusWithMetadata> j = i.next().files().iterator(); j.hasNext();) {
+        count++;
+        length += j.next().getLen();
+      }
+    }
+    this.objects = count;
+    this.bytes = length;
+  }
+
+  /** The fields that the request and the record share. */
+  void identify(StringBuilder out) {
+    Json.field(out, "scan", scan);
+    Json.field(out, "session", session);
+    Json.field(out, "execution", execution);
+    Json.field(out, "table", table);
+  }
+
+  Seq<PartitionDirectory> nothing(String why, Seq<PartitionDirectory> all) {
+    reason = why;
+    return all;
+  }
+
+  void skipped(long count, long length) {
+    status = "skipped";
+    skippedObjects = count;
+    skippedBytes = length;
+  }
+
+  void failed(String why) {
+    status = "failed";
+    reason = why;
+    skippedObjects = 0;
+    skippedBytes = 0;
+  }
+
+  void show(ScanMetrics metrics) {
+    String text = skippedObjects + " of " + objects + " files";
+    metrics.show(skippedObjects, skippedBytes, reason == null || skippedObjects > 0 ? text : text + ", " + reason);
+  }
+
+  /** Hands the record over to whoever asks for reports; never throws. */
+  void keep() {
+    try {
+      StringBuilder out = new StringBuilder(512).append('{');
+      identify(out);
+      Json.name(out, "roots").append('[');
+      List<Path> roots = Scala.list(relation.location().rootPaths());
+      for (int i = 0; i < Math.min(roots.size(), MAX_ROOTS); i++) {
+        if (i > 0) out.append(',');
+        Json.text(out, roots.get(i).toString());
+      }
+      out.append(']');
+      Json.field(out, "objects", objects);
+      Json.field(out, "skippedObjects", skippedObjects);
+      Json.field(out, "bytes", bytes);
+      Json.field(out, "skippedBytes", skippedBytes);
+      Json.name(out, "askMs").append(String.format(Locale.ROOT, "%.3f", askMs));
+      Json.name(out, "applyMs").append(String.format(Locale.ROOT, "%.3f", applyMs));
+      Json.field(out, "status", status);
+      Json.field(out, "reason", reason);
+      Json.field(out, "time", time);
+      Json.field(out, "observers", observers);
+      Bridge.RECORDS.add(out);
+    } catch (Throwable error) {
+      Bridge.warnOnce("a record was lost: " + error);
+    }
+  }
+}

@@ -1,0 +1,225 @@
+package io.esskipping.scan;
+
+import io.esskipping.LookupFailed;
+import io.esskipping.protocol.KeySet;
+import io.esskipping.protocol.Reply;
+import io.esskipping.util.Json;
+import io.esskipping.util.Scala;
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.collection.Iterator;
+import scala.collection.immutable.Seq;
+
+/** A relation's file index whose listing leaves out the objects that hold no row of the scan's. All else is the relation's own. */
+public final class SkippingFileIndex implements FileIndex {
+  private final SparkSession session;
+  public final HadoopFsRelation relation;
+  public final FileIndex inner;
+  public final String table;
+  /** Of the scan that lists by this index; may be null. */
+  volatile ScanMetrics metrics;
+  private final List<Expression> conditions;
+  private final List<Expression> canonical;
+
+  /**
+   * @param session of the query
+   * @param relation as it was, with its own file index
+   * @param conditions that hold of every row which the query uses; filters that Spark hands to the scan come on top
+   */
+  public SkippingFileIndex(SparkSession session, HadoopFsRelation relation, String table, List<Expression> conditions) {
+    this.session = session;
+    this.relation = relation;
+    this.inner = relation.location();
+    this.table = table;
+    this.conditions = conditions;
+    this.canonical = new ArrayList<>();
+    for (Expression condition : conditions) canonical.add(condition.canonicalized());
+  }
+
+  @Override public Seq<Path> rootPaths() {
+    return inner.rootPaths();
+  }
+
+  @Override public String[] inputFiles() {
+    return inner.inputFiles();
+  }
+
+  @Override public void refresh() {
+    inner.refresh();
+  }
+
+  @Override public long sizeInBytes() {
+    return inner.sizeInBytes();
+  }
+
+  @Override public StructType partitionSchema() {
+    return inner.partitionSchema();
+  }
+
+  @Override public Option<Object> metadataOpsTimeNs() {
+    return inner.metadataOpsTimeNs();
+  }
+
+  /** Part of the interface in later Spark versions only. */
+  public boolean isTimeTravel() {
+    try {
+      return (Boolean) FileIndex.class.getMethod("isTimeTravel").invoke(inner);
+    } catch (ReflectiveOperationException error) {
+      return false;
+    }
+  }
+
+  @Override public boolean equals(Object other) {
+    return other instanceof SkippingFileIndex
+        && inner.equals(((SkippingFileIndex) other).inner)
+        && canonical.equals(((SkippingFileIndex) other).canonical);
+  }
+
+  @Override public int hashCode() {
+    return 31 * inner.hashCode() + canonical.hashCode();
+  }
+
+  @Override public String toString() {
+    return "SkippingFileIndex(" + inner + ")";
+  }
+
+  @Override public Seq<PartitionDirectory> listFiles(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
+    Seq<PartitionDirectory> all = inner.listFiles(partitionFilters, dataFilters);
+    ScanRecord record = null;
+    try {
+      SQLConf conf = session.sessionState().conf();
+      if (!Bridge.connected() || !SessionSettings.enabled(conf)) return all;
+      record = new ScanRecord(session, relation, table, all);
+      return kept(all, Scala.list(dataFilters), conf, record);
+    } catch (Throwable error) {
+      return unskipped(all, error, record);
+    } finally {
+      if (record != null) record.keep();
+      if (record != null && metrics != null) record.show(metrics);
+    }
+  }
+
+  private Seq<PartitionDirectory> unskipped(Seq<PartitionDirectory> all, Throwable error, ScanRecord record) {
+    String reason = error instanceof LookupFailed ? error.getMessage() : error.toString();
+    if (record != null) record.failed(reason);
+    if (SessionSettings.strict(session)) throw error instanceof LookupFailed ? (LookupFailed) error : new LookupFailed(reason, error);
+    if (!(error instanceof LookupFailed && ((LookupFailed) error).warned)) Bridge.warnOnce(reason);
+    return all;
+  }
+
+  private Seq<PartitionDirectory> kept(Seq<PartitionDirectory> all, List<Expression> dataFilters, SQLConf conf, ScanRecord record) {
+    if (record.objects == 0) return record.nothing("no objects", all);
+    Unindexed unindexed = Unindexed.of(conf, relation, table);
+    if (unindexed.believed()) return record.nothing(Reply.NOT_INDEXED, all);
+    List<Expression> conjuncts = conjuncts(dataFilters);
+    if (conjuncts.isEmpty()) return record.nothing("no filter", all);
+    long start = System.nanoTime();
+    long epoch = Unindexed.epoch();
+    SparkContext context = session.sparkContext();
+    List<PartitionDirectory> directories = Scala.list(all);
+    RelationColumns columns = Relations.columns(relation);
+    PartitionRests rests = PartitionRests.of(conjuncts, directories, relation.partitionSchema(), columns);
+    byte[] bytes = Bridge.ask(request(rests.rests, record), SessionSettings.patienceMs(conf), context);
+    Reply reply = Reply.read(bytes, rests.rests.size());
+    long asked = System.nanoTime();
+    record.askMs = (asked - start) / 1e6;
+    if (reply.unindexedMs > 0) unindexed.believe(reply.unindexedMs, epoch);
+    if (reply.skip == null) return record.nothing(reply.reason, all);
+    Verification verification = Verification.of(session, conf, relation.fileFormat(), reply.skip);
+    Seq<PartitionDirectory> kept = without(inner, directories, rests.restOf, reply.skip, verification, record);
+    record.applyMs = (System.nanoTime() - asked) / 1e6;
+    return kept;
+  }
+
+  /** What Spark hands to the scan, and of the conditions above it those that say more. */
+  public List<Expression> conjuncts(List<Expression> dataFilters) {
+    List<Expression> found = new ArrayList<>();
+    java.util.Set<String> seen = new java.util.HashSet<>();
+    RelationColumns columns = Relations.columns(relation);
+    for (Expression filter : dataFilters) {
+      for (Expression conjunct : ScanConditions.split(filter)) {
+        if (seen.add(ExpressionTrees.write(conjunct, columns))) found.add(conjunct);
+      }
+    }
+    for (Expression condition : conditions) {
+      String tree = ExpressionTrees.write(condition, columns);
+      if (seen.add(tree) || tree.contains("\"c\":\"Opaque\"")) found.add(condition);
+    }
+    return found;
+  }
+
+  public String request(List<String> rests, ScanRecord record) {
+    StringBuilder out = new StringBuilder(4096).append('{');
+    Json.field(out, "v", Reply.VERSION);
+    record.identify(out);
+    Relations.write(out, relation);
+    Json.name(out, "settings").append('{');
+    Map<String, String> settings = SessionSettings.forRequest(session, Relations.session(relation), Bridge.wantedSettings());
+    settings.forEach((key, value) -> Json.field(out, key, value));
+    out.append('}');
+    Json.field(out, "objects", record.objects);
+    Json.field(out, "bytes", record.bytes);
+    Json.name(out, "filters").append('[').append(String.join(",", rests)).append("]}");
+    return out.toString();
+  }
+
+  public static Seq<PartitionDirectory> without(
+      FileIndex index, List<PartitionDirectory> directories, int[] restOf, KeySet[] skip, Verification verification, ScanRecord record) {
+    List<FileStatusWithMetadata> candidates = new ArrayList<>();
+    BitSet found = found(index, directories, restOf, skip, candidates);
+    boolean[] passed = verification.pass(candidates);
+    int place = 0;
+    int candidate = 0;
+    List<PartitionDirectory> kept = new ArrayList<>(directories.size());
+    int skipped = 0;
+    long skippedBytes = 0;
+    for (PartitionDirectory directory : directories) {
+      int before = skipped;
+      List<FileStatusWithMetadata> files = new ArrayList<>();
+      for (Iterator<FileStatusWithMetadata> j = directory.files().iterator(); j.hasNext();) {
+        FileStatusWithMetadata file = j.next();
+        if (!found.get(place++) || !passed[candidate++]) {
+          files.add(file);
+        } else {
+          skipped++;
+          skippedBytes += file.getLen();
+        }
+      }
+      if (skipped == before) kept.add(directory);
+      else if (!files.isEmpty()) kept.add(new PartitionDirectory(directory.values(), Scala.seq(files)));
+    }
+    record.skipped(skipped, skippedBytes);
+    return Scala.seq(kept);
+  }
+
+  /** The places of the files that are in their set; they are added to the candidates too. */
+  private static BitSet found(
+      FileIndex index, List<PartitionDirectory> directories, int[] restOf, KeySet[] skip, List<FileStatusWithMetadata> candidates) {
+    ListedKeys listed = ListedKeys.of(index, directories);
+    BitSet found = new BitSet();
+    int place = 0;
+    for (int i = 0; i < restOf.length; i++) {
+      KeySet keys = skip[restOf[i]];
+      for (Iterator<FileStatusWithMetadata> j = directories.get(i).files().iterator(); j.hasNext(); place++) {
+        FileStatusWithMetadata file = j.next();
+        if (!listed.in(keys, place)) continue;
+        found.set(place);
+        candidates.add(file);
+      }
+    }
+    return found;
+  }
+}

@@ -1,0 +1,141 @@
+package io.esskipping.scan;
+
+import io.esskipping.LookupFailed;
+import io.esskipping.util.Scala;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.Option;
+
+/**
+ * Gives each file scan of a physical plan a file index that leaves out the objects which hold no matching row.
+ *
+ * <p>It runs when planning is over (see {@link SkippingColumnarRule}), so no plan changes its shape for it, and the
+ * filters it reads are those that are executed.
+ */
+public final class SkippingRule extends Rule<SparkPlan> {
+  /** By name and exactly: an index of Delta, Hudi or a streaming sink knows more than what files are there. */
+  private static final Set<String> INDEXES = Set.of(
+      "org.apache.spark.sql.execution.datasources.InMemoryFileIndex",
+      "org.apache.spark.sql.execution.datasources.CatalogFileIndex");
+
+  /**
+   * Spark's own formats and what is like them: a row comes from one file alone. By name and exactly too, since Hudi
+   * keeps formats that merge files in Spark's packages.
+   */
+  private static final Set<String> FORMATS = Set.of(
+      "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat",
+      "org.apache.spark.sql.execution.datasources.orc.OrcFileFormat",
+      "org.apache.spark.sql.execution.datasources.csv.CSVFileFormat",
+      "org.apache.spark.sql.execution.datasources.json.JsonFileFormat",
+      "org.apache.spark.sql.execution.datasources.text.TextFileFormat",
+      "org.apache.spark.sql.execution.datasources.xml.XmlFileFormat",
+      "org.apache.spark.sql.execution.datasources.binaryfile.BinaryFileFormat",
+      "org.apache.spark.sql.execution.datasources.geoparquet.GeoParquetFileFormat",
+      "org.apache.spark.sql.avro.AvroFileFormat",
+      "org.apache.spark.sql.hive.orc.OrcFileFormat");
+
+  private static final String NO_PYTHON = "spark.es_skipping.enabled is true, but in this driver no Python answers "
+      + "look-ups. In PySpark, call es_skipping.enable(spark). A driver without Python (spark-shell, spark-sql, a Scala or "
+      + "Java application) cannot skip: set spark.es_skipping.enabled to false there";
+
+  private final SparkSession session;
+
+  public SkippingRule(SparkSession session) {
+    this.session = session;
+  }
+
+  @Override public SparkPlan apply(SparkPlan plan) {
+    try {
+      SQLConf conf = session.sessionState().conf();
+      if (!conf.contains(SessionSettings.ENABLED)) return plan;
+      if (!Bridge.connected()) {
+        if (SessionSettings.enabled(conf) && scansFiles(plan)) Bridge.warnOnce(NO_PYTHON);
+        return plan;
+      }
+      Installation.handOn(session);
+      if (!SessionSettings.enabled(conf)) return plan;
+      return rewritten(plan, ScanConditions.none());
+    } catch (Throwable error) { // whatever it is, the plan as it was is a right one
+      String reason = "its plan could not be read: " + error;
+      if (SessionSettings.strict(session)) throw new LookupFailed(reason, error);
+      Bridge.warnOnce(reason);
+      return plan;
+    }
+  }
+
+  public SparkPlan rewritten(SparkPlan node, ScanConditions conditions) {
+    if (node instanceof FileSourceScanExec) {
+      FileSourceScanExec scan = (FileSourceScanExec) node;
+      return eligible(scan) ? skipping(scan, conditions) : scan;
+    }
+    List<SparkPlan> children = Scala.list(node.children());
+    if (children.isEmpty()) return node;
+    ScanConditions below = conditions.below(node);
+    List<SparkPlan> replaced = new ArrayList<>(children.size());
+    boolean changed = false;
+    for (SparkPlan child : children) {
+      SparkPlan replacement = rewritten(child, below);
+      changed |= replacement != child;
+      replaced.add(replacement);
+    }
+    return changed ? node.withNewChildren(Scala.seq(replaced)) : node;
+  }
+
+  private static boolean scansFiles(SparkPlan node) {
+    if (node instanceof FileSourceScanExec) return eligible((FileSourceScanExec) node);
+    for (SparkPlan child : Scala.<SparkPlan>list(node.children())) if (scansFiles(child)) return true;
+    return false;
+  }
+
+  private static boolean eligible(FileSourceScanExec scan) {
+    HadoopFsRelation relation = scan.relation();
+    return INDEXES.contains(relation.location().getClass().getName())
+        && FORMATS.contains(relation.fileFormat().getClass().getName())
+        && !streaming(scan);
+  }
+
+  private static boolean streaming(FileSourceScanExec scan) {
+    Option<LogicalPlan> logical = scan.logicalLink();
+    return scan.stream().isDefined() || logical.isDefined() && logical.get().isStreaming();
+  }
+
+  private SparkPlan skipping(FileSourceScanExec scan, ScanConditions conditions) {
+    HadoopFsRelation relation = scan.relation();
+    List<Attribute> output = Scala.list(scan.output());
+    String table = scan.tableIdentifier().isDefined() ? scan.tableIdentifier().get().unquotedString() : null;
+    SkippingFileIndex index = new SkippingFileIndex(session, relation, table, conditions.over(output));
+    // By the fields that there are, not by name: Spark versions differ in the later ones of both.
+    Object[] fields = fields(scan);
+    fields[0] = copy(relation, index);
+    FileSourceScanExec skipping = (FileSourceScanExec) scan.makeCopy(fields);
+    index.metrics = ScanMetrics.of(skipping);
+    return skipping;
+  }
+
+  private static HadoopFsRelation copy(HadoopFsRelation relation, FileIndex index) {
+    try {
+      return (HadoopFsRelation) HadoopFsRelation.class.getConstructors()[0].newInstance(
+          index, relation.partitionSchema(), relation.dataSchema(), relation.bucketSpec(), relation.fileFormat(),
+          relation.options(), Relations.session(relation));
+    } catch (ReflectiveOperationException error) {
+      throw new IllegalStateException(error);
+    }
+  }
+
+  private static Object[] fields(FileSourceScanExec scan) {
+    Object[] fields = new Object[scan.productArity()];
+    for (int i = 0; i < fields.length; i++) fields[i] = scan.productElement(i);
+    if (fields[0] != scan.relation()) throw new IllegalStateException("a scan's first field is not its relation in this Spark version");
+    return fields;
+  }
+}

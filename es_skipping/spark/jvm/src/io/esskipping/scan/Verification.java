@@ -1,0 +1,95 @@
+package io.esskipping.scan;
+
+import io.esskipping.protocol.KeySet;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.Callable;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.FileFormat;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.internal.SQLConf;
+
+/**
+ * What the file system is asked of the objects that are about to be skipped.
+ *
+ * <p>Always: whether one still has a writer, where its format is one that writers append to. With {@code verify=stat},
+ * whether it is still the one that Spark listed. With {@code verify=open}, both, whatever the format and the number.
+ */
+public final class Verification {
+  public static final Verification NONE = new Verification(null, false, false, 0);
+  private static final int DEFAULT_LIMIT = 1_000;
+
+  private final Configuration hadoop;
+  private final boolean unchanged;
+  private final boolean closed;
+  private final long patienceMs;
+
+  private Verification(Configuration hadoop, boolean unchanged, boolean closed, long patienceMs) {
+    this.hadoop = hadoop;
+    this.unchanged = unchanged;
+    this.closed = closed;
+    this.patienceMs = patienceMs;
+  }
+
+  /** What the settings and the format ask for, where no more than these objects can be skipped. */
+  static Verification of(SparkSession session, SQLConf conf, FileFormat format, KeySet[] skip) {
+    String verify = conf.getConfString(SessionSettings.PREFIX + "verify", "none").trim();
+    boolean always = verify.equals("open");
+    boolean unchanged = always || verify.equals("stat") && count(skip) <= limit(conf);
+    boolean closed = always || isAppendedTo(format);
+    if (!unchanged && !closed) return NONE;
+    return new Verification(session.sessionState().newHadoopConf(), unchanged, closed, SessionSettings.patienceMs(conf));
+  }
+
+  /** A file in the other formats ends with what makes it readable, so nothing can be added to it. */
+  private static boolean isAppendedTo(FileFormat format) {
+    return !(format instanceof ParquetFileFormat || format.getClass().getSimpleName().equals("OrcFileFormat")); // there are two
+  }
+
+  private static long count(KeySet[] skip) {
+    long keys = 0;
+    for (KeySet set : skip) keys += set.size();
+    return keys;
+  }
+
+  private static long limit(SQLConf conf) {
+    try {
+      return Long.parseLong(conf.getConfString(SessionSettings.PREFIX + "verify.limit", String.valueOf(DEFAULT_LIMIT)).trim());
+    } catch (NumberFormatException error) {
+      return DEFAULT_LIMIT;
+    }
+  }
+
+  /** Whether each may be skipped; false where the file system says otherwise, or nothing, or says it too late. */
+  boolean[] pass(List<FileStatusWithMetadata> files) {
+    boolean[] passed = new boolean[files.size()];
+    Arrays.fill(passed, !unchanged);
+    if (files.isEmpty()) return passed;
+    long deadline = System.nanoTime() + patienceMs * 1_000_000;
+    if (unchanged) {
+      List<Callable<Void>> calls = new ArrayList<>();
+      for (int i = 0; i < passed.length; i++) {
+        int place = i;
+        calls.add(() -> {
+          FileStatus listed = files.get(place).fileStatus();
+          FileStatus now = listed.getPath().getFileSystem(hadoop).getFileStatus(listed.getPath());
+          passed[place] = now.getLen() == listed.getLen() && now.getModificationTime() == listed.getModificationTime();
+          return null;
+        });
+      }
+      OpenFiles.run(calls, patienceMs);
+    }
+    if (closed) {
+      List<Path> paths = new ArrayList<>();
+      for (FileStatusWithMetadata file : files) paths.add(file.getPath());
+      OpenFiles.State[] states = OpenFiles.states(hadoop, paths, Math.max(1, (deadline - System.nanoTime()) / 1_000_000));
+      for (int i = 0; i < passed.length; i++) passed[i] &= states[i] == OpenFiles.State.CLOSED;
+    }
+    return passed;
+  }
+}
