@@ -135,7 +135,11 @@ class Server:
         return {"spark.driver.extraClassPath": jars, "spark.executor.extraClassPath": jars, **hadoop}
 
     def attach(self, spark: SparkSession) -> None:
-        """Let a running local Spark read this server: the jars join its class loader, `session_conf` what it knows."""
+        """Let a running local Spark read this server: the jars join its class loader, `session_conf` what it knows.
+
+        Hadoop remembers for each class loader which classes it did not find, and an earlier test may have named an
+        ``s3a://`` URL. So its configuration gets a new loader.
+        """
         jvm: Any = spark.sparkContext._jvm
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
         there = {url.toString() for url in loader.getURLs()}
@@ -144,6 +148,8 @@ class Server:
             if url.toString() not in there:
                 loader.addURL(url)
         hadoop = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(spark._jsparkSession.sparkContext())
+        none = spark.sparkContext._gateway.new_array(jvm.java.net.URL, 0)
+        hadoop.hadoopConfiguration().setClassLoader(jvm.java.net.URLClassLoader(none, loader))
         for key, value in self.session_conf.items():
             spark.conf.set(key, value)
             hadoop.hadoopConfiguration().set(key, value)

@@ -109,7 +109,7 @@ def constant_of(spark: SparkSession, path: str, text: str) -> Any:
     """What a filter's constant arrives as."""
     predicate = f"ST_Intersects(geom, {text})"
     (scan,) = Driver(spark).planned_scans(spark.read.parquet(path).where(predicate))
-    tree = next(tree for tree in scan.request["filters"][0] if tree["c"] == "ST_Intersects")
+    tree = next(tree for tree in scan.request.filters[0] if tree["c"] == "ST_Intersects")
     return read_operand(tree["ch"][1])
 
 

@@ -23,7 +23,8 @@ labellers = [
     Labeller(index, Target(index.type, operands, (double,) * len(operands)), filters_of(type(index)))
     for index, operands in indexes
 ]
-box = [Comparison(sign, column, Literal(1.0, double)) for column in (lat, lon) for sign in ("<", ">=")]
+bounds = (("<", 2.0), (">=", 1.0))
+box = [Comparison(sign, column, Literal(bound, double)) for column in (lat, lon) for sign, bound in bounds]
 print(merge_clause(And(tuple(box)), labellers))
 assert "shapely" not in sys.modules
 from es_skipping.indexes.toolkit.shapes import cover

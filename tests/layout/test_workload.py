@@ -98,4 +98,5 @@ def test_the_chart_is_well_formed() -> None:
 
     picture = ET.fromstring(diagnose(LOG * 10).chart())
     assert picture.tag.endswith("svg")
-    assert len([one for one in picture.iter() if one.tag.endswith("polyline")]) == 3
+    lines = [one for one in picture.iter() if one.tag.endswith("polyline")]
+    assert len(lines) == 2 * 3, "each curve, and its key"

@@ -40,6 +40,9 @@ __all__ = [
 
 Bits: TypeAlias = bytes
 
+_BEGINNING: Final = b'{"format":'
+"""How every manifest begins: a file that begins otherwise was not cut off, it is damaged."""
+
 
 class TornManifest(StoreError):
     """A manifest that is empty or cut off: its publication never came to an end."""
@@ -236,7 +239,8 @@ class Manifest:
             read = None
         if isinstance(read, dict):
             check_format(read, where)
-        if data.count(b"\n") < 2:  # the second one is its last byte
+        beginning = data[: len(_BEGINNING)]
+        if data.count(b"\n") < 2 and _BEGINNING.startswith(beginning):  # the second newline is its last byte
             raise TornManifest(
                 f"{where} is empty or cut off: a writer was stopped while it published, or is still at it"
             )

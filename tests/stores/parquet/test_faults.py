@@ -150,7 +150,7 @@ def test_every_damaged_byte_is_an_error_or_harmless(tmp_path: Path) -> None:
     assert state(root) is not None
 
 
-TORN = [b"", b"{", b"[]\n", b"null", b"\xff\x00", b'{"format":1}\nabc']
+TORN = [b"", b"{", b'{"form', b'{"format":1', b'{"format":1}\nabc']
 
 
 @pytest.mark.parametrize("torn", TORN)
@@ -250,7 +250,19 @@ def test_a_writer_that_was_passed_over_and_finishes(tmp_path: Path, monkeypatch:
     assert entry_of(store).snapshot.startswith("2-")
 
 
-@pytest.mark.parametrize("garbage", [b"[]\n\n", b"null\nabc\n", b"\xff\x00\n\n", b'{"format":1}\nabc\n'])
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"[]\n\n",
+        b"null\nabc\n",
+        b"\xff\x00\n\n",
+        b'{"format":1}\nabc\n',
+        b"[]\n",
+        b"null",
+        b"\xff\x00",
+        b'garbage{"format"',
+    ],
+)
 def test_a_damaged_manifest_is_an_error_and_can_be_replaced(tmp_path: Path, garbage: bytes) -> None:
     store = ParquetStore(str(tmp_path))
     write(store, BOTH, [object_metadata(1, minmax=minmax(1, 1))])
