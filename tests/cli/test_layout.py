@@ -81,7 +81,7 @@ def test_analyze_apply_status(tmp_path: Path) -> None:
     assert "es-skipping: the query 'SELECT kind FROM sld' cannot be planned: [TABLE_OR_VIEW_NOT_FOUND]" in misspelt.err
     assert analyzed.code == 0, analyzed.err
     assert analyzed.json["workload"].startswith("40 queries, 4 different filters. A layout will pay")
-    assert analyzed.json["predicted share of rows read"] < 0.2
+    assert analyzed.json["predicted_share_of_rows_read"] < 0.2
     assert (tmp_path / "workload.svg").read_text(encoding="utf-8").startswith("<svg")
     assert "kind = 'kind0'" in told.out
     assert lost.code == 1
