@@ -15,6 +15,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -388,7 +389,7 @@ for schema in sys.stdin:
     try:
         options = {"recursiveFileLookup": "true"}
         dataset = esk.Dataset(spark, sys.argv[2], format=sys.argv[3], schema=schema.strip(), options=options)
-        print(dataset.refresh(), flush=True)
+        print(repr(dataset.refresh()), flush=True)
     except esk.EsSkippingError as error:
         print("refused", " ".join(str(error).split()), flush=True)
 """
@@ -400,6 +401,7 @@ class _Elsewhere:
     def __init__(self, store: str, data: _Dataset, conf: Mapping[str, str]) -> None:
         self._arguments = [store, data.folder.url, data.format, json.dumps(dict(conf))]
         self._process: subprocess.Popen[str] | None = None
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it lives as long as the process
 
     def _begin(self, schema: str) -> subprocess.Popen[str]:
         process = self._process
@@ -407,7 +409,7 @@ class _Elsewhere:
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
             self._process = process = subprocess.Popen(
                 [sys.executable, "-c", _ELSEWHERE, *self._arguments],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, env=environment,
                 start_new_session=True,
             )  # fmt: skip
         assert process.stdin is not None
@@ -420,7 +422,9 @@ class _Elsewhere:
         process = self._begin(schema)
         assert process.stdout is not None
         said = process.stdout.readline().strip()
-        assert said, "the other process is gone"
+        if not said:
+            self._errors.seek(0)
+            pytest.fail(f"the other process is gone: {self._errors.read()[-4_000:]}")
         return said
 
     def killed(self, schema: str, seconds: float) -> str:
