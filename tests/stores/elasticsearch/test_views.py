@@ -183,7 +183,7 @@ def test_views_follow_publications_and_are_closed(
         check(reader, entry, listed, between(5, 6))
         assert open_contexts(client) <= before + 1
     reader.close()
-    assert open_contexts(client) == before
+    assert open_contexts(client) <= before  # views of earlier tests may end meanwhile
 
 
 def test_a_view_that_expired_is_opened_again(store: ElasticsearchStore, client: Elasticsearch) -> None:
