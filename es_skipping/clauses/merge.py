@@ -33,7 +33,6 @@ from es_skipping.clauses.clause import (
 from es_skipping.predicates import reasons
 from es_skipping.predicates.codec import has_opaque, undeclared_functions
 from es_skipping.predicates.show import show
-from es_skipping.predicates.subsumption import operands_of
 from es_skipping.predicates.tree import (
     And,
     Call,
@@ -45,6 +44,7 @@ from es_skipping.predicates.tree import (
     Operand,
     Or,
     Predicate,
+    operands_of,
     why_opaque,
 )
 from es_skipping.predicates.types import DataType

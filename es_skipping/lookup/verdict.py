@@ -13,8 +13,7 @@ from es_skipping.lookup.request import ScanRequest, Trees
 from es_skipping.predicates.functions import Declarations, undeclared, versioned, with_images
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.read import read_predicate
-from es_skipping.predicates.subsumption import operands_of
-from es_skipping.predicates.tree import And, Predicate
+from es_skipping.predicates.tree import And, Predicate, operands_of
 
 __all__ = ["Verdict", "clause_for", "read_filters"]
 
