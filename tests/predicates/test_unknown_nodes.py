@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from es_skipping.clauses.clause import KEEP, SKIP
-from es_skipping.clauses.merge import Labeller, Trace, merge_clause
+from es_skipping.clauses.merge import Labeller, merge_clause, merge_traced
 from es_skipping.indexes.base import Index, Target
 from es_skipping.indexes.features import Features
 from es_skipping.indexes.filters import filters_of
@@ -129,9 +129,9 @@ def labellers() -> list[Labeller]:
 
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_it_keeps_every_object(leaf: Any) -> None:
-    trace = Trace()
-    assert merge_clause(leaf, labellers(), trace) == KEEP
-    assert (trace.reason, trace.labels, trace.text) == (unknown(leaf), [], f"<{unknown(leaf)}>")
+    trace = merge_traced(leaf, labellers())
+    assert merge_clause(leaf, labellers()) == trace.clause == KEEP
+    assert (trace.reason, trace.labels, trace.text) == (unknown(leaf), (), f"<{unknown(leaf)}>")
     known = labellers()[:-1]
     assert merge_clause(Or((leaf, LESS)), known) == KEEP
     assert merge_clause(And((leaf, LESS)), known) == merge_clause(LESS, known) != KEEP
