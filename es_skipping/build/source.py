@@ -132,14 +132,14 @@ class Source:
                     "pass for one without rows: index its path instead of its name, or take the option from it"
                 )
         return cls(
-            df,
-            tuple(root.rstrip("/") for root in facts["roots"]),
-            facts["table"],
-            facts["format"],
-            facts["options"],
-            facts["dataSchema"],
-            tuple(field["name"] for field in facts["partitionSchema"]["fields"]),
-            settings,
+            df=df,
+            roots=tuple(root.rstrip("/") for root in facts["roots"]),
+            table=facts["table"],
+            format=facts["format"],
+            options=facts["options"],
+            schema=facts["dataSchema"],
+            partition_columns=tuple(field["name"] for field in facts["partitionSchema"]["fields"]),
+            settings=settings,
         )
 
     def again(self, spark: SparkSession, reading: Reading) -> Source:

@@ -202,15 +202,15 @@ class GSOP:
         own = [[place[feature.predicates] for feature in group.features] for group in found.groups]
         helped = helped_share(demands_of(train, features, self.df.columns))
         self._plan = GroupPlan(
-            found.groups,
-            features,
-            conditions,
-            counted.rows,
-            found.read,
-            found.storage,
-            tuple(counted.satisfied(some) for some in own),
-            helped,
-            refused,
+            groups=found.groups,
+            features=features,
+            conditions=conditions,
+            rows=counted.rows,
+            read=found.read,
+            storage=found.storage,
+            satisfied=tuple(counted.satisfied(some) for some in own),
+            helped=helped,
+            refused=refused,
         )
         return self._plan
 

@@ -174,10 +174,10 @@ class GroupManifest:
             version = found["version"]
             if version == _VERSION:
                 return cls(
-                    found["schema"],
-                    found["tuple_column"],
-                    tuple(found["conditions"]),
-                    tuple(
+                    schema=found["schema"],
+                    tuple_column=found["tuple_column"],
+                    conditions=tuple(found["conditions"]),
+                    groups=tuple(
                         StoredGroup(
                             one["directory"],
                             tuple(one["columns"]),
@@ -187,11 +187,11 @@ class GroupManifest:
                         )
                         for one in found["groups"]
                     ),
-                    tuple(_partition(one, found.get("facts", [])) for one in found["partitions"]),
-                    found.get("helped"),
-                    found.get("min_rows", _MIN_ROWS),
-                    tuple(found.get("within", ())),
-                    found.get("partition_rows", _PARTITION_ROWS),
+                    partitions=tuple(_partition(one, found.get("facts", [])) for one in found["partitions"]),
+                    helped=found.get("helped"),
+                    min_rows=found.get("min_rows", _MIN_ROWS),
+                    within=tuple(found.get("within", ())),
+                    partition_rows=found.get("partition_rows", _PARTITION_ROWS),
                 )
         except (ValueError, LookupError, TypeError) as error:
             cure = "write the groups again" if name == MANIFEST else "if an append died while it wrote it, remove it"
