@@ -21,7 +21,7 @@ from typing import Final
 
 from es_skipping.predicates import reasons
 from es_skipping.predicates.casts import compare_image, less, may_be_null, monotone, same_family
-from es_skipping.predicates.likes import match_form
+from es_skipping.predicates.text import match_form
 from es_skipping.predicates.times import said_of_argument
 from es_skipping.predicates.tree import (
     ALWAYS,

@@ -186,8 +186,8 @@ def why_not(df: DataFrame, *, objects: int = _OBJECTS) -> Advice:
 
 
 def _advice(spark: SparkSession, request: ScanRequest, objects: int) -> ScanAdvice:
-    from es_skipping.build.source import FORMATS
     from es_skipping.lookup.verdict import read_filters
+    from es_skipping.spark.formats import INDEXED
     from es_skipping.spark.services import service_of
 
     declared = service_of(spark).functions.of(request.session)
@@ -196,7 +196,7 @@ def _advice(spark: SparkSession, request: ScanRequest, objects: int) -> ScanAdvi
     facts: dict[str, Any] = {"name": request.name, "filter": filter, "objects": request.objects}
     if not filter:
         return ScanAdvice(**facts, reason="the scan has no filter")
-    if not request.table and request.format not in FORMATS:  # such as column groups
+    if not request.table and request.format not in INDEXED:  # such as column groups
         return ScanAdvice(**facts, reason=f"a table of format {request.format} has no indexes but its own")
     try:
         source = _open(spark, request)
