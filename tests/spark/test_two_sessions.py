@@ -1,4 +1,4 @@
-"""Two sessions of one process stay independent: switch, store, settings, functions, failures, and what they ask at once."""
+"""Two sessions of one process are independent: switch, store, functions, failures, and what they ask at one time."""
 
 from __future__ import annotations
 
