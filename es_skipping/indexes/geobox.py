@@ -13,11 +13,7 @@ from es_skipping.clauses.clause import Clause, disjunction
 from es_skipping.clauses.metadata import Kind
 from es_skipping.clauses.questions import Meets, Range
 from es_skipping.indexes.base import Collector, Index, Target
-from es_skipping.indexes.toolkit.arguments import (
-    require_column,
-    require_positive,
-    require_supported,
-)
+from es_skipping.indexes.toolkit.arguments import require_column, require_positive, require_supported
 from es_skipping.indexes.toolkit.boxes import BoxCollector
 from es_skipping.indexes.toolkit.sedona import coordinates_of, region_of
 from es_skipping.indexes.toolkit.shapes import region_clause
