@@ -151,7 +151,9 @@ class GroupManifest:
         >>> GroupManifest.from_json(manifest.to_json(), "here") == manifest
         True
         """
-        facts = [*{_text(one.built_with): one.built_with for one in self.partitions}.values()]
+        facts = [
+            *{json.dumps(dict(one.built_with), sort_keys=True): one.built_with for one in self.partitions}.values()
+        ]
         partitions = [
             {"tuples": one.tuples, "blocks": [[asdict(block) for block in own] for own in one.blocks], "built_with": at}
             for one in self.partitions
@@ -238,7 +240,3 @@ def _partition(found: Mapping[str, Any], facts: Sequence[Mapping[str, str]]) -> 
         ),
         {} if known is None else facts[known],
     )
-
-
-def _text(facts: Mapping[str, str]) -> str:
-    return json.dumps(dict(facts), sort_keys=True)
