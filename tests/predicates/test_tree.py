@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
+import sys
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -39,6 +44,7 @@ from es_skipping.predicates.tree import (
 from es_skipping.predicates.types import DataType
 from es_skipping.predicates.value_sets import at_least, at_most
 
+PACKAGE = Path(tree.__file__).parents[1]
 INT, STRING, BOOLEAN = DataType("int"), DataType("string"), DataType("boolean")
 X, Y, S = Column(("x",), INT), Column(("y",), INT), Column(("s",), STRING)
 ONE = Literal(1, INT)
@@ -153,3 +159,31 @@ def test_a_node_of_no_known_class_is_opaque() -> None:
     assert unknown_node("text") == Opaque("unknown node str")  # type: ignore[arg-type]
     assert why_opaque("text") == "unknown node str"  # type: ignore[arg-type]
     assert operands_in("text") == ()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("alias", "walks"),
+    [("Predicate", {"normal.py", "show.py", "tree.py"}), ("Operand", {"codec.py", "show.py", "tree.py"})],
+)
+def test_a_type_checker_finds_the_walks_that_a_new_class_must_be_added_to(
+    tmp_path: Path, alias: str, walks: set[str]
+) -> None:
+    """As for somebody who adds a class of node, and knows of no walk."""
+    package = tmp_path / "es_skipping"
+    shutil.copytree(PACKAGE / "predicates", package / "predicates", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(PACKAGE / "errors.py", package)
+    (package / "__init__.py").touch()
+    file = package / "predicates" / "tree.py"
+    text, found = re.subn(
+        rf"^{alias}: TypeAlias = .*$",
+        r"@dataclass(frozen=True)\nclass New:\n    operand: Operand\n    type: DataType\n\n\n\g<0> | New",
+        file.read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
+    )
+    assert found == 1
+    file.write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "es_skipping"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (
+        set(re.findall(r"^es_skipping/predicates/(\w+\.py):\d+: error: .*\"New\"", done.stdout, re.MULTILINE)) >= walks
+    )
