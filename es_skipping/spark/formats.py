@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import pkgutil
 from typing import Final
 
 __all__ = ["INDEXED", "LEFT_OUT", "classes"]
-
-_LIST: Final = Path(__file__).with_name("jvm") / "formats.properties"
 
 
 def classes() -> dict[str, dict[str, tuple[str, ...]]]:
@@ -18,8 +16,10 @@ def classes() -> dict[str, dict[str, tuple[str, ...]]]:
     >>> classes()["indexed"]["csv"]
     ('org.apache.spark.sql.execution.datasources.csv.CSVFileFormat',)
     """
+    text = pkgutil.get_data("es_skipping.spark", "jvm/formats.properties")  # on executors it is in an archive
+    assert text is not None
     found: dict[str, dict[str, tuple[str, ...]]] = {}
-    for line in _LIST.read_text(encoding="utf-8").replace("\\\n", " ").splitlines():
+    for line in text.decode("utf-8").replace("\\\n", " ").splitlines():
         if line and not line.startswith("#"):
             key, _, names = line.partition("=")
             kind, _, format = key.strip().partition(".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from es_skipping.build.shipping import package_archive
 from es_skipping.spark import formats
+from tests.processes import run_python
 from tests.spark.real import age, same_rows
 
 LIST = Path(formats.__file__).with_name("jvm") / "formats.properties"
@@ -18,6 +21,13 @@ LIST = Path(formats.__file__).with_name("jvm") / "formats.properties"
 def test_the_shim_reads_the_same_list() -> None:
     with zipfile.ZipFile(LIST.with_name("es-skipping.jar")) as jar:
         assert jar.read("META-INF/es-skipping/formats.properties") == LIST.read_bytes()
+
+
+def test_executors_find_it_in_the_archive_that_they_get(tmp_path: Path) -> None:
+    archive = package_archive(str(tmp_path))
+    code = "import es_skipping.build.source, es_skipping.spark.formats as f; print(f.__file__, *sorted(f.INDEXED))"
+    done = run_python(code, tmp_path, environment={**os.environ, "PYTHONPATH": archive})
+    assert done.stdout.split() == [f"{archive}/es_skipping/spark/formats.py", *sorted(formats.INDEXED)]
 
 
 def test_each_class_is_of_one_format() -> None:
