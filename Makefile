@@ -23,7 +23,7 @@ OLDEST_SPARK := pyspark==4.0.1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # What the installed package is made of besides its Python files, which an editable install reads in place.
-BUILD_INPUTS := pyproject.toml hatch_build.py $(shell find es_skipping/spark/jvm/src -type f 2>/dev/null)
+BUILD_INPUTS := pyproject.toml hatch_build.py es_skipping/spark/jvm/formats.properties $(shell find es_skipping/spark/jvm/src -type f 2>/dev/null)
 
 .PHONY: help
 help: ## Show this list

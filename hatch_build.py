@@ -73,6 +73,7 @@ def build_jar(target: Path = JAR) -> Path:
         files |= {
             path.relative_to(sources).as_posix(): path for path in (sources / "META-INF").rglob("*") if path.is_file()
         }
+        files["META-INF/es-skipping/formats.properties"] = JVM / "formats.properties"
         half_written = target.with_suffix(f".{os.getpid()}.tmp")
         with zipfile.ZipFile(half_written, "w", zipfile.ZIP_DEFLATED) as jar:
             jar.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF", _EPOCH), "Manifest-Version: 1.0\r\n\r\n")

@@ -27,8 +27,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks.drawing import groups_chart
+from benchmarks.full_copies import full_copies
 from benchmarks.layout_tpch import DOCS, session
 from benchmarks.tpch_workload import CHAPTER_4, CHAPTER_5, COLUMNS, MONTH, filters, table
+from benchmarks.vertical import hill_climbing, primary_partitions
 from es_skipping.build.source import Reading, Source
 from es_skipping.layout import Query, QueryLog
 from es_skipping.layout.features.conditions import FeatureFinder
@@ -39,9 +41,9 @@ from es_skipping.layout.groups.grouping import Designer, Grouping
 from es_skipping.layout.groups.grouping_search import best_grouping, grouping_of
 from es_skipping.layout.groups.layouts import Layout
 from es_skipping.layout.groups.replication import Replicas
-from es_skipping.layout.groups.replication_baselines import full_copies, selective_replication, whole_layouts
+from es_skipping.layout.groups.replication_baselines import selective_replication, whole_layouts
 from es_skipping.layout.groups.vectors import GlobalVectors
-from es_skipping.layout.groups.vertical import hill_climbing, one_for_all, one_per_column, primary_partitions
+from es_skipping.layout.groups.vertical import one_for_all, one_per_column
 from es_skipping.layout.passes import histogram
 
 BUDGETS = (1.1, 1.2, 1.5, 2.0)

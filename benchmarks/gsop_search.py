@@ -26,7 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.drawing import search_chart
+from benchmarks.full_copies import full_copies
 from benchmarks.layout_tpch import DOCS
+from benchmarks.vertical import hill_climbing, primary_partitions
 from es_skipping.layout import Feature, Query, mine_features, zipf
 from es_skipping.layout.groups.demands import Demand, demands_of
 from es_skipping.layout.groups.design import layouts_by_budget
@@ -34,9 +36,9 @@ from es_skipping.layout.groups.grouping import Designer
 from es_skipping.layout.groups.grouping_search import best_grouping
 from es_skipping.layout.groups.layouts import Layout
 from es_skipping.layout.groups.replication import Replicas
-from es_skipping.layout.groups.replication_baselines import full_copies, selective_replication, whole_layouts
+from es_skipping.layout.groups.replication_baselines import selective_replication, whole_layouts
 from es_skipping.layout.groups.vectors import GlobalVectors
-from es_skipping.layout.groups.vertical import hill_climbing, one_for_all, one_per_column, primary_partitions
+from es_skipping.layout.groups.vertical import one_for_all, one_per_column
 from es_skipping.layout.histogram import Group, Histogram
 from es_skipping.predicates.tree import Column, Comparison, Literal
 from es_skipping.predicates.types import DataType

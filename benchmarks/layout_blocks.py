@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from es_skipping.indexes.features import feature_words
 from es_skipping.layout.workload.queries import Query
-from es_skipping.predicates.subsumption import operands_of
 from es_skipping.predicates.tree import Column as TreeColumn
+from es_skipping.predicates.tree import operands_of
 from es_skipping.predicates.value_sets import ValueSet, at_most
 
 __all__ = ["Blocks", "as_held", "blocks_of", "in_order", "z_order"]

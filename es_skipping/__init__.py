@@ -158,6 +158,7 @@ class _IndexesPackage(_ModuleType):
 
 
 _import_module("es_skipping.indexes").__class__ = _IndexesPackage
+_import_module("es_skipping.moved")
 
 
 if not TYPE_CHECKING:  # a checker reads the imports above, and finds misspelt names

@@ -55,7 +55,10 @@ MODULES: Final = (
     "es_skipping/predicates/*.py",
     *(f"es_skipping/indexes/{name}.py" for name in ("labels", "filters", "minmax", "valuelist", "prefix", "suffix")),
     *(f"es_skipping/indexes/{name}.py" for name in ("gaplist", "bloomfilter", "hybrid", "formatted", "features")),
-    *(f"es_skipping/indexes/{name}.py" for name in ("geobox", "geometrybox", "metricdistance", "toolkit/sedona")),
+    *(
+        f"es_skipping/indexes/{name}.py"
+        for name in ("geobox", "geometrybox", "metricdistance", "toolkit/boxes", "toolkit/sedona")
+    ),
     *(f"{_SERVER_ROOM}{name}.py" for name in ("query", "bools", "shape", "complement", "answers", "views")),
     *(f"es_skipping/stores/parquet/{name}.py" for name in ("answers", "evaluate", "sets")),
 )

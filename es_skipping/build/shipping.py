@@ -14,7 +14,7 @@ from es_skipping.spark.bridge import ship_jar
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["own_python", "ship_package"]
+__all__ = ["own_python", "package_archive", "ship_package"]
 
 _shipped: set[str] = set()
 _ship_lock = threading.Lock()
@@ -30,16 +30,22 @@ def ship_package(spark: SparkSession) -> None:
         if context.applicationId in _shipped:
             return
         import tempfile
-        import zipfile
-        from pathlib import Path
 
-        package = Path(__file__).resolve().parent.parent
-        archive = Path(tempfile.mkdtemp(prefix="es-skipping-")) / "es_skipping.zip"
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
-            for file in sorted(package.rglob("*.py")):
-                out.write(file, Path(package.name) / file.relative_to(package))
-        context.addPyFile(str(archive))
+        context.addPyFile(package_archive(tempfile.mkdtemp(prefix="es-skipping-")))
         _shipped.add(context.applicationId)
+
+
+def package_archive(folder: str) -> str:
+    """Write this package's Python code, and the list of formats that it reads, into an archive in a folder."""
+    import zipfile
+    from pathlib import Path
+
+    package = Path(__file__).resolve().parent.parent
+    archive = Path(folder) / "es_skipping.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
+        for file in sorted([*package.rglob("*.py"), *package.rglob("*.properties")]):
+            out.write(file, Path(package.name) / file.relative_to(package))
+    return str(archive)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from es_skipping.spark.bridge import (
     same_files,
     session_settings,
 )
+from es_skipping.spark.formats import INDEXED
 from es_skipping.spark.services import service_of, session_id
 from es_skipping.stores.object_list import ObjectList
 
@@ -32,15 +33,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = [
-    "FORMATS",
     "Reading",
     "Source",
     "build_session",
     "cloned_session",
     "moved",
 ]
-
-FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
 
 _ASKED: Final = 1_000
 """Files in one question to the JVM."""
@@ -121,9 +119,9 @@ class Source:
         df = _frame(build_session(spark), reading)
         facts = relation_facts(df)
         refuse_all_but_files(df)
-        if facts["format"] not in FORMATS:
+        if facts["format"] not in INDEXED:
             raise DatasetError(
-                f"{reading.name} is read as {facts['format']}; only {', '.join(sorted(FORMATS))} can be indexed"
+                f"{reading.name} is read as {facts['format']}; only {', '.join(sorted(INDEXED))} can be indexed"
             )
         for option in ("ignorecorruptfiles", "ignoremissingfiles"):
             if str(facts["options"].get(option, "")).lower() == "true":
@@ -132,14 +130,14 @@ class Source:
                     "pass for one without rows: index its path instead of its name, or take the option from it"
                 )
         return cls(
-            df,
-            tuple(root.rstrip("/") for root in facts["roots"]),
-            facts["table"],
-            facts["format"],
-            facts["options"],
-            facts["dataSchema"],
-            tuple(field["name"] for field in facts["partitionSchema"]["fields"]),
-            settings,
+            df=df,
+            roots=tuple(root.rstrip("/") for root in facts["roots"]),
+            table=facts["table"],
+            format=facts["format"],
+            options=facts["options"],
+            schema=facts["dataSchema"],
+            partition_columns=tuple(field["name"] for field in facts["partitionSchema"]["fields"]),
+            settings=settings,
         )
 
     def again(self, spark: SparkSession, reading: Reading) -> Source:
@@ -240,8 +238,8 @@ def _frame(spark: SparkSession, reading: Reading) -> DataFrame:
 
 def _unreadable(reading: Reading, error: Exception) -> DatasetError:
     why = _first_line(error)
-    if "ClassNotFoundException" in why and reading.format.lower() not in FORMATS:
-        why = f"this Spark knows no such format; {', '.join(sorted(FORMATS))} can be indexed"
+    if "ClassNotFoundException" in why and reading.format.lower() not in INDEXED:
+        why = f"this Spark knows no such format; {', '.join(sorted(INDEXED))} can be indexed"
     return DatasetError(f"{reading.name} cannot be read as {reading.format}: {why}")
 
 

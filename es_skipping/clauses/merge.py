@@ -18,7 +18,7 @@ which is true of every object: it drops out of a conjunction, and makes a disjun
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -33,7 +33,6 @@ from es_skipping.clauses.clause import (
 from es_skipping.predicates import reasons
 from es_skipping.predicates.codec import has_opaque, undeclared_functions
 from es_skipping.predicates.show import show
-from es_skipping.predicates.subsumption import operands_of
 from es_skipping.predicates.tree import (
     And,
     Call,
@@ -45,6 +44,7 @@ from es_skipping.predicates.tree import (
     Operand,
     Or,
     Predicate,
+    operands_of,
     why_opaque,
 )
 from es_skipping.predicates.types import DataType
@@ -52,7 +52,7 @@ from es_skipping.predicates.types import DataType
 if TYPE_CHECKING:
     from es_skipping.indexes.base import Index, Target
 
-__all__ = ["Filter", "Labeller", "Trace", "merge_clause"]
+__all__ = ["Filter", "Labeller", "Trace", "merge_clause", "merge_traced"]
 
 Filter: TypeAlias = "Callable[[Predicate, Any, Target], Clause | None]"
 """Given a node, an index and its target: the clause that represents the node, or None where it has nothing to say."""
@@ -90,9 +90,9 @@ class Labeller:
             yield partial(filter, node, self.index, self.target)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Trace:
-    """What became of one node of a filter, and below it of its children; filled by `merge_clause`.
+    """What became of one node of a filter, and below it of its children.
 
     Attributes
     ----------
@@ -104,18 +104,18 @@ class Trace:
         ``(index id, clause)`` of the indexes that had something to say.
     errors
         ``(index id, error)`` of the indexes that failed at it, and were therefore not heard.
-    reason
-        Why the node keeps every object; None where it does not.
     children
         One for each child of an And or Or, in order.
+    reason
+        Why the node keeps every object; None where it does not.
     """
 
-    node: Predicate | None = None
-    clause: Clause = KEEP
-    labels: list[tuple[str, Clause]] = field(default_factory=list)
-    errors: list[tuple[str, str]] = field(default_factory=list)
+    node: Predicate
+    clause: Clause
+    labels: tuple[tuple[str, Clause], ...] = ()
+    errors: tuple[tuple[str, str], ...] = ()
+    children: tuple[Trace, ...] = ()
     reason: str | None = None
-    children: list[Trace] = field(default_factory=list)
 
     def failures(self) -> Iterator[tuple[str, str]]:
         """``(index id, what went wrong)`` here and below."""
@@ -127,10 +127,10 @@ class Trace:
     @property
     def text(self) -> str:
         """The node as one line that reads like SQL."""
-        return "" if self.node is None else show(self.node)
+        return show(self.node)
 
 
-def merge_clause(predicate: Predicate, labellers: Sequence[Labeller], trace: Trace | None = None) -> Clause:
+def merge_clause(predicate: Predicate, labellers: Sequence[Labeller]) -> Clause:
     """The clause that represents a predicate: true of every object in which any row satisfies it.
 
     Parameters
@@ -139,8 +139,6 @@ def merge_clause(predicate: Predicate, labellers: Sequence[Labeller], trace: Tra
         In normal form (`es_skipping.predicates.normal.normalise`).
     labellers
         The dataset's usable indexes. One that raises is not heard at that node; nothing else is lost.
-    trace
-        Filled with what became of each node, for people.
 
     Examples
     --------
@@ -148,8 +146,13 @@ def merge_clause(predicate: Predicate, labellers: Sequence[Labeller], trace: Tra
     >>> merge_clause(NEVER, [])
     Decided(value=False)
     """
+    return merge_traced(predicate, labellers).clause
+
+
+def merge_traced(predicate: Predicate, labellers: Sequence[Labeller]) -> Trace:
+    """As `merge_clause`, with what became of each node."""
     heard = [labeller for labeller in labellers if all(map(_is_certain, labeller.target.operands))]
-    return _merge(predicate, heard, trace if trace is not None else Trace(), 0)
+    return _merge(predicate, heard, 0)
 
 
 def _is_certain(operand: Operand) -> bool:
@@ -158,35 +161,30 @@ def _is_certain(operand: Operand) -> bool:
     return not has_opaque(operand) and not undeclared_functions(operand)
 
 
-def _merge(node: Predicate, labellers: Sequence[Labeller], trace: Trace, depth: int) -> Clause:
-    trace.node = node
+def _merge(node: Predicate, labellers: Sequence[Labeller], depth: int) -> Trace:
     if isinstance(node, Constant):
-        trace.clause = KEEP if node.value else SKIP
-        trace.reason = reasons.ALWAYS_TRUE.text if node.value else None
-    elif isinstance(node, Not) or (opaque := why_opaque(node)) is not None:
-        trace.reason = "NOT is left in the predicate" if isinstance(node, Not) else opaque
-    elif depth > _MAX_DEPTH:
-        trace.reason = reasons.TOO_DEEP.text
-    else:
-        trace.clause = _merge_labelled(node, labellers, trace, depth)
-        if trace.clause == KEEP:
-            trace.reason = _reason(node, labellers, trace)
-    return trace.clause
+        return Trace(node, KEEP, reason=reasons.ALWAYS_TRUE.text) if node.value else Trace(node, SKIP)
+    if isinstance(node, Not):
+        return Trace(node, KEEP, reason="NOT is left in the predicate")
+    if (opaque := why_opaque(node)) is not None:
+        return Trace(node, KEEP, reason=opaque)
+    if depth > _MAX_DEPTH:
+        return Trace(node, KEEP, reason=reasons.TOO_DEEP.text)
+    labels, errors = _labels(node, labellers)
+    clause = conjunction(label for _, label in labels)
+    children: tuple[Trace, ...] = ()
+    if isinstance(node, And | Or):
+        children = tuple(_merge(child, labellers, depth + 1) for child in node.children)
+        merged = [child.clause for child in children]
+        clause = conjunction([conjunction(merged) if isinstance(node, And) else disjunction(merged), clause])
+    reason = _reason(node, labellers, errors) if clause == KEEP else None
+    return Trace(node, clause, tuple(labels), tuple(errors), children, reason)
 
 
-def _merge_labelled(node: Predicate, labellers: Sequence[Labeller], trace: Trace, depth: int) -> Clause:
-    own = conjunction(_labels(node, labellers, trace))
-    if not isinstance(node, And | Or):
-        return own
-    merged: list[Clause] = []
-    for child in node.children:
-        below = Trace()
-        trace.children.append(below)
-        merged.append(_merge(child, labellers, below, depth + 1))
-    return conjunction([conjunction(merged) if isinstance(node, And) else disjunction(merged), own])
-
-
-def _labels(node: Predicate, labellers: Sequence[Labeller], trace: Trace) -> list[Clause]:
+def _labels(node: Predicate, labellers: Sequence[Labeller]) -> tuple[list[tuple[str, Clause]], list[tuple[str, str]]]:
+    """What the indexes say of a node, and what went wrong with others, each after the index's id."""
+    labels: list[tuple[str, Clause]] = []
+    errors: list[tuple[str, str]] = []
     for labeller in labellers:
         index_id = labeller.target.id
         for label in labeller.labels(node):
@@ -196,18 +194,18 @@ def _labels(node: Predicate, labellers: Sequence[Labeller], trace: Trace) -> lis
             except Exception as error:  # a user's index must not cost more than itself
                 wrong = f"{type(error).__name__}: {error}"
             if wrong is not None:
-                trace.errors.append((index_id, wrong))
+                errors.append((index_id, wrong))
             elif clause is not None:
-                trace.labels.append((index_id, clause))
-    return [clause for _, clause in trace.labels]
+                labels.append((index_id, clause))
+    return labels, errors
 
 
 # --- why a node keeps everything ----------------------------------------------------------------------------------
 
 
-def _reason(node: Predicate, labellers: Sequence[Labeller], trace: Trace) -> str:
-    if trace.errors:
-        return "; ".join(f"index {index_id} failed: {error}" for index_id, error in trace.errors)
+def _reason(node: Predicate, labellers: Sequence[Labeller], errors: Sequence[tuple[str, str]]) -> str:
+    if errors:
+        return "; ".join(f"index {index_id} failed: {error}" for index_id, error in errors)
     if isinstance(node, And):
         return reasons.NO_PART.text
     if isinstance(node, Or):

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["dataset_named", "given_conf", "key_values", "spark_session"]
 
-_FORMATS = ("parquet", "orc", "csv", "json", "text")
 _QUIET = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
 """Spark's own progress bar and warnings would be mixed with ours; ``--conf`` can bring them back."""
 
@@ -63,6 +62,7 @@ def spark_session(args: argparse.Namespace, defaults: Mapping[str, str] | None =
         Settings of the command, below those of the command line.
     """
     import es_skipping as esk
+    from es_skipping.spark.formats import INDEXED
 
     try:
         from pyspark.logger import PySparkLogger
@@ -84,7 +84,7 @@ def spark_session(args: argparse.Namespace, defaults: Mapping[str, str] | None =
         esk.enable(spark)
         for name, place in views.items():
             before, colon, after = place.partition(":")
-            format, path = (before, after) if colon and before in _FORMATS else ("parquet", place)
+            format, path = (before, after) if colon and before in INDEXED else ("parquet", place)
             spark.read.format(format).load(path).createOrReplaceTempView(name)
         yield spark
     finally:

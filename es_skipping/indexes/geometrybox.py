@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Boxes, Kind
 from es_skipping.indexes.base import Collector, Index, Target
-from es_skipping.indexes.geobox import BoxCollector
 from es_skipping.indexes.toolkit.arguments import require_column, require_positive, require_supported
+from es_skipping.indexes.toolkit.boxes import BoxCollector
 from es_skipping.indexes.toolkit.sedona import region_of
 from es_skipping.indexes.toolkit.shapes import region_clause
 from es_skipping.predicates.tree import Predicate

@@ -10,15 +10,7 @@ from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Intervals, Kind
 from es_skipping.clauses.questions import Range
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.labels import (
-    NotNull,
-    Text,
-    Within,
-    common_values,
-    leaf_of,
-    text_prefix,
-    value_clause,
-)
+from es_skipping.indexes.labels import NotNull, Text, Within, common_values, leaf_of, text_prefix, value_clause
 from es_skipping.indexes.toolkit.column import ColumnIndex
 from es_skipping.indexes.toolkit.summaries import lower_bound, plain, python_bound, upper_bound
 from es_skipping.predicates.text import successor
@@ -126,10 +118,7 @@ class _MinMaxCollector(Collector[Extent]):
         if partial.low is None:
             return Intervals((), nulls, nans)
         try:
-            low, high = (
-                python_bound(partial.low, self._type),
-                python_bound(partial.high, self._type),
-            )
+            bounds = python_bound(partial.low, self._type), python_bound(partial.high, self._type)
         except UnicodeDecodeError:
             return Intervals(None, nulls, nans)
-        return Intervals(((low, high),), nulls, nans)
+        return Intervals((bounds,), nulls, nans)

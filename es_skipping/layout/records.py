@@ -52,15 +52,15 @@ class LayoutRecord:
         """The record of a plan that has just been written."""
         told = plan.tested if plan.tested.shares else plan.trained
         return cls(
-            plan.conditions,
-            tuple(feature.weight for feature in plan.features),
-            plan.min_rows,
-            plan.within,
-            plan.rows,
-            plan.blocks,
-            told.share,
-            told.helped / len(told.shares) if told.shares else 0.0,
-            int(time.time() * 1000),
+            conditions=plan.conditions,
+            weights=tuple(feature.weight for feature in plan.features),
+            min_rows=plan.min_rows,
+            within=plan.within,
+            rows=plan.rows,
+            blocks=plan.blocks,
+            share=told.share,
+            helped=told.helped / len(told.shares) if told.shares else 0.0,
+            written=int(time.time() * 1000),
         )
 
 

@@ -189,16 +189,16 @@ class SOP:
         with clock.step("predict"):
             trained, tested = (predict(part, features, clustered) for part in (train, test))
         self._plan = Plan(
-            features,
-            conditions,
-            self._min_rows,
-            self._within,
-            counted,
-            clustered,
-            trained,
-            tested,
-            refused,
-            clock.seconds,
+            features=features,
+            conditions=conditions,
+            min_rows=self._min_rows,
+            within=self._within,
+            histogram=counted,
+            clustered=clustered,
+            trained=trained,
+            tested=tested,
+            refused=refused,
+            seconds=clock.seconds,
         )
         return self._plan
 

@@ -6,15 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from es_skipping.clauses.clause import Clause
-from es_skipping.clauses.merge import Trace, merge_clause
+from es_skipping.clauses.merge import Trace, merge_traced
 from es_skipping.lookup.built_with import columns_of, compatible, depends_on_columns_read
 from es_skipping.lookup.registry import IndexedDataset
 from es_skipping.lookup.request import ScanRequest, Trees
 from es_skipping.predicates.functions import Declarations, undeclared, versioned, with_images
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.read import read_predicate
-from es_skipping.predicates.subsumption import operands_of
-from es_skipping.predicates.tree import And, Predicate
+from es_skipping.predicates.tree import And, Predicate, operands_of
 
 __all__ = ["Verdict", "clause_for", "read_filters"]
 
@@ -95,7 +94,6 @@ def clause_for(
             usable.labellers.append(replace(labeller, target=replace(labeller.target, functions=declared)))
         else:
             usable.unusable.append((definition.id, reason))
-    trace = Trace()
-    clause = merge_clause(predicate, usable.labellers, trace)
+    trace = merge_traced(predicate, usable.labellers)
     unusable = tuple(dict.fromkeys([*usable.unusable, *trace.failures()]))
-    return Verdict(clause, unusable, trace if traced else None)
+    return Verdict(trace.clause, unusable, trace if traced else None)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from es_skipping.errors import StoreFormatError
 from es_skipping.predicates.show import show
-from es_skipping.predicates.tree import Call, Cast, Column, Literal, Opaque, Operand, parts_of, why_opaque
+from es_skipping.predicates.tree import Call, Cast, Column, Literal, Opaque, Operand, parts_of, unknown_node, why_opaque
 from es_skipping.predicates.types import DataType, Value, parse_type
 
 __all__ = [
@@ -153,19 +153,21 @@ def operand_to_data(operand: Operand) -> dict[str, Any]:
     {'column': ['a', 'b'], 'type': 'int'}
     """
     data: dict[str, Any]
-    if isinstance(operand, Column):
-        data = {"column": list(operand.path)}
-    elif isinstance(operand, Literal):
-        data = {"literal": None if operand.value is None else value_to_data(operand.value, operand.type)}
-    elif isinstance(operand, Cast):
-        data = {"cast": operand_to_data(operand.child), "mode": operand.mode, "zone": operand.zone}
-    elif isinstance(operand, Call):
-        data = {"call": operand.name, "arguments": [operand_to_data(argument) for argument in operand.arguments]}
-        data["parameters"] = [list(pair) for pair in operand.parameters]
-    else:
-        data = {"opaque": why_opaque(operand)}
-    data["type"] = str(operand.type)
-    return data
+    match operand:
+        case Column(path):
+            data = {"column": list(path)}
+        case Literal(value, type):
+            data = {"literal": None if value is None else value_to_data(value, type)}
+        case Cast(child, _, mode, zone):
+            data = {"cast": operand_to_data(child), "mode": mode, "zone": zone}
+        case Call(name, arguments, _, parameters):
+            data = {"call": name, "arguments": list(map(operand_to_data, arguments))}
+            data["parameters"] = list(map(list, parameters))
+        case Opaque(reason):
+            data = {"opaque": reason}
+        case _:
+            data = {"opaque": unknown_node(operand).reason}
+    return {**data, "type": str(operand.type)}
 
 
 def operand_from_data(data: Any) -> Operand:

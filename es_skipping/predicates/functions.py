@@ -9,23 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from es_skipping.predicates.casts import compare_image, ends_of
 from es_skipping.predicates.tree import (
     And,
     Call,
-    Cast,
     Comparison,
-    Holds,
-    IsIn,
     Literal,
-    Matches,
-    Not,
-    NullTest,
     Operand,
-    Or,
     Predicate,
+    map_leaves,
+    map_operands,
+    why_opaque,
 )
 from es_skipping.predicates.types import is_value_of
 
@@ -73,25 +70,7 @@ def undeclared(name: str) -> None:
 def versioned(predicate: Predicate, declarations: Declarations) -> Predicate:
     """The predicate with the declared version of each user function in its calls."""
 
-    def operand(one: Operand) -> Operand:
-        return versioned_operand(one, declarations)
-
-    match predicate:
-        case And(children):
-            return And(tuple(versioned(child, declarations) for child in children))
-        case Or(children):
-            return Or(tuple(versioned(child, declarations) for child in children))
-        case Not(child):
-            return Not(versioned(child, declarations))
-        case Comparison(_, left, right):
-            return replace(predicate, left=operand(left), right=operand(right))
-        case IsIn() | NullTest() | Matches():
-            return replace(predicate, operand=operand(predicate.operand))
-        case Holds(call):
-            found = operand(call)
-            assert isinstance(found, Call)
-            return replace(predicate, call=found)
-    return predicate
+    return map_operands(predicate, partial(versioned_operand, declarations=declarations))
 
 
 def versioned_operand(operand: Operand, declarations: Declarations) -> Operand:
@@ -106,17 +85,14 @@ def versioned_operand(operand: Operand, declarations: Declarations) -> Operand:
     >>> versioned_operand(call, {"f": Declared("3", code="other")}.get) == call
     True
     """
-    if isinstance(operand, Cast):
-        return replace(operand, child=versioned_operand(operand.child, declarations))
-    if not isinstance(operand, Call):
+    if why_opaque(operand) is not None:
         return operand
-    arguments = tuple(versioned_operand(argument, declarations) for argument in operand.arguments)
-    parameters = operand.parameters
-    if operand.name.startswith(USER):
-        declared = declarations(operand.name.removeprefix(USER))
-        if declared is not None and dict(parameters).get(CODE) == declared.code:
-            parameters = (("version", declared.version),)
-    return replace(operand, arguments=arguments, parameters=parameters)
+    found = operand.map_operands(partial(versioned_operand, declarations=declarations))
+    if isinstance(found, Call) and found.name.startswith(USER):
+        declared = declarations(found.name.removeprefix(USER))
+        if declared is not None and dict(found.parameters).get(CODE) == declared.code:
+            return replace(found, parameters=(("version", declared.version),))
+    return found
 
 
 def with_images(predicate: Predicate, declarations: Declarations) -> Predicate:
@@ -129,13 +105,11 @@ def with_images(predicate: Predicate, declarations: Declarations) -> Predicate:
     predicate
         As `versioned` left it; normal form comes later.
     """
+    return map_leaves(predicate, partial(_with_image, declarations=declarations))
+
+
+def _with_image(predicate: Predicate, declarations: Declarations) -> Predicate:
     match predicate:
-        case And(children):
-            return And(tuple(with_images(child, declarations) for child in children))
-        case Or(children):
-            return Or(tuple(with_images(child, declarations) for child in children))
-        case Not(child):
-            return Not(with_images(child, declarations))
         case Comparison(comparator, Call() as call, Literal(value, type)) if value is not None and comparator != "<=>":
             try:
                 image = _image(call, declarations)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from es_skipping.predicates.normal import normalise
-from es_skipping.predicates.subsumption import is_certain, operands_of, subsumes
-from es_skipping.predicates.tree import And, Comparison, IsIn, Literal, Operand, Or, Predicate
+from es_skipping.predicates.subsumption import is_certain, subsumes
+from es_skipping.predicates.tree import And, Comparison, IsIn, Literal, Operand, Or, Predicate, operands_of
 
 __all__ = ["Conditions", "one_by_one"]
 

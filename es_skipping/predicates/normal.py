@@ -16,11 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from decimal import Decimal
+from itertools import chain, islice
 from typing import Final
 
 from es_skipping.predicates import reasons
 from es_skipping.predicates.casts import compare_image, less, may_be_null, monotone, same_family
-from es_skipping.predicates.likes import match_form
+from es_skipping.predicates.text import match_form
 from es_skipping.predicates.times import said_of_argument
 from es_skipping.predicates.tree import (
     ALWAYS,
@@ -43,7 +44,9 @@ from es_skipping.predicates.tree import (
     Operand,
     Or,
     Predicate,
-    why_opaque,
+    leaves_of,
+    operands_in,
+    unknown_node,
 )
 from es_skipping.predicates.types import DataType, Value
 from es_skipping.predicates.value_sets import at_most
@@ -103,7 +106,7 @@ def _contradictory(parts: tuple[Predicate, ...]) -> bool:
     """
     about: dict[Column, list[Predicate]] = {}
     for part in parts:
-        for operand in _operands(part):
+        for operand in () if isinstance(part, Or) else operands_in(part):
             if isinstance(operand, Column):
                 about.setdefault(operand, []).append(part)
     mixed = [part for part in parts if isinstance(part, Or)]
@@ -118,14 +121,7 @@ def _contradictory(parts: tuple[Predicate, ...]) -> bool:
 
 def _size(parts: Iterable[Predicate]) -> int:
     """How many leaves there are, or more than can be combined."""
-    count, pending = 0, list(parts)
-    while pending and count <= _MAX_COMBINED:
-        part = pending.pop()
-        if isinstance(part, And | Or):
-            pending.extend(part.children)
-        else:
-            count += 1
-    return count
+    return sum(1 for _ in islice(chain.from_iterable(map(leaves_of, parts)), _MAX_COMBINED + 1))
 
 
 def any_of(parts: Iterable[Predicate]) -> Predicate:
@@ -170,41 +166,34 @@ def _too_deep(operand: Operand) -> bool:
     """Whether an operand nests deeper than any that is read: comparing and hashing it would overflow."""
     level: list[Operand] = [operand]
     for _ in range(MAX_DEPTH + 2):
-        level = [
-            part
-            for parent in level
-            if isinstance(parent, Cast | Call)
-            for part in (parent.arguments if isinstance(parent, Call) else (parent.child,))
-        ]
+        level = [part for parent in level for part in operands_in(parent)]
         if not level:
             return False
     return True
 
 
-def _operands(leaf: Predicate) -> tuple[Operand, ...]:
-    if isinstance(leaf, Comparison):
-        return (leaf.left, leaf.right)
-    if isinstance(leaf, IsIn | NullTest | Matches):
-        return (leaf.operand,)
-    return (leaf.call,) if isinstance(leaf, Holds) else ()
-
-
 def _leaf(leaf: Predicate, negated: bool, depth: int) -> Predicate:
-    if any(map(_too_deep, _operands(leaf))):
+    if any(map(_too_deep, operands_in(leaf))):
         return Opaque(reasons.TOO_DEEP.text)
-    if isinstance(leaf, Constant):
-        return NEVER if leaf.value == negated else ALWAYS
-    if isinstance(leaf, Comparison):
-        return _comparison(leaf.comparator, leaf.left, leaf.right, negated, depth)
-    if isinstance(leaf, IsIn):
-        return _is_in(leaf, leaf.negated != negated, depth)
-    if isinstance(leaf, NullTest):
-        return _null_test(leaf.operand, leaf.negated != negated)
-    if isinstance(leaf, Matches):
-        return match_form(leaf, leaf.negated != negated)
-    if isinstance(leaf, Holds):
-        return Holds(leaf.call, leaf.negated != negated)
-    return leaf if isinstance(leaf, Opaque) else Opaque(why_opaque(leaf) or "unknown expression")
+    match leaf:
+        case Constant(value):
+            return NEVER if value == negated else ALWAYS
+        case Comparison(comparator, left, right):
+            return _comparison(comparator, left, right, negated, depth)
+        case IsIn():
+            return _is_in(leaf, leaf.negated != negated, depth)
+        case NullTest(operand, contrary):
+            return _null_test(operand, contrary != negated)
+        case Matches():
+            return match_form(leaf, leaf.negated != negated)
+        case Holds(call, contrary):
+            return Holds(call, contrary != negated)
+        case Opaque():
+            return leaf
+        case And() | Or() | Not():  # they are no leaves
+            return _normal(leaf, negated, depth)
+        case _:
+            return unknown_node(leaf)
 
 
 # --- IS NULL ------------------------------------------------------------------------------------------------------

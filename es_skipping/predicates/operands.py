@@ -110,10 +110,6 @@ def class_of(tree: Any) -> str:
     return name if package is None or package in _OF_SPARK else f"{text_of(package, 'package')}.{name}"
 
 
-def _type(tree: Tree) -> DataType:
-    return parse_type(text_of(tree.get("t"), "type"))
-
-
 def text_of(value: Any, what: str) -> str:
     if not isinstance(value, str):
         raise UnreadableTree(f"malformed: {what} {str(value)[:100]!r} is no text")
@@ -143,7 +139,7 @@ def operand_of(tree: Any, depth: int) -> Operand:
         raise UnreadableTree(reasons.TOO_DEEP.text)
     if name in TRANSPARENT:
         return operand_of(children_of(tree, 1)[0], depth + 1)
-    type_ = _type(tree)
+    type_ = parse_type(text_of(tree.get("t"), "type"))
     if name == "AttributeReference":
         return Column((text_of(tree.get("name"), "column name"),), type_)
     if name == "GetStructField":

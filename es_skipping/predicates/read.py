@@ -161,7 +161,7 @@ def _leaf(tree: Tree, name: str, depth: int, conditionals: int) -> Predicate:
         return _in_set(tree)
     if name == "IsNaN":
         operand = operand_of(children_of(tree, 1)[0], 0)
-        return Comparison("<=>", operand, _literal_of("NaN", operand.type))
+        return Comparison("<=>", operand, Literal(value_from_data("NaN", operand.type), operand.type))
     if name in _TEXT_TESTS:
         return _text_test(tree, _TEXT_TESTS[name])
     if name in _MANY_LIKES:
@@ -171,10 +171,6 @@ def _leaf(tree: Tree, name: str, depth: int, conditionals: int) -> Predicate:
     if name == "Coalesce":
         return _coalesce(tree, depth, conditionals)
     return _truth_of(operand_of(tree, 0))
-
-
-def _literal_of(data: Any, type_: DataType) -> Literal:
-    return Literal(value_from_data(data, type_), type_)
 
 
 def _truth_of(operand: Operand) -> Predicate:

@@ -20,10 +20,11 @@ from es_skipping.predicates.tree import (
     Matches,
     Not,
     NullTest,
+    Opaque,
     Operand,
     Or,
     Predicate,
-    why_opaque,
+    unknown_node,
 )
 from es_skipping.predicates.types import DataType, Value
 
@@ -55,34 +56,35 @@ def _show(node: Predicate | Operand, level: int) -> str:  # one line per kind of
     if level > _MAX_LEVELS:
         return "..."
     deeper = level + 1
-    if isinstance(node, Column):
-        return ".".join(_name(name) for name in node.path)
-    if isinstance(node, Literal):
-        return "NULL" if node.value is None else show_value(node.value, node.type)
-    if isinstance(node, Cast):
-        word = "TRY_CAST" if node.mode == "TRY" else "CAST"
-        return f"{word}({_show(node.child, deeper)} AS {str(node.type).upper()})"
-    if isinstance(node, Call):
-        return f"{_plain(node.name)}({', '.join(_show(argument, deeper) for argument in node.arguments)})"
-    opaque = why_opaque(node)
-    if opaque is not None:
-        return f"<{_plain(opaque)}>"
-    if isinstance(node, Constant):
-        return "TRUE" if node.value else "FALSE"
-    if isinstance(node, Comparison):
-        return f"{_show(node.left, deeper)} {node.comparator} {_show(node.right, deeper)}"
-    if isinstance(node, IsIn):
-        return _is_in(node, deeper)
-    if isinstance(node, NullTest):
-        return f"{_show(node.operand, deeper)} IS {'NOT ' if node.negated else ''}NULL"
-    if isinstance(node, Matches):
-        return _matches(node, deeper)
-    if isinstance(node, Holds):
-        return ("NOT " if node.negated else "") + _show(node.call, deeper)
-    if isinstance(node, Not):
-        return f"NOT ({_show(node.child, deeper)})"
-    assert isinstance(node, And | Or)
-    return _connective(node, deeper)
+    match node:
+        case Column(path):
+            return ".".join(map(_name, path))
+        case Literal(value, type):
+            return "NULL" if value is None else show_value(value, type)
+        case Cast(child, type, mode):
+            return f"{'TRY_CAST' if mode == 'TRY' else 'CAST'}({_show(child, deeper)} AS {str(type).upper()})"
+        case Call(name, arguments):
+            return f"{_plain(name)}({', '.join(_show(argument, deeper) for argument in arguments)})"
+        case Opaque(reason):
+            return f"<{_plain(reason)}>"
+        case Constant(value):
+            return "TRUE" if value else "FALSE"
+        case Comparison(comparator, left, right):
+            return f"{_show(left, deeper)} {comparator} {_show(right, deeper)}"
+        case IsIn():
+            return _is_in(node, deeper)
+        case NullTest(operand, negated):
+            return f"{_show(operand, deeper)} IS {'NOT ' if negated else ''}NULL"
+        case Matches():
+            return _matches(node, deeper)
+        case Holds(call, negated):
+            return ("NOT " if negated else "") + _show(call, deeper)
+        case Not(child):
+            return f"NOT ({_show(child, deeper)})"
+        case And() | Or():
+            return _connective(node, deeper)
+        case _:
+            return _show(unknown_node(node), level)
 
 
 def _connective(node: And | Or, level: int) -> str:

@@ -6,7 +6,6 @@ False is always a right answer. It is the test by which a query is known to be h
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -19,22 +18,18 @@ from es_skipping.predicates.tree import (
     And,
     Comparison,
     Constant,
-    Holds,
-    IsIn,
-    Literal,
     Matches,
     Not,
-    NullTest,
     Opaque,
-    Operand,
     Or,
     Predicate,
+    operands_of,
     why_opaque,
 )
 from es_skipping.predicates.types import Value
 from es_skipping.predicates.value_sets import at_least, at_most
 
-__all__ = ["is_certain", "operands_of", "subsumes"]
+__all__ = ["is_certain", "subsumes"]
 
 _MOST_STEPS: Final = 20_000
 """Predicates that take more comparisons than this are given up: not subsumed."""
@@ -76,37 +71,6 @@ def is_certain(predicate: Predicate) -> bool:
     if isinstance(predicate, And | Or):
         return all(map(is_certain, predicate.children))
     return not any(has_opaque(operand) or undeclared_functions(operand) for operand in operands_of(predicate))
-
-
-def operands_of(predicate: Predicate) -> tuple[Operand, ...]:
-    """What a predicate tests, each once; literals are not tested, and of opaque parts it is not known.
-
-    Examples
-    --------
-    >>> operands_of(ALWAYS)
-    ()
-    """
-    found: dict[Operand, None] = {}
-    for leaf in _leaves(predicate):
-        if isinstance(leaf, Comparison):
-            found.update(dict.fromkeys(side for side in (leaf.left, leaf.right) if not isinstance(side, Literal)))
-        elif isinstance(leaf, IsIn | NullTest | Matches):
-            found[leaf.operand] = None
-        elif isinstance(leaf, Holds):
-            found[leaf.call] = None
-    return tuple(found)
-
-
-def _leaves(predicate: Predicate) -> Iterable[Predicate]:
-    pending = [predicate]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, And | Or):
-            pending.extend(reversed(node.children))
-        elif isinstance(node, Not):
-            pending.append(node.child)
-        else:
-            yield node
 
 
 def _subsumes(looser: Predicate, stricter: Predicate, steps: list[int]) -> bool:

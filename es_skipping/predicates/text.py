@@ -10,7 +10,18 @@ import re
 from functools import lru_cache
 from typing import Final, Protocol, TypeAlias
 
-from es_skipping.predicates.tree import TextTest
+from es_skipping.predicates import reasons
+from es_skipping.predicates.tree import (
+    ALWAYS,
+    NEVER,
+    Comparison,
+    Literal,
+    Matches,
+    NullTest,
+    Opaque,
+    Predicate,
+    TextTest,
+)
 
 __all__ = [
     "ANY",
@@ -18,6 +29,7 @@ __all__ = [
     "like_prefix",
     "like_suffix",
     "like_tokens",
+    "match_form",
     "passes",
     "rlike_endings",
     "rlike_prefix",
@@ -37,6 +49,8 @@ _LAST_CODE_POINT: Final = 0x10FFFF
 _LAST_OF_BMP: Final = "\uffff"
 _JAVA_LINE_ENDS: Final = "\n\r\u0085\u2028\u2029"
 _MAX_STEPS: Final = 1_000_000
+_REPLACEMENT: Final = "\ufffd"
+"""What Java makes of bytes that are no UTF-8: a pattern that holds it matches strings that do not hold its bytes."""
 
 
 class PatternTest(Protocol):
@@ -328,3 +342,57 @@ def rlike_endings(pattern: str) -> tuple[str, ...]:
             literals = literal if quantifier[0] == "+" else ""
             at = quantifier.end()
     return tuple(literals + line_end for line_end in ("", "\n", "\r\n", *_JAVA_LINE_ENDS[1:])) if literals else ()
+
+
+# --- tests in their plainest form -------------------------------------------------------------------------------------
+
+
+def match_form(leaf: Matches, negated: bool) -> Predicate:
+    """The normal form of a test of a string, or of its negation.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.tree import Column
+    >>> from es_skipping.predicates.types import DataType
+    >>> match_form(Matches("like", Column(("s",), DataType("string")), "ab%"), negated=False).test
+    'starts'
+    """
+    operand = leaf.operand
+    if isinstance(operand, Literal) and operand.value is None:
+        return NEVER
+    if isinstance(operand, Opaque):
+        return operand
+    if operand.type.name != "string":
+        return Opaque(reasons.TEXT_TYPE.of(type=operand.type))
+    if isinstance(operand, Literal):
+        truth = text_test(leaf.test, str(operand.value), leaf.pattern, leaf.escape)
+        return Opaque(reasons.OPAQUE_TEST.text) if truth is None else ALWAYS if truth != negated else NEVER
+    if leaf.test in {"like", "rlike"} and _REPLACEMENT in leaf.pattern:
+        return Opaque(reasons.OPAQUE_TEST.text)
+    simple = _simple_like(leaf) if leaf.test == "like" else leaf
+    if isinstance(simple, Comparison):
+        return Comparison("<>", operand, simple.right) if negated else simple
+    if not simple.pattern and simple.test in {"starts", "ends", "contains"}:
+        return NEVER if negated else NullTest(operand, negated=True)
+    return Matches(simple.test, operand, simple.pattern, simple.escape, negated)
+
+
+def _simple_like(leaf: Matches) -> Matches | Comparison:
+    """A LIKE pattern of one literal, with ``%`` before or after it or neither, says it in plainer words."""
+    tokens = like_tokens(leaf.pattern, leaf.escape)
+    if tokens is None or ANY in tokens or any(ord(character) > 0xFFFF for character in leaf.pattern):
+        return leaf  # an error in Spark, a real pattern, or characters of which Java makes something of its own
+    first, last = 0, len(tokens)
+    while first < last and tokens[first] == MANY:
+        first += 1
+    while last > first and tokens[last - 1] == MANY:
+        last -= 1
+    middle = tokens[first:last]
+    if MANY in middle:
+        return leaf
+    text = "".join(str(token) for token in middle)
+    if first == 0 and last == len(tokens):
+        return Comparison("=", leaf.operand, Literal(text, leaf.operand.type))
+    if first == 0:
+        return Matches("starts", leaf.operand, text)
+    return Matches("ends" if last == len(tokens) else "contains", leaf.operand, text)

@@ -6,13 +6,18 @@ constants `ALWAYS` and `NEVER`, and leaves that carry their own negation: a `Not
 the design: NOT is never the complement of a clause).
 
 A normal predicate stands for the rows of which it is *true*; false and null need not be told apart any more.
+
+Each node has ``operands``, the operands directly in it, and ``map_operands``, which makes the same node of changed
+ones; for And, Or and Not these are the operands of their leaves. Walks go through `leaves_of`, `map_leaves`,
+`operands_of` and `parts_of`, or name every class and end in `unknown_node`, so that a type checker finds each walk
+which a new class of node must be added to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final, NoReturn, TypeAlias, TypeVar, cast
 from typing import Literal as OneOf
 
 from es_skipping.predicates.types import DataType, Value
@@ -37,7 +42,13 @@ __all__ = [
     "Operand",
     "Or",
     "Predicate",
+    "leaves_of",
+    "map_leaves",
+    "map_operands",
+    "operands_in",
+    "operands_of",
     "parts_of",
+    "unknown_node",
     "why_opaque",
 ]
 
@@ -56,11 +67,40 @@ FLIPPED: Final[dict[Comparator, Comparator]] = {
 """The comparator that says the same with its sides exchanged."""
 
 
+_Node = TypeVar("_Node")
+
+
+class _WithoutOperands:
+    """A node with no operand in it."""
+
+    __slots__ = ()
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return ()
+
+    def map_operands(self: _Node, change: Callable[[Operand], Operand]) -> _Node:
+        return self
+
+
+class _Connective:
+    """And, Or, Not: the operands are those of the leaves below."""
+
+    __slots__ = ()
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return tuple(operand for leaf in leaves_of(cast("Predicate", self)) for operand in operands_in(leaf))
+
+    def map_operands(self, change: Callable[[Operand], Operand]) -> Predicate:
+        return map_operands(cast("Predicate", self), change)
+
+
 # --- operands -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(_WithoutOperands):
     """A column of the relation, or a field of a struct column.
 
     Parameters
@@ -75,7 +115,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(_WithoutOperands):
     """A constant; ``value`` is None for NULL. See `es_skipping.predicates.types` for how values are held."""
 
     value: Value | None
@@ -93,6 +133,13 @@ class Cast:
     type: DataType
     mode: str = "LEGACY"
     zone: str | None = None
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return (self.child,)
+
+    def map_operands(self, change: Callable[[Operand], Operand]) -> Cast:
+        return replace(self, child=change(self.child))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +161,19 @@ class Call:
     type: DataType
     parameters: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return self.arguments
+
+    def map_operands(self, change: Callable[[Operand], Operand]) -> Call:
+        return replace(self, arguments=tuple(map(change, self.arguments)))
+
 
 # --- predicates ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Opaque:
+class Opaque(_WithoutOperands):
     """Something that nothing is known of, as operand or as predicate. Its presence can only keep objects."""
 
     reason: str = "unknown expression"
@@ -127,7 +181,7 @@ class Opaque:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(_WithoutOperands):
     """A predicate that is true of every row, or of none."""
 
     value: bool
@@ -146,6 +200,13 @@ class Comparison:
     left: Operand
     right: Operand
 
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return (self.left, self.right)
+
+    def map_operands(self, change: Callable[[Operand], Operand]) -> Comparison:
+        return replace(self, left=change(self.left), right=change(self.right))
+
 
 @dataclass(frozen=True, slots=True)
 class IsIn:
@@ -156,6 +217,13 @@ class IsIn:
     negated: bool = False
     has_null: bool = False
 
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return (self.operand,)
+
+    def map_operands(self, change: Callable[[Operand], Operand]) -> IsIn:
+        return replace(self, operand=change(self.operand))
+
 
 @dataclass(frozen=True, slots=True)
 class NullTest:
@@ -163,6 +231,13 @@ class NullTest:
 
     operand: Operand
     negated: bool = False
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return (self.operand,)
+
+    def map_operands(self, change: Callable[[Operand], Operand]) -> NullTest:
+        return replace(self, operand=change(self.operand))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +250,13 @@ class Matches:
     escape: str = "\\"
     negated: bool = False
 
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return (self.operand,)
+
+    def map_operands(self, change: Callable[[Operand], Operand]) -> Matches:
+        return replace(self, operand=change(self.operand))
+
 
 @dataclass(frozen=True, slots=True)
 class Holds:
@@ -183,19 +265,28 @@ class Holds:
     call: Call
     negated: bool = False
 
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return (self.call,)
+
+    def map_operands(self, change: Callable[[Operand], Operand]) -> Holds:
+        call = change(self.call)
+        assert isinstance(call, Call)
+        return replace(self, call=call)
+
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(_Connective):
     children: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(_Connective):
     children: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(_Connective):
     """Only between reading and normalising."""
 
     child: Predicate
@@ -203,6 +294,14 @@ class Not:
 
 Operand: TypeAlias = Column | Literal | Cast | Call | Opaque
 Predicate: TypeAlias = Constant | Comparison | IsIn | NullTest | Matches | Holds | And | Or | Not | Opaque
+
+
+def unknown_node(node: NoReturn) -> Opaque:
+    """What a walk makes of a node that it does not name. A type checker refuses the call where such a node may be.
+
+    Nothing is raised: a node of a class that a later version added keeps every object.
+    """
+    return Opaque(f"unknown node {type(node).__name__}")
 
 
 def why_opaque(node: Predicate | Operand) -> str | None:
@@ -215,10 +314,70 @@ def why_opaque(node: Predicate | Operand) -> str | None:
     >>> why_opaque(Opaque("too deep")), why_opaque(ALWAYS)
     ('too deep', None)
     """
-    if isinstance(node, Opaque):
-        return node.reason
-    known = isinstance(node, Column | Literal | Cast | Call | Constant | Comparison | IsIn | NullTest | Matches | Holds)
-    return None if known or isinstance(node, And | Or | Not) else f"unknown node {type(node).__name__}"
+    match node:
+        case Opaque(reason):
+            return reason
+        case Column() | Literal() | Cast() | Call():
+            return None
+        case Constant() | Comparison() | IsIn() | NullTest() | Matches() | Holds() | And() | Or() | Not():
+            return None
+        case _:
+            return unknown_node(node).reason
+
+
+def operands_in(node: Predicate | Operand) -> tuple[Operand, ...]:
+    """The operands directly in a node, from left to right; of a node that is not known, none.
+
+    Examples
+    --------
+    >>> x = Column(("x",), DataType("int"))
+    >>> operands_in(Comparison("<", x, Literal(3, x.type)))
+    (Column(path=('x',), type=DataType(name='int')), Literal(value=3, type=DataType(name='int')))
+    """
+    return () if why_opaque(node) is not None else node.operands
+
+
+def leaves_of(predicate: Predicate) -> Iterator[Predicate]:
+    """The leaves of a predicate from left to right: what is neither And, Or nor Not."""
+    pending = [predicate]
+    while pending:
+        node = pending.pop()
+        match node:
+            case And(children) | Or(children):
+                pending.extend(reversed(children))
+            case Not(child):
+                pending.append(child)
+            case _:
+                yield node
+
+
+def map_leaves(predicate: Predicate, change: Callable[[Predicate], Predicate]) -> Predicate:
+    """The predicate with each of its leaves changed."""
+    match predicate:
+        case And(children):
+            return And(tuple(map_leaves(child, change) for child in children))
+        case Or(children):
+            return Or(tuple(map_leaves(child, change) for child in children))
+        case Not(child):
+            return Not(map_leaves(child, change))
+        case _:
+            return change(predicate)
+
+
+def map_operands(predicate: Predicate, change: Callable[[Operand], Operand]) -> Predicate:
+    """The predicate with each operand of its leaves changed; leaves that are not known stay as they are."""
+    return map_leaves(predicate, lambda leaf: leaf if why_opaque(leaf) is not None else leaf.map_operands(change))
+
+
+def operands_of(predicate: Predicate) -> tuple[Operand, ...]:
+    """What a predicate tests, each once. Literals are left out: they are not tested. So are opaque leaves.
+
+    Examples
+    --------
+    >>> operands_of(ALWAYS)
+    ()
+    """
+    return tuple(dict.fromkeys(one for one in operands_in(predicate) if not isinstance(one, Literal)))
 
 
 def parts_of(operand: Operand) -> Iterator[Operand]:
@@ -234,7 +393,4 @@ def parts_of(operand: Operand) -> Iterator[Operand]:
     while pending:
         part = pending.pop()
         yield part
-        if isinstance(part, Cast):
-            pending.append(part.child)
-        elif isinstance(part, Call):
-            pending.extend(reversed(part.arguments))
+        pending.extend(reversed(operands_in(part)))

@@ -185,28 +185,28 @@ class _Unsayable(Exception):
 
 
 def _sql(node: Predicate) -> str:
-    if isinstance(node, Constant):
-        return "true" if node.value else "false"
-    if isinstance(node, And | Or):
-        word = " AND " if isinstance(node, And) else " OR "
-        return word.join(
-            f"({_sql(part)})" if isinstance(part, And | Or) or _is_long(part) else _sql(part) for part in node.children
-        )
-    if isinstance(node, Comparison) and node.comparator != "<=>":
-        return f"{_operand(node.left)} {node.comparator} {_operand(node.right)}"
-    if isinstance(node, NullTest):
-        return f"{_operand(node.operand)} IS {'NOT ' if node.negated else ''}NULL"
-    if isinstance(node, IsIn) and not node.has_null:
-        return _in(node)
-    if isinstance(node, Matches):
-        return _matches(node)
-    if isinstance(node, Holds):
-        return f"{'NOT ' if node.negated else ''}{_operand(node.call)}"
-    raise _Unsayable
+    match node:
+        case Constant(value):
+            return "true" if value else "false"
+        case And(children) | Or(children):
+            word = " AND " if isinstance(node, And) else " OR "
+            return word.join(f"({_sql(part)})" if _needs_brackets(part) else _sql(part) for part in children)
+        case Comparison(comparator, left, right) if comparator != "<=>":
+            return f"{_operand(left)} {comparator} {_operand(right)}"
+        case NullTest(operand, negated):
+            return f"{_operand(operand)} IS {'NOT ' if negated else ''}NULL"
+        case IsIn(has_null=False):
+            return _in(node)
+        case Matches():
+            return _matches(node)
+        case Holds(call, negated):
+            return f"{'NOT ' if negated else ''}{_operand(call)}"
+        case _:
+            raise _Unsayable
 
 
-def _is_long(node: Predicate) -> bool:
-    return isinstance(node, IsIn) and len(node.values) > _LIST
+def _needs_brackets(node: Predicate) -> bool:
+    return isinstance(node, And | Or) or (isinstance(node, IsIn) and len(node.values) > _LIST)
 
 
 def _in(node: IsIn) -> str:

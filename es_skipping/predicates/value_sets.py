@@ -103,31 +103,30 @@ _EVERYTHING: Final = ValueSet((_Stretch(),), nan=True, null=True)
 
 def at_most(predicate: Predicate, operand: Operand) -> ValueSet:
     """A set outside of which the operand's value does not lie in any row that satisfies the predicate."""
-    if isinstance(predicate, And):
-        return common([at_most(child, operand) for child in predicate.children])
-    if isinstance(predicate, Or):
-        return _together([at_most(child, operand) for child in predicate.children])
-    if isinstance(predicate, Constant):
-        return _EVERYTHING if predicate.value else ValueSet()
-    exact = _exact(predicate, operand)
-    if exact is not None:
-        return exact
-    if isinstance(predicate, Matches) and predicate.operand == operand:
-        return _not_null() if predicate.negated else _beginning(_known_beginning(predicate))
-    if isinstance(predicate, Comparison) and operand in (predicate.left, predicate.right):
-        return _EVERYTHING if predicate.comparator == "<=>" else _not_null()
-    return _EVERYTHING
+    match predicate:
+        case And(children):
+            return common([at_most(child, operand) for child in children])
+        case Or(children):
+            return _together([at_most(child, operand) for child in children])
+        case _ if (exact := _exact(predicate, operand)) is not None:
+            return exact
+        case Matches(_, tested, negated=negated) if tested == operand:
+            return _not_null() if negated else _beginning(_known_beginning(predicate))
+        case Comparison(comparator, left, right) if operand in (left, right):
+            return _EVERYTHING if comparator == "<=>" else _not_null()
+        case _:
+            return _EVERYTHING
 
 
 def at_least(predicate: Predicate, operand: Operand) -> ValueSet:
     """A set all of whose values, whatever else is in the row, satisfy the predicate; empty where none is known to."""
-    if isinstance(predicate, And):
-        return reduce(ValueSet.__and__, (at_least(child, operand) for child in predicate.children))
-    if isinstance(predicate, Or):
-        return reduce(ValueSet.__or__, (at_least(child, operand) for child in predicate.children))
-    if isinstance(predicate, Constant):
-        return _EVERYTHING if predicate.value else ValueSet()
-    return _exact(predicate, operand) or ValueSet()
+    match predicate:
+        case And(children):
+            return reduce(ValueSet.__and__, (at_least(child, operand) for child in children))
+        case Or(children):
+            return reduce(ValueSet.__or__, (at_least(child, operand) for child in children))
+        case _:
+            return _exact(predicate, operand) or ValueSet()
 
 
 def common(sets: Sequence[ValueSet]) -> ValueSet:
@@ -146,17 +145,19 @@ def _together(sets: Sequence[ValueSet]) -> ValueSet:
 
 
 def _exact(leaf: Predicate, operand: Operand) -> ValueSet | None:
-    """The very set of which a leaf about the operand is true; None for what is no such leaf or no set of stretches."""
-    if isinstance(leaf, NullTest) and leaf.operand == operand:
-        return _not_null() if leaf.negated else ValueSet(null=True)
-    if isinstance(leaf, IsIn) and leaf.operand == operand and not leaf.has_null:
-        return _listed(leaf.values, operand.type, leaf.negated)
-    if isinstance(leaf, Comparison) and leaf.left == operand and isinstance(leaf.right, Literal):
-        value = leaf.right.value
-        if value is None or leaf.right.type != operand.type:
+    """The values for which a leaf is true, exactly; None where it is not about the operand, or where they are not a set
+    of stretches."""
+    match leaf:
+        case Constant(value):
+            return _EVERYTHING if value else ValueSet()
+        case NullTest(tested, negated) if tested == operand:
+            return _not_null() if negated else ValueSet(null=True)
+        case IsIn(tested, values, negated, has_null=False) if tested == operand:
+            return _listed(values, operand.type, negated)
+        case Comparison(comparator, tested, Literal(value, type)) if tested == operand:
+            return None if value is None or type != operand.type else _compared(comparator, value, operand.type)
+        case _:
             return None
-        return _compared(leaf.comparator, value, operand.type)
-    return None
 
 
 def _not_null() -> ValueSet:

@@ -24,7 +24,6 @@ from es_skipping.indexes.valuelist import ValueList
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import (
-    And,
     Call,
     Cast,
     Column,
@@ -36,6 +35,7 @@ from es_skipping.predicates.tree import (
     Operand,
     Or,
     Predicate,
+    leaves_of,
 )
 from es_skipping.predicates.truth import sql_of_operand
 from es_skipping.reports.render import Cell, Rendered, Table, one_line
@@ -186,8 +186,8 @@ def why_not(df: DataFrame, *, objects: int = _OBJECTS) -> Advice:
 
 
 def _advice(spark: SparkSession, request: ScanRequest, objects: int) -> ScanAdvice:
-    from es_skipping.build.source import FORMATS
     from es_skipping.lookup.verdict import read_filters
+    from es_skipping.spark.formats import INDEXED
     from es_skipping.spark.services import service_of
 
     declared = service_of(spark).functions.of(request.session)
@@ -196,7 +196,7 @@ def _advice(spark: SparkSession, request: ScanRequest, objects: int) -> ScanAdvi
     facts: dict[str, Any] = {"name": request.name, "filter": filter, "objects": request.objects}
     if not filter:
         return ScanAdvice(**facts, reason="the scan has no filter")
-    if not request.table and request.format not in FORMATS:  # such as column groups
+    if not request.table and request.format not in INDEXED:  # such as column groups
         return ScanAdvice(**facts, reason=f"a table of format {request.format} has no indexes but its own")
     try:
         source = _open(spark, request)
@@ -285,7 +285,7 @@ def _existing(spark: SparkSession, request: ScanRequest) -> set[str]:
 def _candidates(predicate: Predicate) -> Iterator[Index]:
     """Index types that could understand a part of the predicate."""
     bounded: dict[Operand, None] = {}
-    for leaf in _leaves(predicate):
+    for leaf in leaves_of(predicate):
         for operand in _operands(leaf):
             yield from _of_operand(operand, leaf)
             if operand.type.name in _NUMBERS and isinstance(leaf_of(leaf, operand, operand.type), Within):
@@ -313,14 +313,6 @@ def _of_operand(operand: Operand, leaf: Predicate) -> Iterator[Index]:
     if operand.type.name == "string":
         yield Prefix(text, _LENGTH)
         yield Suffix(text, _LENGTH)
-
-
-def _leaves(predicate: Predicate) -> Iterator[Predicate]:
-    if isinstance(predicate, And | Or):
-        for child in predicate.children:
-            yield from _leaves(child)
-    else:
-        yield predicate
 
 
 def _operands(leaf: Predicate) -> Iterator[Operand]:

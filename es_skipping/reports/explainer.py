@@ -154,7 +154,7 @@ def _nodes(trace: Trace, types: Mapping[str, DataType]) -> Iterator[NodeExplanat
 
 
 def _node(depth: int, trace: Trace, types: Mapping[str, DataType]) -> NodeExplanation:
-    connective = {And: "AND", Or: "OR"}.get(trace.node.__class__)
+    connective = "AND" if isinstance(trace.node, And) else "OR" if isinstance(trace.node, Or) else None
     text = connective or trace.text
     failed = "; ".join(f"index {index} failed: {error}" for index, error in trace.errors)
     if trace.clause == KEEP:

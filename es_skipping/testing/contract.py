@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from es_skipping.catalog import IndexDefinition
 from es_skipping.clauses.check import why_no_metadata
 from es_skipping.clauses.evaluate import holds
-from es_skipping.clauses.merge import Labeller, Trace, merge_clause
+from es_skipping.clauses.merge import Labeller, merge_traced
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import ColumnError
 from es_skipping.indexes.base import Collector, Index, Target
@@ -90,10 +90,9 @@ class IndexContract:
         """False where the object may be skipped."""
         index, types = setup
         target = Target("it", self.columns(types), tuple(types))
-        trace = Trace()
-        clause = merge_clause(normalise(predicate), [Labeller(index, target, filters_of(type(index)))], trace)
+        trace = merge_traced(normalise(predicate), [Labeller(index, target, filters_of(type(index)))])
         assert not list(trace.failures())
-        return holds(clause, {} if metadata is None else {"it": metadata})
+        return holds(trace.clause, {} if metadata is None else {"it": metadata})
 
     # --- the contract -------------------------------------------------------------------------------------------
 

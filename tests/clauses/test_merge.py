@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from es_skipping.clauses.clause import KEEP, SKIP, Ask, Clause, Conjunction, Disjunction, conjunction, disjunction
 from es_skipping.clauses.evaluate import holds
-from es_skipping.clauses.merge import Labeller, Trace, merge_clause
+from es_skipping.clauses.merge import Labeller, merge_clause, merge_traced
 from es_skipping.clauses.metadata import Intervals, Kind, Metadata, Values
 from es_skipping.clauses.questions import AnyOf, HasNaN, HasNotNull, HasNull, OtherThan, Overlaps, Range, TextMatch
 from es_skipping.indexes.base import Collector, Index, Target
@@ -188,23 +188,22 @@ def test_an_index_of_a_function_known_by_name_alone_is_not_heard() -> None:  # t
 
 
 def test_an_index_that_raises_is_ignored_and_named() -> None:
-    trace = Trace()
     usable = [labeller(X, Broken(), "broken"), labeller(X), labeller(X, Wrong(), "wrong")]
-    assert merge_clause(is_(X, 1), usable, trace) == asks("x", 1)
-    assert trace.labels == [("toy(x)", asks("x", 1))]
-    assert trace.errors == [("broken", "ValueError: no luck"), ("wrong", "'True' is no clause")]
-    alone = Trace()
-    assert merge_clause(is_(X, 1), [labeller(X, Broken(), "broken")], alone) == KEEP
+    trace = merge_traced(is_(X, 1), usable)
+    assert merge_clause(is_(X, 1), usable) == trace.clause == asks("x", 1)
+    assert trace.labels == (("toy(x)", asks("x", 1)),)
+    assert trace.errors == (("broken", "ValueError: no luck"), ("wrong", "'True' is no clause"))
+    alone = merge_traced(is_(X, 1), [labeller(X, Broken(), "broken")])
+    assert alone.clause == KEEP
     assert alone.reason == "index broken failed: ValueError: no luck"
 
 
 def test_the_trace_mirrors_the_tree() -> None:
-    trace = Trace()
     tree = And(
         (is_(X, 1), Or((is_(Y, 2), Opaque("a subquery"))), Comparison("<", X, Y), NullTest(Cast(Y, TYPES["string"])))
     )
-    clause = merge_clause(tree, [labeller(X)], trace)
-    assert trace.clause == clause == asks("x", 1)
+    trace = merge_traced(tree, [labeller(X)])
+    assert trace.clause == merge_clause(tree, [labeller(X)]) == asks("x", 1)
     assert trace.reason is None
     assert [child.node for child in trace.children] == list(tree.children)
     assert [child.reason for child in trace.children] == [
@@ -218,12 +217,11 @@ def test_the_trace_mirrors_the_tree() -> None:
 
 
 def test_why_a_comparison_of_two_columns_keeps() -> None:
-    trace = Trace()
-    assert merge_clause(Comparison("<", X, Y), [], trace) == KEEP
+    trace = merge_traced(Comparison("<", X, Y), [])
+    assert trace.clause == KEEP
     assert trace.reason == reasons.NO_INDEX_OF_BOTH.of(operands="x, y")
     assert reasons.NO_INDEX_OF_BOTH.of(operands="x, y") != reasons.NO_INDEX.of(operand="x, y")
-    odd = Trace()
-    merge_clause(Comparison("<", Literal(1, X.type), Literal(2, X.type)), [labeller(X)], odd)
+    odd = merge_traced(Comparison("<", Literal(1, X.type), Literal(2, X.type)), [labeller(X)])
     assert odd.reason == reasons.NO_INDEX_OF_BOTH.of(operands="")
 
 

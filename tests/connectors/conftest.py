@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark import __version__
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
@@ -80,6 +81,14 @@ def sedona(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.es_skipping.query.budget": "60s",
         },
     )
+    esk.enable(spark)
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture(scope="module")
+def avro(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    spark = _session(tmp_path_factory.mktemp("avro"), f"org.apache.spark:spark-avro_2.13:{__version__}", {})
     esk.enable(spark)
     yield spark
     spark.stop()

@@ -16,7 +16,7 @@ from es_skipping.clauses.metadata import Boxes
 from es_skipping.clauses.questions import Meets, Range
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.base import Target
-from es_skipping.indexes.geobox import GeoBox, _above, _below, _coarser, _intersection, _union
+from es_skipping.indexes.geobox import GeoBox, _above, _below, _coarser, _stretches
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.tree import (
     NEVER,
@@ -30,6 +30,7 @@ from es_skipping.predicates.tree import (
     Predicate,
 )
 from es_skipping.predicates.types import parse_type
+from es_skipping.predicates.value_sets import ValueSet
 from es_skipping.testing import IndexContract, Setup
 from es_skipping.testing.rows import arrow_array
 
@@ -200,16 +201,10 @@ def test_bounds_are_rounded_outward() -> None:
     exact = 2**53 + 1
     bigint = parse_type("bigint")
     x, y = Column(("c0",), bigint), Column(("c1",), bigint)
-    clause = label(
-        And(
-            (
-                Comparison("=", x, Literal(exact, bigint)),
-                Comparison(">", y, Literal(exact, bigint)),
-            )
-        ),
-        "bigint",
-    )
-    assert clause == Ask("it", Meets((Range(2.0**53, 2.0**53 + 2), Range(2.0**53, None))))
+    at = Comparison("=", x, Literal(exact, bigint))
+    for comparator, least in ((">=", 2.0**53), (">", 2.0**53 + 2)):
+        clause = label(And((at, Comparison(comparator, y, Literal(exact, bigint)))), "bigint")  # type: ignore[arg-type]
+        assert clause == Ask("it", Meets((Range(2.0**53, 2.0**53 + 2), Range(least, None))))
 
 
 def test_long_lists_ask_a_few_larger_boxes() -> None:
@@ -323,13 +318,21 @@ def test_unions_and_intersections_of_stretches() -> None:
     pairs = [[one, other] for one in STRETCHES for other in STRETCHES]
     unions = []
     for pair in pairs:
-        union = _union(list(pair))
+        values = ValueSet.of_ranges([(low, False, high, False) for low, high in pair], nan=False)
+        union = _stretches(values)
         assert inside(union) == inside(pair)
         assert all(before[1] < after[0] for before, after in itertools.pairwise(union))
-        unions.append(union)
-    for first, second in itertools.product(unions[::5], unions[::7]):
-        common = _intersection(first, second)
+        unions.append((values, union))
+    for (some, first), (others, second) in itertools.product(unions[::5], unions[::7]):
+        common = _stretches(some & others)
         assert inside(common) == [a and b for a, b in zip(inside(first), inside(second), strict=True)]
+
+
+def test_open_ends_are_closed_and_nan_lies_at_infinity() -> None:
+    around = ValueSet.of_ranges([(None, True, 1.0, True), (1.0, True, 2.0, True), (5.0, True, None, True)], nan=True)
+    assert _stretches(around) == [(-math.inf, 2.0), (5.0, math.inf)]
+    assert _stretches(ValueSet.of_ranges([(1.0, False, 2.0, False)], nan=True)) == [(1.0, 2.0), (math.inf, math.inf)]
+    assert _stretches(ValueSet()) == []
 
 
 def test_the_narrowest_gaps_are_closed_first() -> None:

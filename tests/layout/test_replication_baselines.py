@@ -6,16 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.full_copies import clusters_of_features, full_copies
 from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.groups.grouping import Designer
 from es_skipping.layout.groups.grouping_search import best_grouping
 from es_skipping.layout.groups.replication import Replicas
-from es_skipping.layout.groups.replication_baselines import (
-    clusters_of_features,
-    full_copies,
-    selective_replication,
-    whole_layouts,
-)
+from es_skipping.layout.groups.replication_baselines import selective_replication, whole_layouts
 from es_skipping.layout.groups.vectors import GlobalVectors
 from es_skipping.layout.histogram import Histogram
 from tests.layout.designs import NAMES, histogram_of, histograms, workloads

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from es_skipping.predicates.normal import normalise
-from es_skipping.predicates.subsumption import is_certain, operands_of, subsumes
+from es_skipping.predicates.subsumption import is_certain, subsumes
 from es_skipping.predicates.tree import (
     ALWAYS,
     NEVER,
@@ -28,6 +28,7 @@ from es_skipping.predicates.tree import (
     Opaque,
     Or,
     Predicate,
+    operands_of,
 )
 from es_skipping.predicates.types import DataType, parse_type
 from tests.predicates.rows import COLUMNS, EDGES, Row, predicates, rows, truth, values

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from es_skipping.clauses.clause import KEEP, SKIP
-from es_skipping.clauses.merge import Labeller, Trace, merge_clause
+from es_skipping.clauses.merge import Labeller, merge_clause, merge_traced
 from es_skipping.indexes.base import Index, Target
 from es_skipping.indexes.features import Features
 from es_skipping.indexes.filters import filters_of
@@ -24,8 +24,20 @@ from es_skipping.predicates.functions import versioned, with_images
 from es_skipping.predicates.implied import Conditions
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.show import show
-from es_skipping.predicates.subsumption import is_certain, operands_of, subsumes
-from es_skipping.predicates.tree import And, Call, Column, Comparison, IsIn, Literal, Not, Opaque, Or
+from es_skipping.predicates.subsumption import is_certain, subsumes
+from es_skipping.predicates.tree import (
+    And,
+    Call,
+    Column,
+    Comparison,
+    IsIn,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    map_operands,
+    operands_of,
+)
 from es_skipping.predicates.truth import sql_of
 from es_skipping.predicates.types import DataType
 from es_skipping.predicates.value_sets import ValueSet, at_least, at_most
@@ -52,7 +64,23 @@ class Part:
     type: DataType = INT
 
 
-LEAVES: list[Any] = [Near(X), Near(UNDECLARED), Near(Part(X))]
+@dataclass(frozen=True)
+class NearShaped(Near):
+    """A leaf that nobody knows, though it is shaped as every node is."""
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        return (self.operand,)
+
+    def map_operands(self, change: Any) -> NearShaped:
+        return replace(self, operand=change(self.operand))
+
+
+LEAVES: list[Any] = [Near(X), Near(UNDECLARED), Near(Part(X)), NearShaped(X), NearShaped(UNDECLARED)]
+
+
+def unknown(leaf: Any) -> str:
+    return f"unknown node {type(leaf).__name__}"
 
 
 def target(*operands: Any) -> Target:
@@ -77,10 +105,12 @@ def test_nothing_is_proved_of_it(leaf: Any) -> None:
 
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_the_normal_form_holds_something_opaque_instead(leaf: Any) -> None:
-    assert normalise(leaf) == normalise(Not(leaf)) == Opaque("unknown node Near")
-    assert normalise(Or((LESS, leaf))) == Or((LESS, Opaque("unknown node Near")))
+    opaque = Opaque(unknown(leaf))
+    assert normalise(leaf) == normalise(Not(leaf)) == opaque
+    assert normalise(Or((LESS, leaf))) == Or((LESS, opaque))
     read = versioned(And((leaf, LESS)), lambda name: None)
-    assert normalise(with_images(read, lambda name: None)) == And((Opaque("unknown node Near"), LESS))
+    assert normalise(with_images(read, lambda name: None)) == And((opaque, LESS))
+    assert map_operands(leaf, lambda operand: Y) == versioned(leaf, lambda name: None) == leaf
 
 
 def labellers() -> list[Labeller]:
@@ -99,9 +129,9 @@ def labellers() -> list[Labeller]:
 
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_it_keeps_every_object(leaf: Any) -> None:
-    trace = Trace()
-    assert merge_clause(leaf, labellers(), trace) == KEEP
-    assert (trace.reason, trace.labels, trace.text) == ("unknown node Near", [], "<unknown node Near>")
+    trace = merge_traced(leaf, labellers())
+    assert merge_clause(leaf, labellers()) == trace.clause == KEEP
+    assert (trace.reason, trace.labels, trace.text) == (unknown(leaf), (), f"<{unknown(leaf)}>")
     known = labellers()[:-1]
     assert merge_clause(Or((leaf, LESS)), known) == KEEP
     assert merge_clause(And((leaf, LESS)), known) == merge_clause(LESS, known) != KEEP
@@ -109,7 +139,7 @@ def test_it_keeps_every_object(leaf: Any) -> None:
 
 @pytest.mark.parametrize("leaf", LEAVES)
 def test_it_is_shown(leaf: Any) -> None:
-    assert show(And((LESS, leaf))) == "x < 9 AND <unknown node Near>"
+    assert show(And((LESS, leaf))) == f"x < 9 AND <{unknown(leaf)}>"
     assert show(Comparison("=", Part(X), Literal(1, INT))) == "<unknown node Part> = 1"  # type: ignore[arg-type]
     assert sql_of(And((LESS, leaf))) is None
 

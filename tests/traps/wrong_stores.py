@@ -16,7 +16,7 @@ from es_skipping.build import footers
 from es_skipping.catalog import DatasetEntry, ObjectId
 from es_skipping.clauses.clause import KEEP, Ask, Clause, Disjunction
 from es_skipping.clauses.evaluate import answer, holds
-from es_skipping.clauses.merge import Trace, merge_clause
+from es_skipping.clauses.merge import Trace, merge_traced
 from es_skipping.clauses.metadata import Intervals, Metadata
 from es_skipping.clauses.questions import AnyOf, Overlaps, Question, Range
 from es_skipping.indexes import minmax
@@ -135,13 +135,12 @@ def in_as_a_hull() -> Iterator[None]:
 def all_or_nothing() -> Iterator[None]:
     """A conjunction is only used when there is a clause for each of its parts."""
 
-    def merge(predicate: Predicate, labellers: Any, trace: Trace | None = None) -> Clause:
-        trace = trace or Trace()
-        clause = merge_clause(predicate, labellers, trace)
+    def merge(predicate: Predicate, labellers: Any) -> Trace:
+        trace = merge_traced(predicate, labellers)
         unsupported = isinstance(predicate, And) and any(child.clause == KEEP for child in trace.children)
-        return KEEP if unsupported else clause
+        return replace(trace, clause=KEEP) if unsupported else trace
 
-    with mock.patch.object(verdict, "merge_clause", merge):
+    with mock.patch.object(verdict, "merge_traced", merge):
         yield
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from es_skipping.clauses.clause import Clause
-from es_skipping.clauses.merge import Trace, merge_clause
+from es_skipping.clauses.merge import merge_traced
 from es_skipping.lookup.verdict import read_filters
 from es_skipping.predicates.tree import NEVER, Predicate
 from tests.world.domains import Domain
@@ -84,9 +84,8 @@ class World:
         """What the indexes of a kind make of a predicate. None of them may fail at it."""
         found = self._clauses.get((kind, asked.predicate))
         if found is None:
-            trace = Trace()
-            labellers = [indexed.labeller for indexed in self.kinds[kind]]
-            found = self._clauses[kind, asked.predicate] = merge_clause(asked.predicate, labellers, trace)
+            trace = merge_traced(asked.predicate, [indexed.labeller for indexed in self.kinds[kind]])
+            found = self._clauses[kind, asked.predicate] = trace.clause
             failures = list(trace.failures())
             assert not failures, (asked.sql, failures)
         return found

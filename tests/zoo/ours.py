@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from es_skipping.clauses.evaluate import holds
-from es_skipping.clauses.merge import Labeller, Trace, merge_clause
+from es_skipping.clauses.merge import Labeller, merge_traced
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import ColumnError
 from es_skipping.indexes.base import Index, Target
@@ -42,12 +42,11 @@ class Ours:
 
     def skipped(self, objects: Sequence[Object], predicate: Predicate) -> Sequence[bool]:
         labellers = list(self._labellers(objects[0][0]))
-        trace = Trace()
-        clause = merge_clause(normalise(predicate), labellers, trace)
+        trace = merge_traced(normalise(predicate), labellers)
         assert not list(trace.failures()), list(trace.failures())
         if self._known[0] is not objects:
             self._known = (objects, [_metadata(labellers, rows) for rows in objects])
-        return [holds(clause, metadata) is False for metadata in self._known[1]]
+        return [holds(trace.clause, metadata) is False for metadata in self._known[1]]
 
     def _labellers(self, columns: Iterable[Column]) -> Iterator[Labeller]:
         for column in columns:

@@ -13,8 +13,8 @@ from es_skipping.layout.features.mining import Feature, candidates_of, frequent_
 from es_skipping.layout.features.ranking import by_savings, satisfied_shares
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.show import show
-from es_skipping.predicates.subsumption import operands_of, subsumes
-from es_skipping.predicates.tree import Predicate
+from es_skipping.predicates.subsumption import subsumes
+from es_skipping.predicates.tree import Predicate, operands_of
 from es_skipping.predicates.truth import predicate_of, sql_of
 
 if TYPE_CHECKING:

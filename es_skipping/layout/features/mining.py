@@ -19,19 +19,23 @@ from typing import Final
 from es_skipping.layout.workload.queries import Query, conjuncts
 from es_skipping.predicates.normal import all_of
 from es_skipping.predicates.show import show
-from es_skipping.predicates.subsumption import operands_of, subsumes
+from es_skipping.predicates.subsumption import subsumes
 from es_skipping.predicates.tree import (
     And,
     Comparison,
+    Constant,
+    Holds,
     IsIn,
     Literal,
     Matches,
     Not,
     NullTest,
+    Opaque,
     Operand,
     Or,
     Predicate,
-    why_opaque,
+    operands_of,
+    unknown_node,
 )
 from es_skipping.predicates.value_sets import at_most
 
@@ -147,13 +151,19 @@ def never_by_time(predicate: Predicate) -> bool:
     >>> never_by_time(Comparison("<", day, Literal(0, day.type))), never_by_time(Comparison("<", day, due))
     (False, True)
     """
-    if isinstance(predicate, And | Or):
-        return all(map(never_by_time, predicate.children))
-    if isinstance(predicate, Comparison):
-        return not (isinstance(predicate.right, Literal) and _temporal(predicate.left))
-    if isinstance(predicate, Not) or why_opaque(predicate) is not None:
-        return False
-    return not (isinstance(predicate, IsIn) and _temporal(predicate.operand))
+    match predicate:
+        case And(children) | Or(children):
+            return all(map(never_by_time, children))
+        case Comparison(_, left, right):
+            return not (isinstance(right, Literal) and _temporal(left))
+        case IsIn(operand):
+            return not _temporal(operand)
+        case Constant() | NullTest() | Matches() | Holds():
+            return True
+        case Not() | Opaque():
+            return False
+        case _:
+            return never_by_time(unknown_node(predicate))
 
 
 def _excludes_little(predicate: Predicate) -> bool:

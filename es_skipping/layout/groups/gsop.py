@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
+from es_skipping.layout.chart import group_chart
 from es_skipping.layout.features.conditions import FeatureFinder, Rank
 from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.demands import demands_of, helped_share
 from es_skipping.layout.groups.design import GroupDesign, design_groups
 from es_skipping.layout.groups.group import ColumnGroup
-from es_skipping.layout.groups.picture import group_chart
 from es_skipping.layout.groups.status import GroupStatus, group_status
 from es_skipping.layout.groups.table import WrittenGroups, write_groups
 from es_skipping.layout.histogram import Histogram
@@ -65,7 +65,7 @@ class GroupPlan:
     refused: tuple[tuple[str, str], ...] = ()
 
     def chart(self) -> str:
-        """Groups, layouts and features as an SVG picture; see `es_skipping.layout.groups.picture`."""
+        """Groups, layouts and features as an SVG picture; see `es_skipping.layout.chart`."""
         title = f"{self.rows:,} rows in {len(self.groups)} column groups, {self.storage:.2f} times the table's cells"
         return group_chart(self.groups, self.satisfied, self.read, title)
 
@@ -202,15 +202,15 @@ class GSOP:
         own = [[place[feature.predicates] for feature in group.features] for group in found.groups]
         helped = helped_share(demands_of(train, features, self.df.columns))
         self._plan = GroupPlan(
-            found.groups,
-            features,
-            conditions,
-            counted.rows,
-            found.read,
-            found.storage,
-            tuple(counted.satisfied(some) for some in own),
-            helped,
-            refused,
+            groups=found.groups,
+            features=features,
+            conditions=conditions,
+            rows=counted.rows,
+            read=found.read,
+            storage=found.storage,
+            satisfied=tuple(counted.satisfied(some) for some in own),
+            helped=helped,
+            refused=refused,
         )
         return self._plan
 

@@ -151,7 +151,9 @@ class GroupManifest:
         >>> GroupManifest.from_json(manifest.to_json(), "here") == manifest
         True
         """
-        facts = [*{_text(one.built_with): one.built_with for one in self.partitions}.values()]
+        facts = [
+            *{json.dumps(dict(one.built_with), sort_keys=True): one.built_with for one in self.partitions}.values()
+        ]
         partitions = [
             {"tuples": one.tuples, "blocks": [[asdict(block) for block in own] for own in one.blocks], "built_with": at}
             for one in self.partitions
@@ -174,10 +176,10 @@ class GroupManifest:
             version = found["version"]
             if version == _VERSION:
                 return cls(
-                    found["schema"],
-                    found["tuple_column"],
-                    tuple(found["conditions"]),
-                    tuple(
+                    schema=found["schema"],
+                    tuple_column=found["tuple_column"],
+                    conditions=tuple(found["conditions"]),
+                    groups=tuple(
                         StoredGroup(
                             one["directory"],
                             tuple(one["columns"]),
@@ -187,11 +189,11 @@ class GroupManifest:
                         )
                         for one in found["groups"]
                     ),
-                    tuple(_partition(one, found.get("facts", [])) for one in found["partitions"]),
-                    found.get("helped"),
-                    found.get("min_rows", _MIN_ROWS),
-                    tuple(found.get("within", ())),
-                    found.get("partition_rows", _PARTITION_ROWS),
+                    partitions=tuple(_partition(one, found.get("facts", [])) for one in found["partitions"]),
+                    helped=found.get("helped"),
+                    min_rows=found.get("min_rows", _MIN_ROWS),
+                    within=tuple(found.get("within", ())),
+                    partition_rows=found.get("partition_rows", _PARTITION_ROWS),
                 )
         except (ValueError, LookupError, TypeError) as error:
             cure = "write the groups again" if name == MANIFEST else "if an append died while it wrote it, remove it"
@@ -238,7 +240,3 @@ def _partition(found: Mapping[str, Any], facts: Sequence[Mapping[str, str]]) -> 
         ),
         {} if known is None else facts[known],
     )
-
-
-def _text(facts: Mapping[str, str]) -> str:
-    return json.dumps(dict(facts), sort_keys=True)

@@ -148,7 +148,16 @@ def planned(vectors: Iterable[Vectors], order: Order, minimum: int, words: int) 
         done += len(part[4])
     local, numbers, first, places, rows, unions = (np.concatenate(some) for some in zip(*(part[:6] for part in parts)))
     bundles = tuple(bundle for part in parts for bundle in part[6])
-    return PlannedBlocks(order, numbers, local, first, bundles, places, rows, unions)
+    return PlannedBlocks(
+        order=order,
+        partitions=numbers,
+        vectors=local,
+        first=first,
+        bundles=bundles,
+        block_partitions=places,
+        rows=rows,
+        unions=unions,
+    )
 
 
 _Part = tuple[Words, Counts, Counts, Counts, Counts, Words, Sequence[Bundle]]

@@ -148,17 +148,17 @@ def group_status(spark: SparkSession, path: str, log: QueryLog | None = None) ->
         helped = helped_share(demands)
         read = read_share(manifest, demands)
     return GroupStatus(
-        len(manifest.groups),
-        len(manifest.blocks),
-        len(manifest.partitions),
-        manifest.rows,
-        storage(manifest),
-        len(manifest.conditions),
-        unindexed,
-        manifest.helped,
-        helped,
-        read,
-        dict(elsewhere),
+        groups=len(manifest.groups),
+        blocks=len(manifest.blocks),
+        partitions=len(manifest.partitions),
+        rows=manifest.rows,
+        storage=storage(manifest),
+        features=len(manifest.conditions),
+        unindexed=unindexed,
+        designed_for=manifest.helped,
+        helped=helped,
+        read=read,
+        elsewhere=dict(elsewhere),
     )
 
 

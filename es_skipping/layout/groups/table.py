@@ -160,15 +160,15 @@ def write_groups(
         raise _not_written(path, error) from error
     partitions = tuple(replace(one, built_with=built_with) for one in written)
     manifest = GroupManifest(
-        source.schema,
-        TUPLE,
-        everything,
-        stored,
-        partitions,
-        helped,
-        min_rows,
-        tuple(within),
-        partition_rows,
+        schema=source.schema,
+        tuple_column=TUPLE,
+        conditions=everything,
+        groups=stored,
+        partitions=partitions,
+        helped=helped,
+        min_rows=min_rows,
+        within=tuple(within),
+        partition_rows=partition_rows,
     )
     delete_tree(spark, f"{root}/{_ROWS}")
     files_of(root).write(MANIFEST, manifest.to_json())

@@ -1,19 +1,10 @@
-"""Groupings to compare GSOP's with: the two ends, and what vertical partitioning that knows no skipping would choose.
-
-The latter two look only at which columns are read together: a query pays for all columns of each group that it needs,
-as in a store of rows within groups, and an id of each. `hill_climbing` merges as HillClimb does (Hankins
-and Patel, *Data Morphing*, VLDB 2003), `primary_partitions` in the manner of Hyrise (Grund et al., PVLDB 4, 2010).
-"""
+"""The two ends between which a grouping of columns lies, to compare GSOP's with."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 
-from es_skipping.layout.groups.demands import Demand
-from es_skipping.layout.groups.grouping_search import read_alike
-
-__all__ = ["hill_climbing", "one_for_all", "one_per_column", "primary_partitions"]
+__all__ = ["Groups", "one_for_all", "one_per_column"]
 
 Groups = list[frozenset[str]]
 
@@ -26,61 +17,3 @@ def one_per_column(columns: Sequence[str]) -> Groups:
 def one_for_all(columns: Sequence[str]) -> Groups:
     """SOP: no ids, the most conflict."""
     return [frozenset(columns)]
-
-
-def hill_climbing(columns: Sequence[str], demands: Sequence[Demand]) -> Groups:
-    """From one group per column, the merger that saves most, as long as one saves.
-
-    Examples
-    --------
-    >>> [sorted(some) for some in hill_climbing("abc", [Demand(frozenset("ab"), frozenset(), 9)])]
-    [['a', 'b'], ['c']]
-    """
-    groups = one_per_column(columns)
-    known: dict[tuple[frozenset[str], frozenset[str]], float] = {}
-
-    def gain(pair: tuple[frozenset[str], frozenset[str]]) -> float:
-        if pair not in known:
-            known[pair] = _cost(pair, demands) - _cost([pair[0] | pair[1]], demands)
-        return known[pair]
-
-    while len(groups) > 1:
-        one, other = max(combinations(groups, 2), key=gain)
-        if gain((one, other)) <= 0:
-            break
-        groups = [one | other if group == one else group for group in groups if group != other]
-    return groups
-
-
-def primary_partitions(columns: Sequence[str], demands: Sequence[Demand]) -> Groups:
-    """From the columns that the very same queries read, candidates of two or three of these whose merger saves; of the
-    candidates, those that save most and are disjoint.
-
-    Examples
-    --------
-    >>> two = [Demand(frozenset("ab"), frozenset(), 9), Demand(frozenset("abc"), frozenset())]
-    >>> [sorted(some) for some in primary_partitions("abc", two)]
-    [['a', 'b'], ['c']]
-    """
-    primary = read_alike(columns, demands)
-    saved: list[tuple[float, Groups]] = []
-    for size in (2, 3):
-        for some in combinations(primary, size):
-            gain = _cost(some, demands) - _cost([frozenset().union(*some)], demands)
-            if gain > 0:
-                saved.append((gain, list(some)))
-    saved.sort(key=lambda one: (-one[0], len(one[1]), [sorted(part) for part in one[1]]))
-    left = list(primary)
-    for _, parts in saved:
-        if all(part in left for part in parts):
-            left = [part for part in left if part not in parts] + [frozenset().union(*parts)]
-    return left
-
-
-def _cost(groups: Sequence[frozenset[str]], demands: Sequence[Demand]) -> float:
-    """Columns read and ids, for each row."""
-    cost = 0.0
-    for demand in demands:
-        needed = [group for group in groups if demand.columns & group]
-        cost += demand.count * (sum(map(len, needed)) + len(needed))
-    return cost

@@ -1,17 +1,38 @@
-"""Queries put together, with as few levels and clauses as can be."""
+"""Queries put together, with as few levels and clauses as can be; their complements; clauses in a shape for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Set
 from typing import Any, Final, TypeAlias
 
+from es_skipping.clauses.clause import KEEP, Ask, Clause, Conjunction, Decided, Disjunction
+from es_skipping.clauses.questions import AnyOf, Overlaps, Range
+from es_skipping.predicates.types import Value
 from es_skipping.stores.elasticsearch.codecs import Keys
 
-__all__ = ["EVERY", "Query", "all_of", "any_of", "depth", "leaves", "merged", "none_of", "seen_fields"]
+__all__ = [
+    "EVERY",
+    "NOTHING",
+    "Query",
+    "all_of",
+    "any_of",
+    "complement",
+    "count",
+    "cut",
+    "depth",
+    "height",
+    "joined",
+    "leaves",
+    "merged",
+    "none_of",
+    "restricted",
+    "seen_fields",
+]
 
 Query: TypeAlias = dict[str, Any]
 
 EVERY: Final[Query] = {"match_all": {}}
+NOTHING: Final[Query] = {"match_none": {}}
 
 
 def leaves(query: Any) -> int:
@@ -103,3 +124,106 @@ def merged(ranges: Iterable[Keys], most: int) -> list[Keys]:
     starts = [0, *sorted(gaps[: most - 1])]
     ends = [*(start - 1 for start in starts[1:]), len(joined) - 1]
     return [(joined[start][0], joined[end][1]) for start, end in zip(starts, ends, strict=True)]
+
+
+# --- what a query does not match --------------------------------------------------------------------------------------
+
+
+def complement(query: Query, known: Set[str], of_all: Collection[Query] = ()) -> Query:
+    """Exactly the documents that a query does not match.
+
+    De Morgan's laws bring the negation down to the leaves: "not (known and none of A)" is "not known, or A", and where
+    all documents are known it is A, which the server finds by its index. What is believed of all documents is what they
+    *say*, which does not change; that they are seen to hold a field is asked each time, for roles do change.
+
+    Parameters
+    ----------
+    known
+        Groups that every document of the view lists in ``known``.
+    of_all
+        Leaves that match every document of the view.
+
+    Examples
+    --------
+    >>> complement({"bool": {"filter": [{"term": {"known": "a"}}], "must_not": [{"term": {"x": 1}}]}}, {"a"})
+    {'term': {'x': 1}}
+    """
+    if query == EVERY:
+        return NOTHING
+    inner = query.get("bool")
+    if inner is None:
+        is_of_all = query.get("term", {}).get("known") in known or query in of_all
+        return NOTHING if is_of_all else none_of([query])
+    parts = [complement(part, known, of_all) for part in inner.get("filter", ())]
+    parts += inner.get("must_not", ())
+    if "should" in inner:
+        parts.append(_every(complement(part, known, of_all) for part in inner["should"]))
+    parts = [part for part in parts if part != NOTHING]
+    if EVERY in parts:
+        return EVERY
+    return any_of(parts) if parts else NOTHING
+
+
+def _every(parts: Iterable[Query]) -> Query:
+    listed = list(parts)
+    if NOTHING in listed:
+        return NOTHING
+    return all_of(part for part in listed if part != EVERY) if any(part != EVERY for part in listed) else EVERY
+
+
+# --- clauses that one query can hold: fewer questions, fewer levels ---------------------------------------------------
+
+
+def restricted(clause: Clause, index: str) -> Clause:
+    """What a clause says by one index alone: every other question is answered "maybe"."""
+    if isinstance(clause, Ask):
+        return clause if clause.index == index else KEEP
+    if isinstance(clause, Decided):
+        return clause
+    return type(clause)(tuple(restricted(part, index) for part in clause.clauses))
+
+
+def count(clause: Clause) -> int:
+    """How many questions a clause asks."""
+    if isinstance(clause, (Conjunction, Disjunction)):
+        return sum(map(count, clause.clauses))
+    return int(isinstance(clause, Ask))
+
+
+def height(clause: Clause) -> int:
+    """How many levels of connectives a clause has."""
+    if isinstance(clause, (Conjunction, Disjunction)):
+        return 1 + max(map(height, clause.clauses), default=0)
+    return 0
+
+
+def cut(clause: Clause, depth: int) -> Clause:
+    """The clause, with "maybe" for what lies deeper."""
+    if not isinstance(clause, (Conjunction, Disjunction)):
+        return clause
+    if depth <= 0:
+        return KEEP
+    return type(clause)(tuple(cut(part, depth - 1) for part in clause.clauses))
+
+
+def joined(clause: Clause) -> Clause:
+    """The clause with questions of a disjunction that can be asked as one asked as one."""
+    if not isinstance(clause, (Conjunction, Disjunction)):
+        return clause
+    parts = [joined(part) for part in clause.clauses]
+    if isinstance(clause, Conjunction):
+        return Conjunction(tuple(parts))
+    kept: list[Clause] = []
+    values: dict[str, dict[Value, None]] = {}
+    ranges: dict[str, dict[Range, None]] = {}
+    for part in parts:
+        match part:
+            case Ask(index, AnyOf(listed)):
+                values.setdefault(index, {}).update(dict.fromkeys(listed))
+            case Ask(index, Overlaps(listed)):
+                ranges.setdefault(index, {}).update(dict.fromkeys(listed))
+            case _:
+                kept.append(part)
+    kept += [Ask(index, AnyOf(tuple(listed))) for index, listed in values.items()]
+    kept += [Ask(index, Overlaps(tuple(listed))) for index, listed in ranges.items()]
+    return Disjunction(tuple(kept))

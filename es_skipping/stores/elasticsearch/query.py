@@ -31,12 +31,24 @@ from es_skipping.clauses.questions import (
 )
 from es_skipping.predicates.text import text_test
 from es_skipping.predicates.types import DataType, Value
-from es_skipping.stores.elasticsearch.bools import EVERY, Query, all_of, any_of, depth, leaves, merged, none_of
+from es_skipping.stores.elasticsearch.bools import (
+    EVERY,
+    Query,
+    all_of,
+    any_of,
+    count,
+    cut,
+    depth,
+    height,
+    joined,
+    leaves,
+    merged,
+    none_of,
+)
 from es_skipping.stores.elasticsearch.codecs import WINDOW, Bytes, Codec, Keys, Unanswerable, codec_of
 from es_skipping.stores.elasticsearch.documents import PROVING_FORMAT
 from es_skipping.stores.elasticsearch.fields import Group, cut_down, cut_up, span_of
 from es_skipping.stores.elasticsearch.prints import holds_none
-from es_skipping.stores.elasticsearch.shape import count, cut, height, joined
 
 __all__ = ["LEAF_BUDGET", "MAX_TERMS", "PROVING", "Vocabulary", "exists", "skip_query", "witnesses_of"]
 
@@ -423,11 +435,7 @@ def _of_boxes(group: Group, question: Question) -> Query | None:
             slots = [[f"{group.name}.box_{at}.axis_{axis}" for axis in range(group.axes)] for at in range(group.boxes)]
             missed: list[Query] = []
             for at, fields in enumerate(slots):
-                reached = [
-                    _intersects(field, codec, keys)
-                    for field, keys in zip(fields, sides, strict=True)
-                    if keys is not None
-                ]
+                reached = [_intersects(field, codec, keys) for field, keys in zip(fields, sides) if keys is not None]
                 # A slot is proved to be missed where all of its axes are seen, and to be unused by the count.
                 seen = all_of([*map(exists, fields), none_of([all_of(reached)] if None not in sides else [])])
                 missed.append(any_of([_at_most(group, at), seen]))

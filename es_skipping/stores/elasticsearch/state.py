@@ -160,7 +160,17 @@ class State:
             segments = tuple(Segment(first, count) for first, count in state["segments"])
             used, swept = frozenset(state["used"]), state.get("swept", True)  # younger than format 1
             outdated = entry.objects if document["format"] < PROVING_FORMAT else state["outdated"]
-            return State(entry, generation, version, document["next_ordinal"], groups, used, segments, swept, outdated)
+            return State(
+                entry=entry,
+                generation=generation,
+                version=version,
+                next_ordinal=document["next_ordinal"],
+                groups=groups,
+                used=used,
+                segments=segments,
+                swept=swept,
+                outdated=outdated,
+            )
         except (KeyError, TypeError, ValueError) as error:
             name = document.get("dataset")
             raise StoreError(f"the document of dataset {name!r} in Elasticsearch is damaged: {error!r}") from error

@@ -20,7 +20,7 @@ from es_skipping.errors import SettingError, StoreError
 from es_skipping.settings import Settings
 from es_skipping.stores.base import Answer, Change, Check, MetadataStore, StoreQuery, check_change, is_under
 from es_skipping.stores.elasticsearch.answers import Deadline, KeysMissing, request_body
-from es_skipping.stores.elasticsearch.bools import Query, any_of
+from es_skipping.stores.elasticsearch.bools import Query, any_of, restricted
 from es_skipping.stores.elasticsearch.change import ElasticsearchChange
 from es_skipping.stores.elasticsearch.checks import checks
 from es_skipping.stores.elasticsearch.client import BUILD_LIMIT, LOOKUP_LIMIT, connect
@@ -29,7 +29,6 @@ from es_skipping.stores.elasticsearch.documents import object_id, object_metadat
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
 from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, skip_query
 from es_skipping.stores.elasticsearch.query_log import QueryIndices
-from es_skipping.stores.elasticsearch.shape import restricted
 from es_skipping.stores.elasticsearch.state import State
 from es_skipping.stores.elasticsearch.views import Views
 from es_skipping.stores.elasticsearch.visibility import Visibility, require_visible

@@ -23,8 +23,16 @@ from elasticsearch import ApiError, Elasticsearch
 from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.stores.base import KEY_BYTES
 from es_skipping.stores.elasticsearch.answers import PAGE, Deadline, whole
-from es_skipping.stores.elasticsearch.bools import EVERY, Query, all_of, any_of, none_of, seen_fields
-from es_skipping.stores.elasticsearch.complement import NOTHING, complement
+from es_skipping.stores.elasticsearch.bools import (
+    EVERY,
+    NOTHING,
+    Query,
+    all_of,
+    any_of,
+    complement,
+    none_of,
+    seen_fields,
+)
 from es_skipping.stores.elasticsearch.fields import span_of
 from es_skipping.stores.elasticsearch.query import PROVING, exists, witnesses_of
 from es_skipping.stores.selection import KeyTable, Selection

@@ -113,7 +113,14 @@ class _Held:
             segment = segment.with_dead(self.dead, self.identity["length"].to_numpy())
         kept = {name: one for name, one in segment.columns.items() if name in columns or name in IDENTITY.names}
         return Segment(
-            segment.file, segment.size, segment.rows, segment.live, segment.bytes, segment.footer, kept, segment.dead
+            file=segment.file,
+            size=segment.size,
+            rows=segment.rows,
+            live=segment.live,
+            bytes=segment.bytes,
+            footer=segment.footer,
+            columns=kept,
+            dead=segment.dead,
         )
 
 

@@ -13,17 +13,22 @@ from es_skipping.clauses.evaluate import all_hold, any_holds
 from es_skipping.clauses.questions import AnyOf, HasNull, OtherThan, Overlaps, Range
 from es_skipping.stores.elasticsearch.bools import (
     EVERY,
+    NOTHING,
     Query,
     all_of,
     any_of,
+    complement,
+    count,
+    cut,
     depth,
+    height,
+    joined,
     leaves,
     merged,
     none_of,
+    restricted,
     seen_fields,
 )
-from es_skipping.stores.elasticsearch.complement import NOTHING, complement
-from es_skipping.stores.elasticsearch.shape import count, cut, height, joined, restricted
 
 
 def leaf(name: str) -> Query:

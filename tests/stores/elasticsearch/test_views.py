@@ -19,8 +19,7 @@ from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.elasticsearch import store as store_module
 from es_skipping.stores.elasticsearch import views
-from es_skipping.stores.elasticsearch.bools import EVERY, Query, all_of, any_of, none_of
-from es_skipping.stores.elasticsearch.complement import NOTHING, complement
+from es_skipping.stores.elasticsearch.bools import EVERY, NOTHING, Query, all_of, any_of, complement, none_of
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.selection import Selection
 from tests.stores.contract import (

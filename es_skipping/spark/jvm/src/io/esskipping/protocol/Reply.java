@@ -13,6 +13,18 @@ public final class Reply {
   public static final int VERSION = 2;
   public static final String NOT_INDEXED = "not indexed";
 
+  /** Kinds of replies; `es_skipping/lookup/reply.py` writes them. */
+  private static final byte NOTHING_TO_SKIP = 0;
+  private static final byte SETS = 1;
+  private static final byte SETS_IN_A_FILE = 2;
+  private static final byte FAILED = 3;
+  private static final byte UNINDEXED = 4;
+
+  /** Kinds of parts of a set: keys one by one, or the rows of a table of keys that are named, or all but those. */
+  private static final byte KEYS = 0;
+  private static final byte ROWS = 1;
+  private static final byte ALL_ROWS_BUT = 2;
+
   /** One per entry of the request's filters; null where nothing may be skipped. */
   public final KeySet[] skip;
   public final String reason;
@@ -34,11 +46,11 @@ public final class Reply {
     if (bytes == null || bytes.length < 2) throw new LookupFailed("the reply is empty");
     if (bytes[0] != VERSION) throw new LookupFailed("the reply has version " + bytes[0] + " of the protocol, not " + VERSION);
     switch (bytes[1]) {
-      case 0:
+      case NOTHING_TO_SKIP:
         return new Reply(null, text(bytes), 0);
-      case 1:
+      case SETS:
         return new Reply(sets(ByteBuffer.wrap(bytes, 2, bytes.length - 2), entries), null, 0);
-      case 2:
+      case SETS_IN_A_FILE:
         Path file = Path.of(text(bytes));
         try {
           byte[] content = Files.readAllBytes(file);
@@ -47,9 +59,9 @@ public final class Reply {
         } catch (IOException error) {
           throw new LookupFailed("the file of the reply cannot be read: " + error);
         }
-      case 3:
+      case FAILED:
         throw new LookupFailed(text(bytes), true);
-      case 4:
+      case UNINDEXED:
         if (bytes.length != 6) throw new LookupFailed("the reply is cut off, or longer than it says");
         return new Reply(null, NOT_INDEXED, Integer.toUnsignedLong(ByteBuffer.wrap(bytes, 2, 4).getInt()));
       default:
@@ -59,7 +71,7 @@ public final class Reply {
 
   /** Removes what a reply that nobody reads has left on the disk. */
   public static void discard(byte[] bytes) {
-    if (bytes == null || bytes.length < 2 || bytes[0] != VERSION || bytes[1] != 2) return;
+    if (bytes == null || bytes.length < 2 || bytes[0] != VERSION || bytes[1] != SETS_IN_A_FILE) return;
     try {
       Files.deleteIfExists(Path.of(text(bytes)));
     } catch (IOException | RuntimeException error) {
@@ -87,14 +99,14 @@ public final class Reply {
 
   private static KeySet part(ByteBuffer content) throws LookupFailed {
     byte kind = content.get();
-    if (kind == 0) return new NamedKeys(content, count(content, 16));
-    if (kind != 1 && kind != 2) throw new LookupFailed("the reply has a part of unknown kind " + kind);
+    if (kind == KEYS) return new NamedKeys(content, count(content, 16));
+    if (kind != ROWS && kind != ALL_ROWS_BUT) throw new LookupFailed("the reply has a part of unknown kind " + kind);
     String id = string(content);
     String file = string(content);
     int size = content.getInt();
     int named = count(content, 4);
     if (size < 0) throw new LookupFailed("the reply is cut off");
-    return KeyTable.of(id, file, size).select(content, named, kind == 2);
+    return KeyTable.of(id, file, size).select(content, named, kind == ALL_ROWS_BUT);
   }
 
   private static int count(ByteBuffer content, int width) throws LookupFailed {

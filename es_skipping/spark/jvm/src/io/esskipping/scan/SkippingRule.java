@@ -28,22 +28,6 @@ public final class SkippingRule extends Rule<SparkPlan> {
       "org.apache.spark.sql.execution.datasources.InMemoryFileIndex",
       "org.apache.spark.sql.execution.datasources.CatalogFileIndex");
 
-  /**
-   * Spark's own formats and what is like them: a row comes from one file alone. By name and exactly too, since Hudi
-   * keeps formats that merge files in Spark's packages.
-   */
-  private static final Set<String> FORMATS = Set.of(
-      "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat",
-      "org.apache.spark.sql.execution.datasources.orc.OrcFileFormat",
-      "org.apache.spark.sql.execution.datasources.csv.CSVFileFormat",
-      "org.apache.spark.sql.execution.datasources.json.JsonFileFormat",
-      "org.apache.spark.sql.execution.datasources.text.TextFileFormat",
-      "org.apache.spark.sql.execution.datasources.xml.XmlFileFormat",
-      "org.apache.spark.sql.execution.datasources.binaryfile.BinaryFileFormat",
-      "org.apache.spark.sql.execution.datasources.geoparquet.GeoParquetFileFormat",
-      "org.apache.spark.sql.avro.AvroFileFormat",
-      "org.apache.spark.sql.hive.orc.OrcFileFormat");
-
   private static final String NO_PYTHON = "spark.es_skipping.enabled is true, but in this driver no Python answers "
       + "look-ups. In PySpark, call es_skipping.enable(spark). A driver without Python (spark-shell, spark-sql, a Scala or "
       + "Java application) cannot skip: set spark.es_skipping.enabled to false there";
@@ -100,7 +84,7 @@ public final class SkippingRule extends Rule<SparkPlan> {
   private static boolean eligible(FileSourceScanExec scan) {
     HadoopFsRelation relation = scan.relation();
     return INDEXES.contains(relation.location().getClass().getName())
-        && FORMATS.contains(relation.fileFormat().getClass().getName())
+        && Formats.known(relation.fileFormat())
         && !streaming(scan);
   }
 
