@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from benchmarks.layout_blocks import Blocks, blocks_of, z_order
 from benchmarks.tpch_workload import CURVED, FILTERED, MONTH, Draw, filters, uniform
+import es_skipping as esk
 from es_skipping.layout import SOP, QueryLog
 from es_skipping.layout.features.mining import subsuming
 from es_skipping.layout.passes import PLACE, placed
@@ -57,7 +58,11 @@ class Run:
 
     def fit(self, features: int, min_rows: int | None = None, candidates: int = 240, **options: Any) -> Plan:
         sop = SOP(
-            self.spark, str(self.path), min_rows=min_rows or self.min_rows, features=features, within=[MONTH], **options
+            esk.Dataset(self.spark, str(self.path)),
+            min_rows=min_rows or self.min_rows,
+            features=features,
+            within=[MONTH],
+            **options,
         )
         sop._finder = replace(sop._finder, candidates=candidates)
         self.sop = sop
