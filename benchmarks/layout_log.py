@@ -35,10 +35,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import es_skipping as esk
 from benchmarks.drawing import layout_chart
 from benchmarks.layout_blocks import blocks_of, in_order, z_order
 from benchmarks.layout_tpch import DOCS, session
-import es_skipping as esk
 from es_skipping.layout import SOP, QueryLog
 from es_skipping.layout.features.mining import subsuming
 from es_skipping.layout.passes import PLACE, placed

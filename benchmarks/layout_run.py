@@ -14,9 +14,9 @@ import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+import es_skipping as esk
 from benchmarks.layout_blocks import Blocks, blocks_of, z_order
 from benchmarks.tpch_workload import CURVED, FILTERED, MONTH, Draw, filters, uniform
-import es_skipping as esk
 from es_skipping.layout import SOP, QueryLog
 from es_skipping.layout.features.mining import subsuming
 from es_skipping.layout.passes import PLACE, placed

@@ -1,4 +1,4 @@
-"""A look-up skips an object exactly where the clause is false of it: every question, every type, clauses of any size."""
+"""A look-up skips an object exactly where the clause is false of it, for every question and type."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["Answers"]
 
 
 class Answers(StoreTests):
-    """A look-up skips an object exactly where the clause is false of it: every question, every type, clauses of any size."""
+    """A look-up skips an object exactly where the clause is false of it, for every question and type."""
 
     def test_detail_counts_by_index(self, store: MetadataStore) -> None:
         objects = [object_metadata(n, minmax=minmax(n, n), list=Values(frozenset({f"v{n % 2}"}), 0)) for n in range(10)]

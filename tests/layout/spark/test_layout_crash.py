@@ -24,7 +24,7 @@ _DRIVER = """
 import os, signal, sys, threading, time
 from pathlib import Path
 from tests.spark.building import new_session
-from tests.spark.test_layout_crash import fitted
+from tests.layout.spark.test_layout_crash import fitted
 
 folder = Path(sys.argv[1])
 
