@@ -35,6 +35,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import es_skipping as esk
 from benchmarks.drawing import layout_chart
 from benchmarks.layout_blocks import blocks_of, in_order, z_order
 from benchmarks.layout_tpch import DOCS, session
@@ -157,9 +158,8 @@ def count(spark: SparkSession, folder: Path, rows: int, features: int, blocks_a_
     min_rows = max(1, rows // DAYS // blocks_a_day)
     for name, rank in (("sop by queries", "queries"), ("sop", "savings")):
         before = time.perf_counter()
-        plan = SOP(spark, str(path), min_rows=min_rows, features=features, within=["day"], rank=rank).fit(
-            train, holdout=0
-        )
+        sop = SOP(esk.Dataset(spark, str(path)), min_rows=min_rows, features=features, within=["day"], rank=rank)
+        plan = sop.fit(train, holdout=0)
         took = time.perf_counter() - before
         numbers = range(plan.blocks + 1)
         rows_in_blocks = placed(df, plan.conditions, ["day"], plan.clustered, numbers)

@@ -14,6 +14,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+import es_skipping as esk
 from benchmarks.layout_blocks import Blocks, blocks_of, z_order
 from benchmarks.tpch_workload import CURVED, FILTERED, MONTH, Draw, filters, uniform
 from es_skipping.layout import SOP, QueryLog
@@ -57,7 +58,11 @@ class Run:
 
     def fit(self, features: int, min_rows: int | None = None, candidates: int = 240, **options: Any) -> Plan:
         sop = SOP(
-            self.spark, str(self.path), min_rows=min_rows or self.min_rows, features=features, within=[MONTH], **options
+            esk.Dataset(self.spark, str(self.path)),
+            min_rows=min_rows or self.min_rows,
+            features=features,
+            within=[MONTH],
+            **options,
         )
         sop._finder = replace(sop._finder, candidates=candidates)
         self.sop = sop

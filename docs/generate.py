@@ -85,6 +85,9 @@ LAYOUT: dict[str, tuple[str, ...]] = {
 }
 """The names of `es_skipping.layout`, likewise."""
 
+SHARED_BASES = ("LayoutMaker",)
+"""Base classes without an entry of their own: the entry of each class derived from them shows what they define."""
+
 
 def layout_page() -> str:
     """``reference/layout.md``."""
@@ -149,7 +152,7 @@ def _entry(name: str, thing: Any, level: int) -> list[str]:
     lines = ["", f"{'#' * level} `{name}{_signature(thing)}`", "", *_markdown(inspect.getdoc(thing) or "")]
     if not isinstance(thing, type):
         return lines
-    for method_name, method in vars(thing).items():
+    for method_name, method in _members(thing).items():
         if method_name.startswith("_") or not _documented(method) or _inherits_its_docstring(thing, method_name):
             continue
         target = method.fget if isinstance(method, property) else getattr(thing, method_name)
@@ -161,6 +164,12 @@ def _entry(name: str, thing: Any, level: int) -> list[str]:
     return lines
 
 
+def _members(thing: type) -> dict[str, Any]:
+    """What a class defines, after what it has from a base without an entry of its own."""
+    shared = (base for base in thing.__bases__ if base.__name__ in SHARED_BASES)
+    return {name: member for one in (*shared, thing) for name, member in vars(one).items()}
+
+
 def _documented(method: Any) -> bool:
     plain = isinstance(method, (property, classmethod, staticmethod)) or inspect.isfunction(method)
     target = method.fget if isinstance(method, property) else method
@@ -169,7 +178,7 @@ def _documented(method: Any) -> bool:
 
 def _inherits_its_docstring(thing: type, name: str) -> bool:
     """Methods that the base class documents are part of how index types are made, not of how they are used."""
-    return any(name in vars(base) for base in thing.__mro__[1:-1])
+    return any(name in vars(base) for base in thing.__mro__[1:-1] if base.__name__ not in SHARED_BASES)
 
 
 def _signature(thing: Any) -> str:

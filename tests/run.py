@@ -33,8 +33,8 @@ ON_THE_OLDEST = [
     *(f"tests/spark/test_{name}.py" for name in ("end_to_end", "end_to_end_freshness", "functions", "times")),
     *(f"tests/spark/test_{name}.py" for name in ("distinct_rows", "verify")),
     "tests/spark/test_matrix.py",
-    "tests/spark/test_groups.py::test_a_table_and_a_view",
-    "tests/spark/test_groups.py::test_a_query_opens_the_groups_and_blocks_that_it_needs",
+    "tests/layout/spark/test_groups.py::test_a_table_and_a_view",
+    "tests/layout/spark/test_groups.py::test_a_query_opens_the_groups_and_blocks_that_it_needs",
     "tests/predicates/test_catalyst.py",
     "tests/reports/test_explain.py",
     "tests/soundness/test_soundness.py",
@@ -52,7 +52,7 @@ FEWEST_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "200"}
 """For each store; the thousand that are the default, and the record runs, are for people."""
 
 LEGS_OF_THEIR_OWN = {
-    "spark": ["tests/spark"],
+    "spark": ["tests/spark", "tests/layout/spark", "tests/build", "tests/lookup"],
     "stores": ["tests/stores"],
     "commands": ["tests/cli"],
     "traps": ["tests/traps"],

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Dataset", "Health", "RefreshResult", "list_indexes"]
+__all__ = ["Dataset", "Health", "RefreshResult", "list_indexes", "session_of", "source_of"]
 
 _DESCRIPTION: Final = (
     "id string, type string, columns array<string>, params map<string,string>, objects bigint, "
@@ -316,6 +316,16 @@ class Dataset:
 def _wait(left: int) -> None:
     """A random while, longer with each try, so that two writers do not meet again."""
     time.sleep(random.uniform(0, _CONFLICT_WAIT * 2.0 ** (_CONFLICT_TRIES - 1 - left)))  # noqa: S311 - no secret
+
+
+def source_of(dataset: Dataset) -> Source:
+    """A dataset's data, opened as its arguments say, whatever its store knows; for the layouts."""
+    return Source.open(dataset._spark, dataset._as_given)
+
+
+def session_of(dataset: Dataset) -> SparkSession:
+    """The session that a dataset was made with, which may be of Spark Connect."""
+    return dataset._user_spark
 
 
 def list_indexes(spark: SparkSession) -> DataFrame:

@@ -95,10 +95,11 @@ def status(args: argparse.Namespace, console: Console) -> int:
 
 
 def _maker(spark: SparkSession, args: argparse.Namespace) -> tuple[SOP | GSOP, QueryLog]:
+    from es_skipping.build.dataset import Dataset
     from es_skipping.layout import GSOP, GSOPR, SOP
 
+    dataset = Dataset(spark, **dataset_named(args))
     given: dict[str, Any] = {
-        **dataset_named(args),
         "min_rows": args.min_rows,
         "min_support": args.min_support,
         "within": args.within,
@@ -110,13 +111,13 @@ def _maker(spark: SparkSession, args: argparse.Namespace) -> tuple[SOP | GSOP, Q
     maker: SOP | GSOP
     if args.system == "sop":
         features = 15 if args.features is None else args.features or None
-        maker = SOP(spark, features=features, **given)
+        maker = SOP(dataset, features=features, **given)
     else:
         if args.features == 0:
             raise DatasetError(f"--features 0 is of --system sop; give {args.system} at least 1")
         if args.features is not None:
             given["features"] = args.features
-        maker = GSOPR(spark, **given) if args.system == "gsopr" else GSOP(spark, **given)
+        maker = GSOPR(dataset, **given) if args.system == "gsopr" else GSOP(dataset, **given)
     return maker, _log(maker.df, args)
 
 

@@ -92,7 +92,7 @@ def spark_session(args: argparse.Namespace, defaults: Mapping[str, str] | None =
 
 
 def dataset_named(args: argparse.Namespace) -> dict[str, Any]:
-    """The dataset that a command names, as keyword arguments of `es_skipping.Dataset` and of the layouts."""
+    """The dataset that a command names, as keyword arguments of `es_skipping.Dataset`."""
     named: dict[str, Any] = {"table": args.dataset} if args.table else {"path": args.dataset}
     if args.format:
         named["format"] = args.format

@@ -1,7 +1,7 @@
 """Laying rows out so that the workload's filters skip (Sun, *Skipping-oriented Data Design for Large-Scale Analytics*).
 
 >>> from es_skipping import layout
->>> sop = layout.SOP(spark, "/lake/sales", min_rows=50_000)                       # doctest: +SKIP
+>>> sop = layout.SOP(esk.Dataset(spark, "/lake/sales"), min_rows=50_000)          # doctest: +SKIP
 >>> print(sop.fit(layout.QueryLog.from_file(sop.df, "queries.sql")))              # doctest: +SKIP
 >>> sop.write("/lake/sales_laid_out")                                             # doctest: +SKIP
 >>> print(layout.status(spark, "/lake/sales_laid_out"))                           # doctest: +SKIP

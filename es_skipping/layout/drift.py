@@ -130,13 +130,10 @@ def layout_status(
     spark: SparkSession, path: str | None = None, *, table: str | None = None, log: QueryLog | None = None
 ) -> Status:
     """`status` of what `SOP.write` wrote."""
-    from es_skipping.build.dataset import Dataset
-    from es_skipping.build.source import Source
-    from es_skipping.spark.classic import classic_session
+    from es_skipping.build.dataset import Dataset, source_of
 
     dataset = Dataset(spark, path, table=table)
-    classic = classic_session(spark)
-    source = Source.open(classic, dataset._as_given)
+    source = source_of(dataset)
     record = read_record(source.roots[0])
     if record is None:
         raise DatasetError(f"no layout was written to {path or table}: it has no record of one")

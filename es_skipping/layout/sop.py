@@ -12,20 +12,20 @@ from es_skipping.errors import DatasetError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.features import Features
 from es_skipping.layout.drift import Status, layout_status
-from es_skipping.layout.features.conditions import FeatureFinder, Rank
+from es_skipping.layout.features.conditions import Rank
 from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.histogram import Histogram
+from es_skipping.layout.maker import LayoutMaker, dataset_of, refuse_unknown
 from es_skipping.layout.passes import blocked, histogram
 from es_skipping.layout.plan import Plan, predict
 from es_skipping.layout.records import LayoutRecord, write_record
 from es_skipping.layout.workload.log import QueryLog
-from es_skipping.predicates.show import quoted_name
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import SparkSession
 
     from es_skipping.build.collect import Progress
+    from es_skipping.build.dataset import Dataset
     from es_skipping.build.results import RefreshResult
 
 __all__ = ["SOP", "Written"]
@@ -59,7 +59,7 @@ class Written:
     seconds: Mapping[str, float] = field(default_factory=dict)
 
 
-class SOP:
+class SOP(LayoutMaker[Plan]):
     """Lays the rows of a dataset out so that the filters of a workload skip most of its objects.
 
     The conditions that the workload repeats become features; rows that satisfy the same features go to the same
@@ -69,10 +69,9 @@ class SOP:
 
     Parameters
     ----------
-    spark
-        The session.
-    path, table, format, options, schema
-        The dataset, as `es_skipping.Dataset` takes it.
+    dataset
+        What to lay out, read as its arguments say. A session in its place, followed by the other arguments of
+        `es_skipping.Dataset`, is deprecated.
     min_rows
         Rows of an object: at least so many, and less than twice as many.
     features
@@ -88,66 +87,35 @@ class SOP:
     Raises
     ------
     DatasetError
-        Neither or both of path and table are given.
+        The dataset cannot be opened.
 
     Examples
     --------
-    >>> sop = SOP(spark, "/lake/sales", min_rows=50_000, within=["trunc(order_date, 'MM')"])    # doctest: +SKIP
+    >>> sales = esk.Dataset(spark, "/lake/sales")                                               # doctest: +SKIP
+    >>> sop = SOP(sales, min_rows=50_000, within=["trunc(order_date, 'MM')"])                   # doctest: +SKIP
     >>> print(sop.fit(QueryLog.from_file(sop.df, "queries.sql")))                               # doctest: +SKIP
     >>> sop.write("/lake/sales_laid_out", indexes=[esk.MinMax("order_date")])                   # doctest: +SKIP
     """
 
     def __init__(
         self,
-        spark: SparkSession,
+        dataset: Dataset | SparkSession,
         path: str | Sequence[str] | None = None,
         *,
-        table: str | None = None,
-        format: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        schema: str | StructType | None = None,
         min_rows: int = 50_000,
         features: int | None = 15,
         min_support: int | None = None,
         rank: Rank = "savings",
         within: Sequence[str] = (),
+        **deprecated: Any,
     ) -> None:
-        from es_skipping.build.dataset import Dataset
-        from es_skipping.build.source import Source
-        from es_skipping.spark.classic import classic_session
-
-        if min_rows < 1 or (features is not None and features < 1):
-            raise ValueError(f"min_rows is {min_rows} and features {features}; give whole numbers of at least 1")
-        dataset = Dataset(spark, path, table=table, format=format, options=options, schema=schema)
-        self._user_spark, self._spark = spark, classic_session(spark)
-        self._name = repr(dataset)
-        self._min_rows, self._count = min_rows, features
-        self._source = Source.open(self._spark, dataset._as_given)
-        self._finder = FeatureFinder(self._source, rank, min_support)
-        self._within = (*map(quoted_name, self._source.partition_columns), *within)
-        self._plan: Plan | None = None
+        dataset = dataset_of(dataset, path, deprecated)
+        refuse_unknown(deprecated)
+        super().__init__(
+            dataset, min_rows=min_rows, features=features, min_support=min_support, rank=rank, within=within
+        )
+        self._count = features
         self._written: tuple[str | None, str | None] | None = None
-
-    @property
-    def df(self) -> DataFrame:
-        """Reads the dataset; for `QueryLog.from_filters` and its like."""
-        return self._source.df
-
-    @property
-    def plan(self) -> Plan:
-        """What `fit` found.
-
-        Raises
-        ------
-        DatasetError
-            `fit` was not called.
-        """
-        if self._plan is None:
-            raise DatasetError(f"there is no layout of {self._name} yet: call fit with a workload first")
-        return self._plan
-
-    def __repr__(self) -> str:
-        return f"SOP({self._name}, min_rows={self._min_rows})"
 
     # --- fit ------------------------------------------------------------------------------------------------------
 
@@ -171,9 +139,7 @@ class SOP:
             No feature comes of the workload, or the dataset cannot be read.
         """
         clock = _Clock(progress)
-        if not isinstance(log, QueryLog):
-            log = QueryLog.from_sql(self.df, log)
-        train, test = log.split(holdout) if holdout and len(log) > 1 else (log, QueryLog([]))
+        train, test = self._parts(log, holdout)
         with clock.step("mine"):
             features, conditions, refused = self._finder.features(train, self._count or max(_COUNTS))
         with clock.step("count"):
@@ -249,7 +215,7 @@ class SOP:
         DatasetError
             Neither or both of path and table are given, there is something already, or it lies in the dataset itself.
         """
-        from es_skipping.build.dataset import Dataset
+        from es_skipping.build.dataset import Dataset, session_of
         from es_skipping.layout.target import finished, write_blocks
 
         plan = self.plan
@@ -260,7 +226,7 @@ class SOP:
             rows = blocked(self.df, plan.conditions, self._within, plan.clustered)
             root = write_blocks(self._source, rows, path, table)
         with clock.step("index"):
-            dataset = Dataset(self._user_spark, path, table=table)
+            dataset = Dataset(session_of(self._dataset), path, table=table)
             indexed = dataset.ensure_indexes(Features(*plan.conditions), *indexes, progress=progress)
         write_record(root, LayoutRecord.of(plan))
         finished(root)
@@ -271,8 +237,10 @@ class SOP:
         """How well what `write` wrote still fits; see `es_skipping.layout.status`."""
         if self._written is None:
             raise DatasetError(f"{self!r} has written nothing; call write, or es_skipping.layout.status of a place")
+        from es_skipping.build.dataset import session_of
+
         path, table = self._written
-        return layout_status(self._user_spark, path, table=table, log=log)
+        return layout_status(session_of(self._dataset), path, table=table, log=log)
 
 
 @dataclass

@@ -16,7 +16,10 @@ import es_skipping as esk
 from es_skipping.build.results import Health
 from es_skipping.errors import StoreUnavailable
 from es_skipping.reports.progress import shown_progress
+from tests.reports.conftest import events, memory, spark, store
 from tests.reports.memory_store import MemoryStore
+
+__all__ = ["events", "memory", "spark", "store"]
 
 
 class Terminal(io.StringIO):

@@ -46,13 +46,13 @@ def builds(spark: SparkSession, path: str, to: Path) -> list[Callable[[], Any]]:
         text.refresh()
 
     def sop() -> None:
-        made = layout.SOP(spark, path, min_rows=100, features=4)
+        made = layout.SOP(dataset, min_rows=100, features=4)
         made.fit(layout.QueryLog.from_filters(made.df, QUERIES))
         made.write(str(to / "sop"))
         made.status()
 
     def gsop() -> None:
-        made = layout.GSOP(spark, path, min_rows=100)
+        made = layout.GSOP(dataset, min_rows=100)
         made.fit(layout.QueryLog.from_filters(made.df, QUERIES))
         made.write(str(to / "gsop"))
         layout.status(spark, str(to / "gsop"))
@@ -144,7 +144,7 @@ def build():
     udf = F.udf(lambda id: id // 10, "bigint")
     esk.declare_function("tens", udf, version="1", spark=spark)
     made += [dataset.create_indexes(esk.ValueList("tens(id)"))]
-    sop = layout.SOP(spark, path, min_rows=50, features=20)
+    sop = layout.SOP(dataset, min_rows=50, features=20)
     sop.fit(layout.QueryLog.from_filters(sop.df, [f"id >= {at} AND id < {at + 50}" for at in range(0, 1000, 50)]))
     made += [sop.write(str(Path(to) / "sop")).indexed]
     assert dataset.describe().count() == 6 and esk.list_indexes(spark).count() == 8

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
 from es_skipping.layout.chart import group_chart
-from es_skipping.layout.features.conditions import FeatureFinder, Rank
+from es_skipping.layout.features.conditions import Rank
 from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.demands import demands_of, helped_share
 from es_skipping.layout.groups.design import GroupDesign, design_groups
@@ -16,13 +16,15 @@ from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.status import GroupStatus, group_status
 from es_skipping.layout.groups.table import WrittenGroups, write_groups
 from es_skipping.layout.histogram import Histogram
+from es_skipping.layout.maker import LayoutMaker, dataset_of, refuse_unknown
 from es_skipping.layout.passes import histogram
 from es_skipping.layout.workload.log import QueryLog
-from es_skipping.predicates.show import quoted_name, show
+from es_skipping.predicates.show import show
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import SparkSession
+
+    from es_skipping.build.dataset import Dataset
 
 __all__ = ["GSOP", "GroupPlan"]
 
@@ -84,7 +86,7 @@ class GroupPlan:
         return "\n".join(lines)
 
 
-class GSOP:
+class GSOP(LayoutMaker[GroupPlan]):
     """Lays a dataset out in column groups, each with an order of rows of its own.
 
     What the workload's queries read decides which columns lie together, their filters decide by which features the rows
@@ -93,10 +95,9 @@ class GSOP:
 
     Parameters
     ----------
-    spark
-        A classic session.
-    path, table, format, options, schema
-        The dataset, as `es_skipping.Dataset` takes it.
+    dataset
+        What to lay out, read as its arguments say; its session is a classic one. A session in its place, followed by
+        the other arguments of `es_skipping.Dataset`, is deprecated.
     min_rows
         Rows of a block: at least so many.
     features
@@ -112,11 +113,11 @@ class GSOP:
     Raises
     ------
     DatasetError
-        Neither or both of path and table are given.
+        The dataset cannot be opened, or its session is of Spark Connect.
 
     Examples
     --------
-    >>> gsop = GSOP(spark, "/lake/sales", min_rows=50_000)                              # doctest: +SKIP
+    >>> gsop = GSOP(esk.Dataset(spark, "/lake/sales"), min_rows=50_000)                  # doctest: +SKIP
     >>> print(gsop.fit(QueryLog.from_file(gsop.df, "queries.sql")))                      # doctest: +SKIP
     >>> gsop.write("/lake/sales_in_groups")                                              # doctest: +SKIP
     >>> spark.read.format("es_skipping_groups").load("/lake/sales_in_groups")            # doctest: +SKIP
@@ -124,55 +125,33 @@ class GSOP:
 
     def __init__(
         self,
-        spark: SparkSession,
+        dataset: Dataset | SparkSession,
         path: str | Sequence[str] | None = None,
         *,
-        table: str | None = None,
-        format: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        schema: str | StructType | None = None,
         min_rows: int = 50_000,
         features: int = _FEATURES,
         min_support: int | None = None,
         rank: Rank = "savings",
         within: Sequence[str] = (),
         partition_rows: int = 1_000_000,
+        **deprecated: Any,
     ) -> None:
-        from es_skipping.build.dataset import Dataset
-        from es_skipping.build.source import Source
+        from es_skipping.build.dataset import session_of
 
-        if not hasattr(spark, "_jsparkSession"):
+        dataset = dataset_of(dataset, path, deprecated)
+        refuse_unknown(deprecated)
+        if not hasattr(session_of(dataset), "_jsparkSession"):
             raise DatasetError("column groups are made by a classic session; this one is of Spark Connect")
-        if min_rows < 1 or features < 1:
-            raise ValueError(f"min_rows is {min_rows} and features {features}; give whole numbers of at least 1")
-        dataset = Dataset(spark, path, table=table, format=format, options=options, schema=schema)
-        self._name = repr(dataset)
-        self._min_rows, self._count, self._partition_rows = min_rows, features, partition_rows
-        self._source = Source.open(spark, dataset._as_given)
-        self._finder = FeatureFinder(self._source, rank, min_support, families=True)
-        self._within = (*map(quoted_name, self._source.partition_columns), *within)
-        self._plan: GroupPlan | None = None
-
-    @property
-    def df(self) -> DataFrame:
-        """Reads the dataset; for `QueryLog.from_sql` and its like."""
-        return self._source.df
-
-    @property
-    def plan(self) -> GroupPlan:
-        """What `fit` found.
-
-        Raises
-        ------
-        DatasetError
-            `fit` was not called.
-        """
-        if self._plan is None:
-            raise DatasetError(f"there are no column groups of {self._name} yet: call fit with a workload first")
-        return self._plan
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._name}, min_rows={self._min_rows})"
+        super().__init__(
+            dataset,
+            min_rows=min_rows,
+            features=features,
+            min_support=min_support,
+            rank=rank,
+            within=within,
+            families=True,
+        )
+        self._count, self._partition_rows = features, partition_rows
 
     def fit(self, log: QueryLog | Sequence[str], *, holdout: float = 0.2) -> GroupPlan:
         """Find features and column groups, and say what queries that had no part in it would read.
@@ -192,12 +171,10 @@ class GSOP:
         DatasetError
             No feature comes of the workload, or the dataset cannot be read.
         """
-        if not isinstance(log, QueryLog):
-            log = QueryLog.from_sql(self.df, log)
-        train, test = log.split(holdout) if holdout and len(log) > 1 else (log, log)
+        train, test = self._parts(log, holdout)
         features, conditions, refused = self._finder.features(train, self._count)
         counted = histogram(self.df, conditions, self._within)
-        found = self._designed(counted, features, train, test)
+        found = self._designed(counted, features, train, test or train)
         place = {feature.predicates: at for at, feature in enumerate(features)}
         own = [[place[feature.predicates] for feature in group.features] for group in found.groups]
         helped = helped_share(demands_of(train, features, self.df.columns))
@@ -243,4 +220,4 @@ class GSOP:
 
     def status(self, path: str, log: QueryLog | None = None) -> GroupStatus:
         """How well what was written to a path still fits; see `es_skipping.layout.status`."""
-        return group_status(self._source.df.sparkSession, path, log)
+        return group_status(self.df.sparkSession, path, log)

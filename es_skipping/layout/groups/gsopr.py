@@ -9,10 +9,13 @@ from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.design import GroupDesign, design_layouts
 from es_skipping.layout.groups.gsop import GSOP
 from es_skipping.layout.histogram import Histogram
+from es_skipping.layout.maker import dataset_of
 from es_skipping.layout.workload.log import QueryLog
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from es_skipping.build.dataset import Dataset
 
 __all__ = ["GSOPR"]
 
@@ -22,29 +25,34 @@ class GSOPR(GSOP):
 
     Parameters
     ----------
-    spark, path
-        As `GSOP` takes them, and so are the others.
+    dataset
+        As `GSOP` takes it, and all its other arguments.
     storage_budget
         Cells stored at most, relative to the table's: 1.2 is a fifth more.
 
     Raises
     ------
     DatasetError
-        Neither or both of path and table are given.
+        The dataset cannot be opened, or its session is of Spark Connect.
 
     Examples
     --------
-    >>> gsopr = GSOPR(spark, "/lake/sales", storage_budget=1.2)                         # doctest: +SKIP
+    >>> gsopr = GSOPR(esk.Dataset(spark, "/lake/sales"), storage_budget=1.2)             # doctest: +SKIP
     >>> print(gsopr.fit(QueryLog.from_file(gsopr.df, "queries.sql")))                    # doctest: +SKIP
     >>> gsopr.write("/lake/sales_in_layouts")                                            # doctest: +SKIP
     """
 
     def __init__(
-        self, spark: SparkSession, path: str | Sequence[str] | None = None, *, storage_budget: float = 1.2, **more: Any
+        self,
+        dataset: Dataset | SparkSession,
+        path: str | Sequence[str] | None = None,
+        *,
+        storage_budget: float = 1.2,
+        **more: Any,
     ) -> None:
         if storage_budget < 1:
             raise ValueError(f"storage_budget is {storage_budget}; give 1 or more: the table itself is 1")
-        super().__init__(spark, path, **more)
+        super().__init__(dataset_of(dataset, path, more), **more)
         self._budget = storage_budget
 
     def _designed(

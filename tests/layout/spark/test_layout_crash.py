@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import es_skipping as esk
 from es_skipping import layout
 from es_skipping.errors import DatasetError
 from tests.spark.building import spark
@@ -23,7 +24,7 @@ _DRIVER = """
 import os, signal, sys, threading, time
 from pathlib import Path
 from tests.spark.building import new_session
-from tests.spark.test_layout_crash import fitted
+from tests.layout.spark.test_layout_crash import fitted
 
 folder = Path(sys.argv[1])
 
@@ -55,7 +56,7 @@ def rows(spark: SparkSession, path: Path) -> list[tuple[int, int]]:
 
 
 def fitted(spark: SparkSession, folder: Path) -> layout.SOP:
-    sop = layout.SOP(spark, str(folder / "lake"), min_rows=50)
+    sop = layout.SOP(esk.Dataset(spark, str(folder / "lake")), min_rows=50)
     sop.fit(["x < 3", "x < 3", "x > 90", "x > 90"])
     return sop
 

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 import es_skipping as esk
 from es_skipping import layout
 from es_skipping.layout.groups.manifest import MANIFEST
+from tests.layout.spark.test_groups import FORMAT, column_groups, manifest_of, rows_of
 from tests.spark.building import new_session, spark
 from tests.spark.objects_read import blocks_read
-from tests.spark.test_groups import FORMAT, column_groups, manifest_of, rows_of
 
 __all__ = ["spark"]
 

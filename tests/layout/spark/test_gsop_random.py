@@ -96,9 +96,9 @@ def designed(df: DataFrame, lake: str, system: str, rng: random.Random, found: S
         options: dict[str, Any] = {"min_rows": 12 + 12 * attempt, "features": 8 + 2 * LISTED, "min_support": 2}
         options["partition_rows"] = rng.choice((150, 1_000))
         if system == "GSOP":
-            designer = layout.GSOP(session, lake, **options)
+            designer = layout.GSOP(esk.Dataset(session, lake), **options)
         else:
-            designer = layout.GSOPR(session, lake, storage_budget=rng.choice((1.5, 2.0, 3.0)), **options)
+            designer = layout.GSOPR(esk.Dataset(session, lake), storage_budget=rng.choice((1.5, 2.0, 3.0)), **options)
         plan = designer.fit([asked(kind) for kind in (*kinds * 3, *lists)], holdout=0)
         # All values of the lists that do not come back; the others are features as they are.
         single = {f"m3 = {value}" for value in range(LISTED)}.intersection(plan.conditions)

@@ -19,8 +19,8 @@ import es_skipping as esk
 from es_skipping.lookup.built_with import RELEVANT_SETTINGS, compatible
 from es_skipping.predicates.tree import Call, Column
 from es_skipping.predicates.types import parse_type
+from tests.lookup.test_built_with import SETTINGS, built, field, request, struct
 from tests.spark.real import age, reading
-from tests.spark.test_built_with import SETTINGS, built, field, request, struct
 
 INT, STRING, TIMESTAMP, DATE = map(parse_type, ("int", "string", "timestamp", "date"))
 SCHEMA = struct(field("s", "string"), field("t", "timestamp"), field("d", "date"))

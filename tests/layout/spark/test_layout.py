@@ -66,7 +66,7 @@ def lake(spark: SparkSession, path: Path, partitioned: bool = True) -> str:
 
 
 def fitted(spark: SparkSession, path: str, **options: Any) -> layout.SOP:
-    sop = layout.SOP(spark, path, **{"min_rows": MIN_ROWS, "features": 8, **options})
+    sop = layout.SOP(esk.Dataset(spark, path), **{"min_rows": MIN_ROWS, "features": 8, **options})
     sop.fit(layout.QueryLog.from_templates(sop.df, TEMPLATES, 120, seed=1))
     return sop
 
@@ -232,7 +232,8 @@ def test_csv_in_a_table_out(spark: SparkSession, tmp_path: Path) -> None:
         path, header=True
     )
     schema = "id bigint, k string, n int"
-    sop = layout.SOP(spark, path, format="csv", options={"header": True}, schema=schema, min_rows=50, features=None)
+    text = esk.Dataset(spark, path, format="csv", options={"header": True}, schema=schema)
+    sop = layout.SOP(text, min_rows=50, features=None)
     sop.fit([f"k = 'k{random.Random(at).randrange(3)}' AND n < 10" for at in range(60)])
     name = f"laid_out_{tmp_path.name.replace('-', '_')}"
     done = sop.write(table=name)
@@ -241,7 +242,7 @@ def test_csv_in_a_table_out(spark: SparkSession, tmp_path: Path) -> None:
     (read,) = objects_read(spark, f"SELECT * FROM {name} WHERE k = 'k1' AND n < 5")
     assert read < done.blocks / 2
     assert not sop.status().run_again
-    again = layout.SOP(spark, table=name, min_rows=50)
+    again = layout.SOP(esk.Dataset(spark, table=name), min_rows=50)
     assert again.fit(["k = 'k1' AND n < 10"] * 20).rows == 2_000
     spark.sql(f"DROP TABLE {name}")
 
@@ -258,7 +259,7 @@ def test_no_zero_is_lost_that_the_dataset_has(spark: SparkSession, tmp_path: Pat
         "CAST(id % 5 AS DOUBLE) AS plain",
         "array(1.5D) AS many",
     ).write.parquet(path)
-    sop = layout.SOP(spark, path, min_rows=50)
+    sop = layout.SOP(esk.Dataset(spark, path), min_rows=50)
     sop.fit(["k = 0"] * 20)
     sop.write(str(tmp_path / "out"))
     before, after = spark.read.parquet(path), spark.read.parquet(str(tmp_path / "out"))
@@ -278,7 +279,7 @@ def test_no_zero_is_lost_that_the_dataset_has(spark: SparkSession, tmp_path: Pat
 
 def test_mistakes_are_told(spark: SparkSession, tmp_path: Path) -> None:
     path = lake(spark, tmp_path / "lake", partitioned=False)
-    sop = layout.SOP(spark, path, min_rows=MIN_ROWS)
+    sop = layout.SOP(esk.Dataset(spark, path), min_rows=MIN_ROWS)
     with pytest.raises(DatasetError, match="call fit with a workload first"):
         sop.write(str(tmp_path / "x"))
     with pytest.raises(DatasetError, match=r"the filter 'nowhere = 1' cannot be read: .*nowhere"):
@@ -299,7 +300,7 @@ def test_the_users_session_stays_the_active_one(spark: SparkSession, tmp_path: P
     spark.createDataFrame([(1,)], "x int")  # by which PySpark makes it the active one
     queries = [*(["k = 3 AND j = 2"] * 5), *(["j = 4"] * 5)]
     for maker, place in ((layout.SOP, "sop"), (layout.GSOP, "gsop")):
-        made = maker(spark, lake, min_rows=100)
+        made = maker(esk.Dataset(spark, lake), min_rows=100)
         made.fit(queries)
         made.write(str(tmp_path / place))
         assert SparkSession.active() is spark

@@ -1,0 +1,29 @@
+"""`make test` leaves no test out: each directory is searched, and what the legs name exists."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+
+import pytest
+
+from tests import run
+
+ELSEWHERE = {"connectors", "faults"}
+"""Directories that pytest passes over: legs of other Sparks and ``make faults`` name their files."""
+
+
+@pytest.mark.parametrize("folder", ["tests", "es_skipping"])
+def test_every_directory_is_searched(pytestconfig: pytest.Config, folder: str) -> None:
+    """A room named ``build`` is not the output of a build, which pytest passes over unless it is told not to."""
+    names = {part for file in (run.ROOT / folder).rglob("*.py") for part in file.relative_to(run.ROOT).parts[:-1]}
+    passed_over = {name for name in names for pattern in pytestconfig.getini("norecursedirs") if fnmatch(name, pattern)}
+    assert passed_over - ELSEWHERE == set()
+
+
+def test_the_legs_name_what_exists() -> None:
+    named = [*run.ON_THE_OLDEST, *(path for paths in run.LEGS_OF_THEIR_OWN.values() for path in paths)]
+    for path in named:
+        file, _, test = path.partition("::")
+        assert (run.ROOT / file).exists(), path
+        if test:
+            assert f"def {test.partition('[')[0]}(" in (run.ROOT / file).read_text(encoding="utf-8"), path
