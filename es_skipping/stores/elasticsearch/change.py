@@ -31,7 +31,7 @@ from es_skipping.stores.elasticsearch.documents import (
     shrunk,
     weight,
 )
-from es_skipping.stores.elasticsearch.fields import Group, mapping, needs_prefix
+from es_skipping.stores.elasticsearch.fields import Group, groups_of, mapping, needs_prefix
 from es_skipping.stores.elasticsearch.share import ElasticsearchShare, learned
 from es_skipping.stores.elasticsearch.state import Segment, State, groups_for, unfinished_groups, unfinished_meta
 from es_skipping.stores.elasticsearch.visibility import own_properties, require_visible
@@ -46,7 +46,7 @@ __all__ = ["ElasticsearchChange"]
 _BATCH: Final = 500
 _MANY_SEGMENTS: Final = 48
 _FIELDS_PER_INDEX: Final = 24
-_OWN_FIELDS: Final = 9
+_OWN_FIELDS: Final = 10
 
 
 class ElasticsearchChange(Change):
@@ -197,7 +197,7 @@ class ElasticsearchChange(Change):
                     self._dead[self._id(self._mine.key(mine))] = 0
                 self._mine.forget(mine)
             self._dead.pop(id, None)
-            self._weigh({name: weight(document[name]) for name in document["indexed"]})
+            self._weigh({name: weight(document[name]) for name in groups_of(document)})
             yield Write.of(id, document, shrunk)
 
     def _learn(self, batch: list[ObjectMetadata]) -> None:

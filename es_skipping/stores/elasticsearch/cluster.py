@@ -94,9 +94,18 @@ class Cluster:
         install_templates(self.builder, self.names.prefix, needed=not (datasets and keys))
         if not datasets:
             self._create(f"{self.names.datasets}-000001", aliases={self.names.datasets: {"is_write_index": True}})
+        else:
+            self._add_fields(self.names.datasets, load("datasets")["template"]["mappings"]["properties"])
         if not keys:
             self._create(self.names.keys)
         self._prepared = True
+
+    def _add_fields(self, alias: str, properties: Mapping[str, Any]) -> None:
+        """Give an index that an earlier version made the fields that it lacks."""
+        for index, reply in self.mappings(alias).items():
+            there = reply["mappings"].get("properties", {})
+            if lacking := {name: one for name, one in properties.items() if name not in there}:
+                self.builder.indices.put_mapping(index=index, properties=lacking)
 
     def _create(self, index: str, **options: Any) -> None:
         try:

@@ -28,6 +28,7 @@ STATE_FIELDS: Final = (
     "generation",
     "version",
     "next_ordinal",
+    "details",
     "state",
 )
 """What `State.from_document` reads; the other fields of a dataset's document are for people."""
@@ -89,7 +90,7 @@ class State:
         return self.entry.definition
 
     def to_document(self) -> dict[str, Any]:
-        """The document, most of it for people; ``state`` holds what they need not read."""
+        """The document as JSON gives it back. Most of it is for people; ``details`` is for the package itself."""
         entry, definition = self.entry, self.entry.definition
         definition_data = definition_to_data(definition)
         state = {
@@ -116,7 +117,7 @@ class State:
             "generation": self.generation,
             "version": self.version,
             "next_ordinal": self.next_ordinal,
-            "state": json.dumps(state),
+            "details": json.loads(json.dumps(state)),
         }
 
     def advice(self, url: str) -> str:
@@ -144,7 +145,7 @@ class State:
         """
         check_format(document, f"dataset {document.get('dataset')!r} in Elasticsearch")
         try:
-            state = json.loads(document["state"])
+            state = _details(document)
             definition = definition_from_data(state["definition"])
             groups = _groups_from_data(state["groups"], definition)
             generation, version = document["generation"], document["version"]
@@ -173,6 +174,11 @@ class State:
         return all(theirs.get(id) == ours.get(id) for id in indexes_of(clause))
 
 
+def _details(document: Mapping[str, Any]) -> Any:
+    """What `State.to_document` put into ``details``; format 1 had it as text."""
+    return document["details"] if "details" in document else json.loads(document["state"])
+
+
 def _groups_to_data(groups: Mapping[str, Group]) -> list[dict[str, Any]]:
     return [
         {
@@ -181,6 +187,7 @@ def _groups_to_data(groups: Mapping[str, Group]) -> list[dict[str, Any]]:
             "prefix": None if group.prefix is None else base64.b64encode(group.prefix).decode("ascii"),
             "boxes": group.boxes,
             "axes": group.axes,
+            "sides": list(group.sides),
             "spaces": list(group.spaces),
             "spans": group.spans,
         }
@@ -189,7 +196,8 @@ def _groups_to_data(groups: Mapping[str, Group]) -> list[dict[str, Any]]:
 
 
 def _groups_from_data(data: Sequence[Mapping[str, Any]], definition: DatasetDefinition) -> dict[str, Group]:
-    indexes = {index.id: index for index in definition.indexes}
+    """The groups of the indexes that this version understands."""
+    indexes = {index.id: index for index in definition.understood}
     return {
         one["index"]: Group(
             one["name"],
@@ -197,10 +205,12 @@ def _groups_from_data(data: Sequence[Mapping[str, Any]], definition: DatasetDefi
             None if one["prefix"] is None else base64.b64decode(one["prefix"]),
             one["boxes"],
             one["axes"],
-            tuple(one.get("spaces", ())),  # these two are younger than format 1
+            tuple(one.get("sides", ())),  # these three are younger than format 1
+            tuple(one.get("spaces", ())),
             one.get("spans", False),
         )
         for one in data
+        if one["index"] in indexes
     }
 
 
