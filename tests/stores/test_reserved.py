@@ -265,7 +265,7 @@ def test_a_segment_with_more_than_is_known(tmp_path: Path, monkeypatch: pytest.M
             made = pa.StructArray.from_arrays([*parts, sealed], fields=fields, mask=column.is_null())
             table = table.set_column(table.schema.get_field_index(name), name, made)
             groups = pa.array([[{"offset": 4, "low": 500, "high": 600}]] * len(column))
-            table = table.append_column(f"{name}.rowgroups", groups)
+            table = table.append_column(f"{name}~rowgroups", groups)
         return table
 
     def write_later(files: Files, dataset: str, table: pa.Table, *rest: Any) -> Segment:
