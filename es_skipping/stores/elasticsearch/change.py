@@ -25,13 +25,14 @@ from es_skipping.stores.elasticsearch.called_off import called_off
 from es_skipping.stores.elasticsearch.documents import (
     PROVING_FORMAT,
     document_id,
+    groups_of,
     new_document,
     object_id,
     object_metadata,
     shrunk,
     weight,
 )
-from es_skipping.stores.elasticsearch.fields import Group, groups_of, mapping, needs_prefix
+from es_skipping.stores.elasticsearch.fields import Group, mapping, needs_prefix
 from es_skipping.stores.elasticsearch.share import ElasticsearchShare, learned
 from es_skipping.stores.elasticsearch.state import Segment, State, groups_for, unfinished_groups, unfinished_meta
 from es_skipping.stores.elasticsearch.visibility import own_properties, require_visible

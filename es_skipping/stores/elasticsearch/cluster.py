@@ -20,7 +20,7 @@ from es_skipping.stores.elasticsearch.client import BUILD_LIMIT, translated
 from es_skipping.stores.elasticsearch.names import Names
 from es_skipping.stores.elasticsearch.point_in_time import PointInTime
 from es_skipping.stores.elasticsearch.state import STATE_FIELDS, Segment, State
-from es_skipping.stores.elasticsearch.templates import install_templates, load
+from es_skipping.stores.elasticsearch.templates import add_fields, install_templates, load
 
 __all__ = ["Cluster"]
 
@@ -95,17 +95,10 @@ class Cluster:
         if not datasets:
             self._create(f"{self.names.datasets}-000001", aliases={self.names.datasets: {"is_write_index": True}})
         else:
-            self._add_fields(self.names.datasets, load("datasets")["template"]["mappings"]["properties"])
+            add_fields(self.builder, self.names.datasets)
         if not keys:
             self._create(self.names.keys)
         self._prepared = True
-
-    def _add_fields(self, alias: str, properties: Mapping[str, Any]) -> None:
-        """Give an index that an earlier version made the fields that it lacks."""
-        for index, reply in self.mappings(alias).items():
-            there = reply["mappings"].get("properties", {})
-            if lacking := {name: one for name, one in properties.items() if name not in there}:
-                self.builder.indices.put_mapping(index=index, properties=lacking)
 
     def _create(self, index: str, **options: Any) -> None:
         try:

@@ -11,26 +11,21 @@ import orjson
 from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.stores.base import FORMAT_VERSION
-from es_skipping.stores.elasticsearch.fields import (
-    Encoded,
-    Group,
-    decode,
-    encode,
-    forms_of,
-    groups_of,
-    span_of,
-    whole,
-)
+from es_skipping.stores.elasticsearch.fields import Encoded, Group, decode, encode, span_of
+from es_skipping.stores.elasticsearch.prints import PACKED, decode_prints, terms_of
 
 __all__ = [
     "PROVING_FORMAT",
     "as_json",
     "document_id",
+    "forms_of",
+    "groups_of",
     "new_document",
     "object_id",
     "object_metadata",
     "shrunk",
     "weight",
+    "whole",
 ]
 
 PROVING_FORMAT: Final = 2
@@ -90,6 +85,28 @@ def new_document(
             document["known"] += made.known
             empty += made.empty
     return document | ({"empty": empty} if empty else {})
+
+
+def groups_of(document: Mapping[str, Any]) -> list[str]:
+    """The groups of a document that say something."""
+    return list(dict.fromkeys(form.partition(".")[0] for form in document["known"]))
+
+
+def forms_of(group: Group, source: Mapping[str, Any]) -> tuple[str, ...]:
+    """The forms, of those that this version knows, in which a stored document remembers a group."""
+    known = (group.name, span_of(group).name, group.prints, group.counts)
+    found = tuple(form for form in source.get("known", ()) if form in known)
+    if not found and group.name in source.get("indexed", ()):  # format 1 listed apart what it knew less of
+        found = (group.prints if source.get(group.name, {}).keys() >= PACKED else group.counts,)
+    return found
+
+
+def whole(group: Group, source: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that `encode` made, again from a stored document's ``_source``, which lacks some of them."""
+    fields = dict(source.get(group.name, {}))
+    if fields.keys() >= PACKED:
+        fields["prints"] = terms_of(decode_prints(fields))
+    return fields
 
 
 def _stored(group: Group, source: Mapping[str, Any]) -> Encoded:

@@ -35,11 +35,11 @@ from es_skipping.predicates.text import successor
 from es_skipping.predicates.types import DataType, Value
 from es_skipping.stores.elasticsearch.codecs import Codec, Unanswerable, codec_of, common_prefix
 from es_skipping.stores.elasticsearch.names import field_of
-from es_skipping.stores.elasticsearch.prints import decode_prints, encode_prints, prints_mapping, terms_of
+from es_skipping.stores.elasticsearch.prints import PACKED, decode_prints, encode_prints, prints_mapping
 
 __all__ = [
-    "Encoded", "Group", "cut_down", "cut_up", "decode", "encode", "forms_of", "groups_of", "mapping", "needs_prefix",
-    "span_of", "whole", "with_prefix", "with_room_for",
+    "Encoded", "Group", "cut_down", "cut_up", "decode", "encode", "mapping", "needs_prefix", "span_of", "with_prefix",
+    "with_room_for",
 ]  # fmt: skip
 
 _LONGEST_BOUND: Final = 8_000
@@ -54,7 +54,6 @@ _DOUBLE: Final = DataType("double")
 _LONGEST_TERM: Final = 32_766
 _LONGEST_SIDE: Final = 200
 _AXIS: Final = re.compile(r"axis_\d+")
-_PACKED: Final = frozenset({"packed", "space", "cells"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,20 +144,6 @@ class Encoded(NamedTuple):
 def span_of(group: Group) -> Group:
     """The intervals in the place of a group's values, as a group of their own."""
     return replace(group, name=f"{group.name}.span", index=replace(group.index, kind="intervals"))
-
-
-def groups_of(document: Mapping[str, Any]) -> list[str]:
-    """The groups of a document that say something."""
-    return list(dict.fromkeys(form.partition(".")[0] for form in document["known"]))
-
-
-def forms_of(group: Group, source: Mapping[str, Any]) -> tuple[str, ...]:
-    """The forms, of those that this version knows, in which a stored document remembers a group."""
-    known = (group.name, span_of(group).name, group.prints, group.counts)
-    found = tuple(form for form in source.get("known", ()) if form in known)
-    if not found and group.name in source.get("indexed", ()):  # format 1 listed apart what it knew less of
-        found = (group.prints if source.get(group.name, {}).keys() >= _PACKED else group.counts,)
-    return found
 
 
 def _shown_is_exact(type: DataType) -> bool:
@@ -282,14 +267,6 @@ def encode(group: Group, metadata: Metadata) -> Encoded | None:
     except Unanswerable:
         return None
     return None
-
-
-def whole(group: Group, source: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that `encode` made, again from a stored document's ``_source``, which lacks some of them."""
-    fields = dict(source.get(group.name, {}))
-    if fields.keys() >= _PACKED:
-        fields["prints"] = terms_of(decode_prints(fields))
-    return fields
 
 
 def _counts(metadata: Intervals | Values | Fingerprints) -> dict[str, int]:
@@ -433,7 +410,7 @@ def decode(group: Group, stored: Encoded) -> Metadata | None:
         boxes = _stored_boxes(group, fields, is_empty) if known else None
         return None if boxes is None else Boxes(boxes)
     if group.prints in stored.known:
-        return decode_prints(fields) if fields.keys() >= _PACKED else None
+        return decode_prints(fields) if fields.keys() >= PACKED else None
     span = span_of(group)
     if span.name in stored.known:
         return decode(span, stored._replace(fields=fields.get("span", {})))

@@ -19,8 +19,8 @@ from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.errors import EsSkippingError, StoreError
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
 from es_skipping.stores.elasticsearch.client import connect, translated
-from es_skipping.stores.elasticsearch.documents import document_id, new_document, shrunk, weight
-from es_skipping.stores.elasticsearch.fields import Group, groups_of, needs_prefix, with_prefix, with_room_for
+from es_skipping.stores.elasticsearch.documents import document_id, groups_of, new_document, shrunk, weight
+from es_skipping.stores.elasticsearch.fields import Group, needs_prefix, with_prefix, with_room_for
 from es_skipping.stores.share import Outcome, Share
 
 __all__ = ["ElasticsearchShare", "learned"]

@@ -34,8 +34,7 @@ from es_skipping.stores.elasticsearch.change import ElasticsearchChange
 from es_skipping.stores.elasticsearch.checks import checks
 from es_skipping.stores.elasticsearch.client import BUILD_LIMIT, LOOKUP_LIMIT, connect
 from es_skipping.stores.elasticsearch.cluster import Cluster
-from es_skipping.stores.elasticsearch.documents import object_id, object_metadata
-from es_skipping.stores.elasticsearch.fields import forms_of
+from es_skipping.stores.elasticsearch.documents import forms_of, object_id, object_metadata
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
 from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, skip_query
 from es_skipping.stores.elasticsearch.query_log import QueryIndices

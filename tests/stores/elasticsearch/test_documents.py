@@ -9,14 +9,12 @@ import pytest
 from es_skipping.catalog import IndexDefinition
 from es_skipping.clauses.metadata import Boxes, Intervals, Metadata, Values
 from es_skipping.predicates.types import DataType
-from es_skipping.stores.elasticsearch.documents import as_json, shrunk
+from es_skipping.stores.elasticsearch.documents import as_json, forms_of, shrunk, whole
 from es_skipping.stores.elasticsearch.fields import (
     Group,
     decode,
     encode,
-    forms_of,
     mapping,
-    whole,
     with_prefix,
     with_room_for,
 )

@@ -42,8 +42,8 @@ from es_skipping.settings import Settings
 from es_skipping.stores.covering import covers
 from es_skipping.stores.elasticsearch import change as change_module
 from es_skipping.stores.elasticsearch import store as store_module
-from es_skipping.stores.elasticsearch.documents import new_document, object_metadata
-from es_skipping.stores.elasticsearch.fields import Group, mapping, whole
+from es_skipping.stores.elasticsearch.documents import new_document, object_metadata, whole
+from es_skipping.stores.elasticsearch.fields import Group, mapping
 from es_skipping.stores.elasticsearch.state import State
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.elasticsearch.visibility import Visibility
