@@ -94,10 +94,9 @@ class Cluster:
         install_templates(self.builder, self.names.prefix, needed=not (datasets and keys))
         if not datasets:
             self._create(f"{self.names.datasets}-000001", aliases={self.names.datasets: {"is_write_index": True}})
-        else:
-            add_fields(self.builder, self.names.datasets)
         if not keys:
             self._create(self.names.keys)
+        add_fields(self.builder, self.names.datasets)
         self._prepared = True
 
     def _create(self, index: str, **options: Any) -> None:

@@ -53,7 +53,6 @@ _BYTES_TYPES: Final = ("string", "binary")
 _DOUBLE: Final = DataType("double")
 _LONGEST_TERM: Final = 32_766
 _LONGEST_SIDE: Final = 200
-_AXIS: Final = re.compile(r"axis_\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +239,7 @@ def with_room_for(group: Group, metadata: Metadata) -> Group:
 def _sides(columns: Sequence[str], axes: int) -> tuple[str, ...]:
     """The fields of the axes, named after the columns; none where those cannot tell the axes apart."""
     names = tuple(map(field_of, columns))
-    fit = all(0 < len(name) <= _LONGEST_SIDE and not _AXIS.fullmatch(name) for name in names)
+    fit = all(0 < len(name) <= _LONGEST_SIDE and not re.fullmatch(r"axis_\d+", name) for name in names)
     return names if fit and len(set(names)) == len(names) == axes else ()
 
 
