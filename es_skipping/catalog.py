@@ -114,8 +114,10 @@ class DatasetDefinition:
     built_with: Mapping[str, str] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
 
-    def not_understood(self, index: IndexDefinition) -> tuple[str, ...]:
-        """The needs of an index of this dataset that this version does not meet: the index is then unknown."""
+    def not_understood(self, index: IndexDefinition | None = None) -> tuple[str, ...]:
+        """The needs of the dataset, and of an index of it, that this version does not meet: the index is unknown."""
+        if index is None:
+            return tuple(sorted(set(self.needs) - UNDERSTOOD))
         kind = [] if index.kind in get_args(Kind) else [f"the kind {index.kind!r}"]
         return (*sorted({*self.needs, *index.needs} - UNDERSTOOD), *kind)
 

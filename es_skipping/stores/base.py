@@ -171,14 +171,24 @@ def check_change(fresh: bool, name: str | None) -> None:
         raise ValueError(f"a change by the name {name!r} must be fresh, and the name 1 to 32 of [a-z0-9]")
 
 
-def check_understood(definition: DatasetDefinition) -> None:
+def check_understood(definition: DatasetDefinition, base: DatasetDefinition | None = None) -> None:
     """Refuse to write metadata of which this version does not understand everything: it would be lost, or be wrong.
+
+    Parameters
+    ----------
+    base
+        What a change adds to.
 
     Raises
     ------
     StoreFormatError
-        An index of the definition needs what a later version knows.
+        An index of the definition, or all that is there, needs what a later version knows.
     """
+    if base is not None and (lacking := base.not_understood()):
+        raise StoreFormatError(
+            f"dataset {base.id!r} needs {', '.join(lacking)}, which this version of es_skipping does not understand: "
+            "upgrade it here, or drop the dataset"
+        )
     for index in definition.indexes:
         if lacking := definition.not_understood(index):
             raise StoreFormatError(

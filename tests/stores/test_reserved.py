@@ -126,8 +126,12 @@ def test_a_dataset_that_needs_what_is_not_understood_is_unknown(again: Callable[
     assert all(skipped(store, entry, clause) == set() for clause in (NOWHERE, LISTED))
     assert skipped(store, entry_of(store, "other"), NOWHERE) == EVERY, "other datasets are not affected"
     assert IndexedDataset.of(store, entry).labellers == ()
-    with pytest.raises(StoreFormatError, match="sealed"):
-        write(store, definition, OBJECTS[:1])
+    for other in (definition, replace(definition, needs=()), replace(definition, needs=(), indexes=())):
+        with pytest.raises(StoreFormatError, match="sealed"):
+            write(store, other, OBJECTS[:1])
+    assert entry_of(store).snapshot == entry.snapshot
+    entry = write(store, replace(definition, needs=()), OBJECTS[:2], fresh=True)
+    assert skipped(store, entry, NOWHERE) == {one.id.key for one in OBJECTS[:2]}
     store.drop("events")
     assert store.dataset("events") is None
 

@@ -159,9 +159,9 @@ class ElasticsearchStore(MetadataStore):
         index_settings: Mapping[str, Any] | None = None,
     ) -> Iterator[Change]:
         check_change(fresh, name)
-        check_understood(definition)
         with self._cluster.translated(f"changing dataset {definition.id!r}"):
             base = self._cluster.state(definition.id)
+            check_understood(definition, None if fresh or base is None else base.definition)
             self._cluster.prepare()
         change = ElasticsearchChange(self._cluster, definition, base, fresh=fresh, name=name, settings=index_settings)
         try:

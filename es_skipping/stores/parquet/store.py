@@ -99,8 +99,8 @@ class ParquetStore(MetadataStore):
         self, definition: DatasetDefinition, *, fresh: bool = False, name: str | None = None
     ) -> Iterator[ParquetChange]:
         check_change(fresh, name)
-        check_understood(definition)
         base = self._base(definition.id, despite_damage=fresh)
+        check_understood(definition, None if fresh or base is None else base.definition)
         change = ParquetChange(self._snapshots, definition, base, fresh, name)
         try:
             yield change
