@@ -296,13 +296,13 @@ def test_what_a_later_version_protects_is_left_as_it_is(spark: SparkSession, tmp
             change.publish()
     write(data / "c.parquet", {"x": [3]})
     before = store.dataset(dataset.id)
-    for build in (
+    for change_it in (
         dataset.refresh,
         lambda: dataset.create_indexes(esk.BloomFilter("x")),
         lambda: dataset.ensure_indexes(esk.MinMax("x")),
     ):
         with pytest.raises(StoreFormatError, match=r"minmax\(x\) .* needs sealed"):
-            build()
+            change_it()
     assert store.dataset(dataset.id) == before
     assert {row["id"]: row["objects"] for row in dataset.describe().collect()} == {"minmax(x)": 0, "valuelist(x)": 2}
     dataset.drop_indexes(esk.MinMax("x"))
