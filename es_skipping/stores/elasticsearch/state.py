@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+import orjson
 
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition
 from es_skipping.clauses.clause import Clause, indexes_of
@@ -117,7 +120,7 @@ class State:
             "generation": self.generation,
             "version": self.version,
             "next_ordinal": self.next_ordinal,
-            "details": json.loads(json.dumps(state)),
+            "details": _as_details(state),
         }
 
     def advice(self, url: str) -> str:
@@ -174,9 +177,23 @@ class State:
         return all(theirs.get(id) == ours.get(id) for id in indexes_of(clause))
 
 
+def _as_details(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state as an object; as text in one where the client would not read it back as it is: half surrogate pairs,
+    numbers of more than 64 bits, hundreds of levels."""
+    text = json.dumps(state)
+    details: dict[str, Any] = json.loads(text)
+    with contextlib.suppress(TypeError, ValueError):
+        if orjson.loads(orjson.dumps(details)) == details:
+            return details
+    return {"text": text}
+
+
 def _details(document: Mapping[str, Any]) -> Any:
-    """What `State.to_document` put into ``details``; format 1 had it as text."""
-    return document["details"] if "details" in document else json.loads(document["state"])
+    """What `_as_details` was given; format 1 had it as text."""
+    if "details" not in document:
+        return json.loads(document["state"])
+    details = document["details"]
+    return json.loads(details["text"]) if "text" in details else details
 
 
 def _groups_to_data(groups: Mapping[str, Group]) -> list[dict[str, Any]]:

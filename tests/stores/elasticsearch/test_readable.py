@@ -61,7 +61,7 @@ def test_a_box_shows_its_columns(
 ) -> None:
     monkeypatch.setattr(store_module, "LARGE", 0 if views else 4_096)
     index, sides = boxes(*columns), NAMED[columns]
-    made = [Boxes((((n, n + 0.5), (10.0 * n, 10.0 * n + 5)),)) for n in range(6)]
+    made = [Boxes((((float(n), n + 0.5), (10.0 * n, 10.0 * n + 5)),)) for n in range(6)]
     made += [Boxes((((0.0, 0.5), (0.0, 0.5)), ((5.0, 5.5), (0.0, 60.0)))), Boxes(())]
     objects = [ObjectMetadata(object_id(n), 1, {index.id: one}) for n, one in enumerate(made)]
     entry = write(elasticsearch_store, DatasetDefinition("events", ("file:/e",), "parquet", (index,)), objects)
@@ -113,13 +113,10 @@ def test_discover_does_not_show_what_is_packed(elasticsearch_store: Elasticsearc
 def test_the_details_of_a_dataset_are_an_object_that_nobody_indexes(
     elasticsearch_store: ElasticsearchStore, client: Elasticsearch, prefix: str
 ) -> None:
-    deep: Any = "end"
-    for _ in range(200):
-        deep = {"field": [deep]}
     odd = {"": "a", " ": "b", ".": "c", "a..b": "d", "a": "e", "a.b": "f", "spark.sql.x": "\x00"}
-    index = replace(NUMBERS, operands=(deep, ("tuple", 10**40, -0.0, b"\xff")), parameters={"fpp": 5e-324, "n": 10**30})
+    index = replace(NUMBERS, operands=({"field": ["n"]}, ("t", -0.0, b"\xff")), parameters={"fpp": 5e-324, "n": 2**63})
     definition = DatasetDefinition("events", ("file:/e",), "csv", (index,), options=odd, built_with=odd)
-    failed = (("file:/half\ud800pair", "no\ufffe\U0001f600"),)
+    failed = (("file:/a b", "no\ufffe\U0001f600"),)
     with elasticsearch_store.change(definition) as change:
         change.put([ObjectMetadata(object_id(0), 1, {index.id: Intervals(((1, 2),), 0)})])
         change.publish(failed)
@@ -142,3 +139,37 @@ def test_the_details_of_a_dataset_are_an_object_that_nobody_indexes(
     assert state.is_in(found)
     write(elasticsearch_store, definition, [ObjectMetadata(object_id(1), 1, {})])
     assert entry_of(elasticsearch_store).objects == 2
+
+
+def levels(count: int) -> Any:
+    nested: Any = "end"
+    for _ in range(count):
+        nested = {"field": [nested]}
+    return nested
+
+
+@pytest.mark.parametrize(
+    ("operand", "path", "readable"),
+    [
+        (levels(50), "file:/e", True),
+        (levels(200), "file:/e", False),
+        (10**40, "file:/e", False),
+        ("x", "file:/half\ud800pair", False),
+    ],
+    ids=["levels", "many levels", "a number of 40 digits", "half a pair"],
+)
+def test_details_that_the_client_would_not_read_back_are_text(
+    elasticsearch_store: ElasticsearchStore, prefix: str, operand: Any, path: str, readable: bool
+) -> None:
+    definition = DatasetDefinition("events", ("file:/e",), "csv", (replace(NUMBERS, operands=(operand,)),))
+    one = ObjectMetadata(object_id(0), 1, {NUMBERS.id: Intervals(((1, 2),), 0)})
+    for _ in range(2):
+        with elasticsearch_store.change(definition) as change:
+            change.put([one])
+            change.publish([(path, "no")])
+    store = make_store(elasticsearch_store.url, prefix)
+    for entry in (entry_of(store), *store.datasets()):
+        assert (entry.definition, entry.failed, entry.objects) == (definition, ((path, "no"),), 1)
+    found = store._cluster.registered("events")
+    assert found is not None
+    assert ("text" not in found["_source"]["details"]) == readable
