@@ -620,7 +620,7 @@ def test_a_setting_by_which_long_terms_are_not_found(
 ) -> None:
     """An operator's template may have it; the fields say for themselves how long a term may be."""
     store, definition = secured.store(), replace(DEFINITION, id="short")
-    with store.change_with(definition, "short terms", {"mapping.ignore_above": 5}) as change:
+    with store.change_with(definition, "shortterms", {"mapping.ignore_above": 5}) as change:
         change.put(OBJECTS)
         entry = change.publish()
     try:

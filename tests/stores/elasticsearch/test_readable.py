@@ -67,7 +67,7 @@ def test_a_box_shows_its_columns(
     entry = write(elasticsearch_store, DatasetDefinition("events", ("file:/e",), "parquet", (index,)), objects)
     fields = source_of(elasticsearch_store, index.id)
     assert fields["box_0"] == {sides[0]: {"gte": 0, "lte": 0.5}, sides[1]: {"gte": 0, "lte": 5}}
-    assert columns == ("x", "x") or tuple(map(column_of, fields["box_0"])) == columns
+    assert columns == ("x", "x") or set(map(column_of, fields["box_0"])) == set(columns)
     for box in ((Range(0.0, 1.0), Range()), (Range(), Range(0.0, 1.0)), (Range(5.2, 5.3), Range(51.0, 52.0))):
         clause = Ask(index.id, Meets(box))
         false = {one.id.key for one in objects if holds(clause, one.metadata) is False}
