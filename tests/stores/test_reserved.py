@@ -188,6 +188,7 @@ def test_an_object_in_a_form_that_is_not_known(
         Ask(other.id, HasNotNull()),
     ):
         assert skipped(store, entry, clause) == understood, str(clause)
+    assert skipped(store, entry, Ask(MINMAX.id, HasNull())) == EVERY, "counts mean the same in every form"
     assert {one.id.key for one in store.metadata("events") if one.metadata} == understood
     assert {id.key for id, ids in store.objects("events") if ids} == understood
     # Nor is it taken over into a document that says otherwise.
