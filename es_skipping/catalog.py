@@ -101,7 +101,7 @@ class DatasetDefinition:
     built_with
         Facts that must hold for the whole dataset to be used.
     needs
-        As of each of the indexes.
+        Needs of every index of the dataset.
     """
 
     id: str

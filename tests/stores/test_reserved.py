@@ -136,6 +136,16 @@ def test_a_dataset_that_needs_what_is_not_understood_is_unknown(again: Callable[
     assert store.dataset("events") is None
 
 
+def test_the_store_in_memory_refuses_it_too(tmp_path: Path) -> None:
+    store, definition = (
+        MemoryStore(f"memory://{tmp_path}"),
+        dataset_definition(MINMAX, replace(LIST, needs=("hashed",))),
+    )
+    with pytest.raises(StoreFormatError, match="hashed"):
+        write(store, definition, OBJECTS)
+    assert store.datasets() == []
+
+
 def test_a_kind_that_is_not_known_is_not_understood() -> None:
     index = IndexDefinition("i", "Spheres", ("a",), "spheres", parse_type("double"))  # type: ignore[arg-type]
     definition = DatasetDefinition("d", ("file:/d",), "parquet", (index, LIST))
