@@ -6,12 +6,22 @@ import hashlib
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, get_args
 
 from es_skipping.clauses.metadata import Kind, Metadata
 from es_skipping.predicates.types import DataType
 
-__all__ = ["DatasetDefinition", "DatasetEntry", "IndexDefinition", "ObjectId", "ObjectMetadata"]
+__all__ = [
+    "UNDERSTOOD",
+    "DatasetDefinition",
+    "DatasetEntry",
+    "IndexDefinition",
+    "ObjectId",
+    "ObjectMetadata",
+]
+
+UNDERSTOOD: Final[frozenset[str]] = frozenset()
+"""The needs (see `IndexDefinition`) that this version meets."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -58,6 +68,8 @@ class IndexDefinition:
         What the metadata is, and the type of the values in it.
     built_with
         Text facts that must hold at query time for the index to be used (column schema, settings), by name.
+    needs
+        Names of what a reader must understand to use the metadata (``docs/decisions/0012``).
     """
 
     id: str
@@ -69,6 +81,7 @@ class IndexDefinition:
     column_types: tuple[DataType, ...] = ()
     parameters: Mapping[str, int | float | str] = field(default_factory=dict)
     built_with: Mapping[str, str] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +100,8 @@ class DatasetDefinition:
         Of the reader: ``"parquet"``; options as given, keys in lower case.
     built_with
         Facts that must hold for the whole dataset to be used.
+    needs
+        Needs of every index of the dataset.
     """
 
     id: str
@@ -97,6 +112,19 @@ class DatasetDefinition:
     options: Mapping[str, str] = field(default_factory=dict)
     schema: str = "{}"
     built_with: Mapping[str, str] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+
+    def not_understood(self, index: IndexDefinition | None = None) -> tuple[str, ...]:
+        """The needs of the dataset, and of an index of it, that this version does not meet: the index is unknown."""
+        if index is None:
+            return tuple(sorted(set(self.needs) - UNDERSTOOD))
+        kind = [] if index.kind in get_args(Kind) else [f"the kind {index.kind!r}"]
+        return (*sorted({*self.needs, *index.needs} - UNDERSTOOD), *kind)
+
+    @property
+    def understood(self) -> tuple[IndexDefinition, ...]:
+        """The indexes that this version can use."""
+        return tuple(index for index in self.indexes if not self.not_understood(index))
 
     def index(self, id: str) -> IndexDefinition:
         """The index of that id; KeyError where there is none."""

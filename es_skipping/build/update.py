@@ -29,6 +29,7 @@ from es_skipping.indexes.base import Index
 from es_skipping.indexes.registry import from_definition, index_id
 from es_skipping.lookup.built_with import dataset_facts, index_facts, is_secret
 from es_skipping.predicates.codec import operand_to_data
+from es_skipping.stores.base import check_understood
 from es_skipping.stores.object_list import Keys, ObjectList, as_keys, is_among
 
 if TYPE_CHECKING:
@@ -238,6 +239,8 @@ class Update:
     ) -> _Plan:
         source = listing.source
         stored = entry.definition if entry is not None else None
+        if stored is not None:  # an index made again lacks its needs: of a protected one all would be in clear
+            check_understood(stored)
         kept = [defined(source, from_definition(index), again=True) for index in (stored.indexes if stored else ())]
         added: list[tuple[IndexDefinition, Wanted]] = []
         for index in self.add:

@@ -37,6 +37,9 @@ class IndexedDataset:
         labellers: list[tuple[IndexDefinition, Labeller]] = []
         unusable: list[tuple[str, str]] = []
         for definition in entry.definition.indexes:
+            if lacking := entry.definition.not_understood(definition):
+                unusable.append((definition.id, f"it needs {', '.join(lacking)}: upgrade es_skipping here"))
+                continue
             try:
                 operands = tuple(operand_from_data(data) for data in definition.operands)
                 target = Target(definition.id, operands, definition.column_types)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Clause
-from es_skipping.errors import SettingError, StoreError
+from es_skipping.errors import SettingError, StoreError, StoreFormatError
 from es_skipping.stores.query_log import LoggedQuery
 from es_skipping.stores.selection import KEY_BYTES, NO_KEY, Selection
 
@@ -35,6 +35,7 @@ __all__ = [
     "MetadataStore",
     "StoreQuery",
     "check_change",
+    "check_understood",
     "is_under",
 ]
 
@@ -170,6 +171,32 @@ def check_change(fresh: bool, name: str | None) -> None:
         raise ValueError(f"a change by the name {name!r} must be fresh, and the name 1 to 32 of [a-z0-9]")
 
 
+def check_understood(definition: DatasetDefinition, base: DatasetDefinition | None = None) -> None:
+    """Refuse to write metadata of which this version does not understand everything: it would be lost, or be wrong.
+
+    Parameters
+    ----------
+    base
+        What a change adds to.
+
+    Raises
+    ------
+    StoreFormatError
+        An index of the definition, or all that is there, needs what a later version knows.
+    """
+    if base is not None and (lacking := base.not_understood()):
+        raise StoreFormatError(
+            f"dataset {base.id!r} needs {', '.join(lacking)}, which this version of es_skipping does not understand: "
+            "upgrade it here, or drop the dataset"
+        )
+    for index in definition.indexes:
+        if lacking := definition.not_understood(index):
+            raise StoreFormatError(
+                f"index {index.id} of dataset {definition.id!r} needs {', '.join(lacking)}, which this version of "
+                "es_skipping does not understand: upgrade it here, or drop the index"
+            )
+
+
 class MetadataStore(ABC):
     """Keeps metadata, answers which objects may be skipped. Safe to use from several threads."""
 
@@ -196,7 +223,7 @@ class MetadataStore(ABC):
     def change(
         self, definition: DatasetDefinition, *, fresh: bool = False, name: str | None = None
     ) -> AbstractContextManager[Change]:
-        """Begin a change that will leave the dataset with this definition.
+        """Begin a change that will leave the dataset with this definition; see `check_understood`.
 
         Leaving the context without `Change.publish` discards it. Metadata of index ids that the definition no longer
         has is dropped.

@@ -111,6 +111,7 @@ def index_to_data(index: IndexDefinition) -> dict[str, Any]:
         "column_types": [str(type) for type in index.column_types],
         "parameters": {name: _plain(value) for name, value in index.parameters.items()},
         "built_with": dict(index.built_with),
+        **({"needs": list(index.needs)} if index.needs else {}),
     }
 
 
@@ -133,9 +134,17 @@ def index_from_data(data: Mapping[str, Any]) -> IndexDefinition:
             column_types=tuple(parse_type(text) for text in data["column_types"]),
             parameters={name: _nested(value) for name, value in data["parameters"].items()},
             built_with=dict(data["built_with"]),
+            needs=_needs_from_data(data),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError(f"an index definition in the store is damaged: {type(error).__name__}: {error}") from error
+
+
+def _needs_from_data(data: Mapping[str, Any]) -> tuple[str, ...]:
+    needs = data.get("needs", [])
+    if not isinstance(needs, list) or not all(isinstance(one, str) for one in needs):
+        raise ValueError(f"needs is {needs!r}, expected a list of names")
+    return tuple(needs)
 
 
 def definition_to_data(definition: DatasetDefinition) -> dict[str, Any]:
@@ -157,6 +166,7 @@ def definition_to_data(definition: DatasetDefinition) -> dict[str, Any]:
         "schema": definition.schema,
         "built_with": dict(definition.built_with),
         "indexes": [index_to_data(index) for index in definition.indexes],
+        **({"needs": list(definition.needs)} if definition.needs else {}),
     }
 
 
@@ -181,6 +191,7 @@ def definition_from_data(data: Mapping[str, Any]) -> DatasetDefinition:
             options=dict(data["options"]),
             schema=data["schema"],
             built_with=dict(data["built_with"]),
+            needs=_needs_from_data(data),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"a dataset's definition in the store is damaged: {type(error).__name__}: {error}") from error

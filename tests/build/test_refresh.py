@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from es_skipping import catalog
 from es_skipping.build import update as build
 from es_skipping.build.results import RefreshResult
 from es_skipping.build.source import Source
 from es_skipping.clauses.metadata import Intervals
-from es_skipping.errors import ColumnError, DatasetError, StoreConflict
+from es_skipping.errors import ColumnError, DatasetError, StoreConflict, StoreFormatError
 from es_skipping.spark.services import store_of
 from tests.spark.building import metadata, names, spark, write, write_each
 
@@ -276,3 +278,32 @@ def test_a_failure_of_the_store_publishes_nothing(
 def _crash(done: int, total: int, phase: str) -> None:
     if phase == "publish":
         raise RuntimeError("crash")
+
+
+def test_what_a_later_version_protects_is_left_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    """An index made again from its type and columns alone would be in clear."""
+    data = write_each(tmp_path / "data", {"a": {"x": [1]}, "b": {"x": [2]}})
+    dataset, store = esk.Dataset(spark, str(data)), store_of(spark)
+    dataset.create_indexes(esk.MinMax("x"), esk.ValueList("x"))
+    entry = store.dataset(dataset.id)
+    assert entry is not None
+    definition = entry.definition
+    sealed = replace(definition.index("minmax(x)"), needs=("sealed",))
+    with pytest.MonkeyPatch.context() as later:
+        later.setattr(catalog, "UNDERSTOOD", frozenset({"sealed"}))
+        kept = tuple(index for index in definition.indexes if index.id != sealed.id)
+        with store.change(replace(definition, indexes=(sealed, *kept))) as change:
+            change.publish()
+    write(data / "c.parquet", {"x": [3]})
+    before = store.dataset(dataset.id)
+    for change_it in (
+        dataset.refresh,
+        lambda: dataset.create_indexes(esk.BloomFilter("x")),
+        lambda: dataset.ensure_indexes(esk.MinMax("x")),
+    ):
+        with pytest.raises(StoreFormatError, match=r"minmax\(x\) .* needs sealed"):
+            change_it()
+    assert store.dataset(dataset.id) == before
+    assert {row["id"]: row["objects"] for row in dataset.describe().collect()} == {"minmax(x)": 0, "valuelist(x)": 2}
+    dataset.drop_indexes(esk.MinMax("x"))
+    assert dataset.refresh() == RefreshResult(added=1, unchanged=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -89,3 +90,21 @@ def test_decimals_keep_their_digits() -> None:
 
     data = json.loads(json.dumps(metadata_to_data(Values(frozenset({big}), 0), index.value_type)))
     assert metadata_from_data(data, index.value_type) == Values(frozenset({big}), 0)
+
+
+def test_what_a_reader_must_understand() -> None:
+    definition = DatasetDefinition("d", ("file:/d",), "csv", (INDEXES[0], replace(INDEXES[1], needs=("sealed", "x"))))
+    data = definition_to_data(definition)
+    assert ["needs" in index for index in data["indexes"]] == [False, True]
+    assert "needs" not in data, "who needs nothing says nothing"
+    assert definition_from_data(json.loads(json.dumps(data))) == definition
+    whole = replace(definition, needs=("rowgroups",))
+    assert definition_from_data(json.loads(json.dumps(definition_to_data(whole)))) == whole
+    assert whole.not_understood(INDEXES[0]) == ("rowgroups",)
+    assert whole.not_understood(definition.indexes[1]) == ("rowgroups", "sealed", "x")
+    assert (whole.understood, definition.understood) == ((), (INDEXES[0],))
+    for needs in ("sealed", [1], {}, None):
+        with pytest.raises(StoreError, match="damaged"):
+            definition_from_data({**data, "needs": needs})
+        with pytest.raises(StoreError, match="damaged"):
+            definition_from_data({**data, "indexes": [{**data["indexes"][0], "needs": needs}]})

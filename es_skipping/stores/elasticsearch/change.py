@@ -25,6 +25,7 @@ from es_skipping.stores.elasticsearch.called_off import called_off
 from es_skipping.stores.elasticsearch.documents import (
     PROVING_FORMAT,
     document_id,
+    groups_of,
     new_document,
     object_id,
     object_metadata,
@@ -46,7 +47,7 @@ __all__ = ["ElasticsearchChange"]
 _BATCH: Final = 500
 _MANY_SEGMENTS: Final = 48
 _FIELDS_PER_INDEX: Final = 24
-_OWN_FIELDS: Final = 9
+_OWN_FIELDS: Final = 10
 
 
 class ElasticsearchChange(Change):
@@ -197,7 +198,7 @@ class ElasticsearchChange(Change):
                     self._dead[self._id(self._mine.key(mine))] = 0
                 self._mine.forget(mine)
             self._dead.pop(id, None)
-            self._weigh({name: weight(document[name]) for name in document["indexed"]})
+            self._weigh({name: weight(document[name]) for name in groups_of(document)})
             yield Write.of(id, document, shrunk)
 
     def _learn(self, batch: list[ObjectMetadata]) -> None:

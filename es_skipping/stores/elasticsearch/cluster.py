@@ -20,7 +20,7 @@ from es_skipping.stores.elasticsearch.client import BUILD_LIMIT, translated
 from es_skipping.stores.elasticsearch.names import Names
 from es_skipping.stores.elasticsearch.point_in_time import PointInTime
 from es_skipping.stores.elasticsearch.state import STATE_FIELDS, Segment, State
-from es_skipping.stores.elasticsearch.templates import install_templates, load
+from es_skipping.stores.elasticsearch.templates import add_fields, install_templates, load
 
 __all__ = ["Cluster"]
 
@@ -96,6 +96,7 @@ class Cluster:
             self._create(f"{self.names.datasets}-000001", aliases={self.names.datasets: {"is_write_index": True}})
         if not keys:
             self._create(self.names.keys)
+        add_fields(self.builder, self.names.datasets)
         self._prepared = True
 
     def _create(self, index: str, **options: Any) -> None:

@@ -11,17 +11,21 @@ import orjson
 from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.stores.base import FORMAT_VERSION
-from es_skipping.stores.elasticsearch.fields import Encoded, Group, decode, encode, span_of, whole
+from es_skipping.stores.elasticsearch.fields import Encoded, Group, decode, encode, span_of
+from es_skipping.stores.elasticsearch.prints import PACKED, decode_prints, terms_of
 
 __all__ = [
     "PROVING_FORMAT",
     "as_json",
     "document_id",
+    "forms_of",
+    "groups_of",
     "new_document",
     "object_id",
     "object_metadata",
     "shrunk",
     "weight",
+    "whole",
 ]
 
 PROVING_FORMAT: Final = 2
@@ -63,7 +67,6 @@ def new_document(
         "modified": one.id.mtime,
         "ordinal": ordinal,
         "format": FORMAT_VERSION,
-        "indexed": [],
         "known": [],
         "change": token,
         "version": version,
@@ -75,29 +78,51 @@ def new_document(
     for id, group in groups.items():
         metadata = one.metadata.get(id)
         made = None if metadata is None else encode(group, metadata)
-        if made is None and id not in one.metadata and same is not None and group.name in same.get("indexed", ()):
-            made = _stored(group, same)._replace(fields=whole(group, same)[0])
-        if made is not None:
+        if made is None and id not in one.metadata and same is not None:
+            made = _stored(group, same)._replace(fields=whole(group, same))
+        if made is not None and made.known:
             document[group.name] = made.fields
-            document["indexed"].append(group.name)
             document["known"] += made.known
             empty += made.empty
     return document | ({"empty": empty} if empty else {})
 
 
+def groups_of(document: Mapping[str, Any]) -> list[str]:
+    """The groups of a document that say something."""
+    return list(dict.fromkeys(form.partition(".")[0] for form in document["known"]))
+
+
+def forms_of(group: Group, source: Mapping[str, Any]) -> tuple[str, ...]:
+    """The forms, of those that this version knows, in which a stored document remembers a group."""
+    known = (group.name, span_of(group).name, group.prints, group.counts)
+    found = tuple(form for form in source.get("known", ()) if form in known)
+    if not found and group.name in source.get("indexed", ()):  # format 1 listed apart what it knew less of
+        found = (group.prints if source.get(group.name, {}).keys() >= PACKED else group.counts,)
+    return found
+
+
+def whole(group: Group, source: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that `encode` made, again from a stored document's ``_source``, which lacks some of them."""
+    fields = dict(source.get(group.name, {}))
+    if fields.keys() >= PACKED:
+        fields["prints"] = terms_of(decode_prints(fields))
+    return fields
+
+
 def _stored(group: Group, source: Mapping[str, Any]) -> Encoded:
     """What was encoded, again from a stored document's ``_source``, which lacks some of it."""
-    fields = source.get(group.name, {})
-    known = [name for name in source.get("known", ()) if name.partition(".")[0] == group.name]
+    fields, known = source.get(group.name, {}), forms_of(group, source)
     if source.get("format", 1) >= PROVING_FORMAT:
         empty = [name for name in known if name in source.get("empty", ())]
     else:
         empty = [name for name in known if _counts_say_empty(name, group, fields, source.get("rows"))]
-    return Encoded(fields, tuple(known), tuple(empty))
+    return Encoded(fields, known, tuple(empty))
 
 
 def _counts_say_empty(name: str, group: Group, fields: Mapping[str, Any], rows: int | None) -> bool:
     """Whether a document of the first format holds no value in a group, proved by what is there, not by what is not."""
+    if name not in (group.name, span_of(group).name):
+        return False
     if group.index.kind != "intervals" and name != span_of(group).name:
         return fields.get("count") == 0
     nulls = fields.get("nulls")
@@ -118,7 +143,7 @@ def object_metadata(source: Mapping[str, Any], groups: Mapping[str, Group]) -> O
     """What a document says of its object."""
     found: dict[str, Metadata] = {}
     for index, group in groups.items():
-        metadata = decode(group, _stored(group, source)) if group.name in source.get("indexed", ()) else None
+        metadata = decode(group, _stored(group, source))
         if metadata is not None:
             found[index] = metadata
     return ObjectMetadata(object_id(source), source.get("rows"), found)
@@ -143,11 +168,12 @@ def weight(fields: Mapping[str, Any]) -> int:
 def shrunk(source: bytes) -> bytes | None:
     """A document that is too large without its largest metadata, which makes that unknown; None where it has none."""
     document = json.loads(source.decode("utf-8", "surrogatepass"))
-    if not document["indexed"]:
+    groups = groups_of(document)
+    if not groups:
         return None
-    largest = max(document["indexed"], key=lambda name: weight(document[name]))
+    largest = max(groups, key=lambda name: weight(document[name]))
     del document[largest]
-    for name in ("indexed", "known", "empty"):
+    for name in ("known", "empty"):
         if name in document:
             document[name] = [group for group in document[name] if group.partition(".")[0] != largest]
     return as_json(document)

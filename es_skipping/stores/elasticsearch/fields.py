@@ -11,18 +11,21 @@ values      ``values`` (for people), ``equal`` (what is asked for equality, wher
             Or, of an object that is remembered by less: ``prints`` (what is asked, not in ``_source``), ``packed``,
             ``space``, ``cells``, see `es_skipping.stores.elasticsearch.prints`; ``span``, the fields of intervals
 fingerprint as values
-boxes       ``box_0`` ... each with ``axis_0`` ..., ``count``, ``centre``
+boxes       ``box_0`` ... each with a field per axis, named after the index's columns; ``count``, ``centre``
 ==========  =====================================================================================================
 
-A field that is missing is unknown, whether the document lacks it or the user may not see it. That the values themselves
-are known is said by the document's field ``known``, which lists groups, and that there are none by its field ``empty``;
-the absence of a value is believed only where the very field that is asked is seen to hold others.
+A field that is missing is unknown, whether the document lacks it or the user may not see it. The document's field
+``known`` says for each group in which form the object is remembered: ``minmax_ts`` as its kind says, ``.span`` by
+intervals, ``.prints`` by fingerprints, ``.counts`` by the counts alone. An index in a form that a reader does not know
+is unknown to it. The field ``empty`` lists what is known to hold no value; the absence of a value is believed only
+where the very field that is asked is seen to hold others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -31,11 +34,12 @@ from es_skipping.clauses.metadata import Box, Boxes, Fingerprints, Intervals, Me
 from es_skipping.predicates.text import successor
 from es_skipping.predicates.types import DataType, Value
 from es_skipping.stores.elasticsearch.codecs import Codec, Unanswerable, codec_of, common_prefix
-from es_skipping.stores.elasticsearch.prints import decode_prints, encode_prints, prints_mapping, terms_of
+from es_skipping.stores.elasticsearch.names import field_of
+from es_skipping.stores.elasticsearch.prints import PACKED, decode_prints, encode_prints, prints_mapping
 
 __all__ = [
-    "Encoded", "Group", "cut_down", "cut_up", "decode", "encode", "mapping", "needs_prefix", "span_of", "whole",
-    "with_prefix", "with_room_for",
+    "Encoded", "Group", "cut_down", "cut_up", "decode", "encode", "mapping", "needs_prefix", "span_of", "with_prefix",
+    "with_room_for",
 ]  # fmt: skip
 
 _LONGEST_BOUND: Final = 8_000
@@ -48,6 +52,7 @@ _MOST_BOXES: Final = 64
 _BYTES_TYPES: Final = ("string", "binary")
 _DOUBLE: Final = DataType("double")
 _LONGEST_TERM: Final = 32_766
+_LONGEST_SIDE: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,8 @@ class Group:
         Of strings and binary, see `codec_of`; None until the first values are seen.
     boxes, axes
         How many boxes the mapping has room for, and of how many dimensions.
+    sides
+        Fields of a box, one an axis; where there are none, ``axis_0`` and so on.
     spaces
         Of the fingerprints that there are.
     spans
@@ -74,6 +81,7 @@ class Group:
     prefix: bytes | None = None
     boxes: int = 0
     axes: int = 0
+    sides: tuple[str, ...] = ()
     spaces: tuple[int, ...] = ()
     spans: bool = False
 
@@ -81,6 +89,20 @@ class Group:
     def room(self) -> tuple[int, int, bool, bool]:
         """What the mapping depends on."""
         return self.boxes, self.axes, bool(self.spaces), self.spans
+
+    def side(self, axis: int) -> str:
+        """Field of an axis in each box."""
+        return self.sides[axis] if axis < len(self.sides) else f"axis_{axis}"
+
+    @property
+    def prints(self) -> str:
+        """What ``known`` lists where an object is remembered by fingerprints."""
+        return f"{self.name}.prints"
+
+    @property
+    def counts(self) -> str:
+        """What ``known`` lists where no more than counts of nulls and NaNs is known."""
+        return f"{self.name}.counts"
 
     @property
     def codec(self) -> Codec:
@@ -107,8 +129,10 @@ class Encoded(NamedTuple):
     ----------
     fields
         Of the group.
-    known, empty
-        The groups of fields whose values are known, and those of them that are known to hold no value.
+    known
+        In which form the object is remembered, see the module; nothing where the group says nothing.
+    empty
+        Those of them that are known to hold no value.
     """
 
     fields: dict[str, Any]
@@ -133,7 +157,7 @@ def mapping(group: Group) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     count = {"type": "long"}
     if group.index.kind == "boxes":
-        sides = {f"axis_{axis}": {"type": "double_range"} for axis in range(group.axes)}
+        sides = {group.side(axis): {"type": "double_range"} for axis in range(group.axes)}
         fields = {f"box_{box}": {"properties": sides} for box in range(group.boxes)}
         fields |= {"count": {"type": "integer"}, "centre": {"type": "geo_point"}}
         return {"properties": fields}
@@ -208,7 +232,15 @@ def with_room_for(group: Group, metadata: Metadata) -> Group:
     boxes, axes = min(len(metadata.boxes), _MOST_BOXES), max(len(box) for box in metadata.boxes)
     if boxes <= group.boxes and axes <= group.axes:
         return group
-    return replace(group, boxes=max(boxes, group.boxes), axes=max(axes, group.axes))
+    sides = group.sides if group.axes else _sides(group.index.columns, axes)
+    return replace(group, boxes=max(boxes, group.boxes), axes=max(axes, group.axes), sides=sides)
+
+
+def _sides(columns: Sequence[str], axes: int) -> tuple[str, ...]:
+    """The fields of the axes, named after the columns; none where those cannot tell the axes apart."""
+    names = tuple(map(field_of, columns))
+    fit = all(0 < len(name) <= _LONGEST_SIDE and not re.fullmatch(r"axis_\d+", name) for name in names)
+    return names if fit and len(set(names)) == len(names) == axes else ()
 
 
 # --- metadata to fields -------------------------------------------------------------------------------------------
@@ -223,24 +255,17 @@ def encode(group: Group, metadata: Metadata) -> Encoded | None:
             case "values" | "fingerprints", Values(values):
                 return Encoded(_values(group, metadata), (group.name,), () if values else (group.name,))
             case "values" | "fingerprints", Fingerprints():
-                return Encoded(encode_prints(metadata) | _counts(metadata))  # the prints say that they are known
+                return Encoded(encode_prints(metadata) | _counts(metadata), (group.prints,))
             case "values" | "fingerprints", Intervals():
+                if metadata.ranges is None or not group.index.value_type.supported:
+                    return None
                 span = _intervals(span_of(group), metadata)
-                return span._replace(fields={"span": span.fields} | _counts(metadata)) if span.known else None
+                return span._replace(fields={"span": span.fields} | _counts(metadata))
             case "boxes", Boxes(boxes):
                 return Encoded(_boxes(group, metadata), (group.name,), () if boxes else (group.name,))
     except Unanswerable:
         return None
     return None
-
-
-def whole(group: Group, source: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """What `encode` made, again from a stored document's ``_source``, which lacks some of it."""
-    fields = dict(source.get(group.name, {}))
-    known = [name for name in source.get("known", ()) if name.partition(".")[0] == group.name]
-    if {"packed", "space", "cells"} <= fields.keys():
-        fields["prints"] = terms_of(decode_prints(fields))
-    return fields, known
 
 
 def _counts(metadata: Intervals | Values | Fingerprints) -> dict[str, int]:
@@ -251,7 +276,7 @@ def _counts(metadata: Intervals | Values | Fingerprints) -> dict[str, int]:
 def _intervals(group: Group, metadata: Intervals) -> Encoded:
     ranges = metadata.ranges
     if ranges is None or not group.index.value_type.supported:
-        return Encoded(dict(_counts(metadata)))
+        return Encoded(dict(_counts(metadata)), (group.counts,))
     codec = group.codec
     fields: dict[str, Any] = {}
     if ranges:
@@ -345,7 +370,7 @@ def _boxes(group: Group, metadata: Boxes) -> dict[str, Any]:
         raise Unanswerable("boxes of different dimensions")
     fields: dict[str, Any] = {"count": len(boxes)}
     for at, box in enumerate(boxes):
-        sides = {f"axis_{axis}": codec.interval(low, high) for axis, (low, high) in enumerate(box)}
+        sides = {group.side(axis): codec.interval(low, high) for axis, (low, high) in enumerate(box)}
         fields[f"box_{at}"] = sides
     if boxes and group.axes == 2 and group.index.type == "GeoBox":
         centre = [(min(box[axis][0] for box in boxes) + max(box[axis][1] for box in boxes)) / 2 for axis in (0, 1)]
@@ -377,12 +402,14 @@ def decode(group: Group, stored: Encoded) -> Metadata | None:
     fields, known, is_empty = stored.fields, group.name in stored.known, group.name in stored.empty
     nulls, nans = fields.get("nulls"), fields.get("nans")
     if group.index.kind == "intervals":
+        if not known and group.counts not in stored.known:
+            return None
         return Intervals(_ranges(group, fields, is_empty) if known else None, nulls, nans)
     if group.index.kind == "boxes":
         boxes = _stored_boxes(group, fields, is_empty) if known else None
         return None if boxes is None else Boxes(boxes)
-    if {"packed", "space", "cells"} <= fields.keys():
-        return decode_prints(fields)
+    if group.prints in stored.known:
+        return decode_prints(fields) if fields.keys() >= PACKED else None
     span = span_of(group)
     if span.name in stored.known:
         return decode(span, stored._replace(fields=fields.get("span", {})))
@@ -416,7 +443,7 @@ def _stored_boxes(group: Group, fields: Mapping[str, Any], is_empty: bool) -> tu
     """The boxes; None where they are not all there."""
     codec, made = codec_of(_DOUBLE), list[Box]()
     for at in range(0 if is_empty else fields.get("count", 0)):
-        sides = [fields.get(f"box_{at}", {}).get(f"axis_{axis}") for axis in range(group.axes)]
+        sides = [fields.get(f"box_{at}", {}).get(group.side(axis)) for axis in range(group.axes)]
         if None in sides:
             return None
         made.append(tuple(codec.decode(side) for side in sides))  # type: ignore[misc]

@@ -19,7 +19,10 @@ from es_skipping.predicates.types import Value
 from es_skipping.stores.elasticsearch.bools import Query, all_of, none_of
 from es_skipping.stores.elasticsearch.codecs import Unanswerable
 
-__all__ = ["decode_prints", "encode_prints", "holds_none", "prints_mapping", "terms_of"]
+__all__ = ["PACKED", "decode_prints", "encode_prints", "holds_none", "prints_mapping", "terms_of"]
+
+PACKED: Final = frozenset({"packed", "space", "cells"})
+"""The fields that fingerprints are made from again."""
 
 _LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz~_"
 

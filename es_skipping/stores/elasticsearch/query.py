@@ -31,6 +31,7 @@ from es_skipping.clauses.questions import (
 )
 from es_skipping.predicates.text import text_test
 from es_skipping.predicates.types import DataType, Value
+from es_skipping.stores.base import FORMAT_VERSION
 from es_skipping.stores.elasticsearch.bools import (
     EVERY,
     Query,
@@ -55,7 +56,7 @@ __all__ = ["LEAF_BUDGET", "MAX_TERMS", "PROVING", "Vocabulary", "exists", "skip_
 Vocabulary: TypeAlias = Callable[[Group], Collection[Value] | None]
 """All values of a value list in the dataset, or None where they are too many."""
 
-PROVING: Final[Query] = {"range": {"format": {"gte": PROVING_FORMAT}}}
+PROVING: Final[Query] = {"range": {"format": {"gte": PROVING_FORMAT, "lte": FORMAT_VERSION}}}
 """The documents that can prove anything."""
 LEAF_BUDGET: Final = 6_000
 """Leaf clauses of one query, until the server says what it allows: more with more memory, and never less than 1,024."""
@@ -315,7 +316,7 @@ def witnesses_of(group: Group) -> dict[str, Query]:
         return {}
     unknown = none_of([_known(group)])
     if group.index.kind == "boxes":
-        slots = [(at, f"{group.name}.box_{at}.axis_{axis}") for at in range(group.boxes) for axis in range(group.axes)]
+        slots = [(at, f"{group.name}.box_{at}.{side}") for at in range(group.boxes) for side in _sides(group)]
         return {field: any_of([exists(field), _at_most(group, at), unknown]) for at, field in slots}
     fields = [f"{group.name}.range"] if group.index.kind == "intervals" else [group.equal, group.order]
     return {field: any_of([exists(field), _empty(group), unknown]) for field in fields}
@@ -432,7 +433,7 @@ def _of_boxes(group: Group, question: Question) -> Query | None:
                 return None
             codec = codec_of(DataType("double"))
             sides = [codec.bounds(side) for side in box]
-            slots = [[f"{group.name}.box_{at}.axis_{axis}" for axis in range(group.axes)] for at in range(group.boxes)]
+            slots = [[f"{group.name}.box_{at}.{side}" for side in _sides(group)] for at in range(group.boxes)]
             missed: list[Query] = []
             for at, fields in enumerate(slots):
                 reached = [_intersects(field, codec, keys) for field, keys in zip(fields, sides) if keys is not None]
@@ -441,6 +442,10 @@ def _of_boxes(group: Group, question: Question) -> Query | None:
                 missed.append(any_of([_at_most(group, at), seen]))
             return all_of([_known(group), *missed])
     return None
+
+
+def _sides(group: Group) -> list[str]:
+    return [group.side(axis) for axis in range(group.axes)]
 
 
 def _at_most(group: Group, boxes: int) -> Query:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+import orjson
 
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition
 from es_skipping.clauses.clause import Clause, indexes_of
@@ -28,6 +31,7 @@ STATE_FIELDS: Final = (
     "generation",
     "version",
     "next_ordinal",
+    "details",
     "state",
 )
 """What `State.from_document` reads; the other fields of a dataset's document are for people."""
@@ -89,7 +93,7 @@ class State:
         return self.entry.definition
 
     def to_document(self) -> dict[str, Any]:
-        """The document, most of it for people; ``state`` holds what they need not read."""
+        """The document as JSON gives it back. Most of it is for people; ``details`` is for the package itself."""
         entry, definition = self.entry, self.entry.definition
         definition_data = definition_to_data(definition)
         state = {
@@ -116,7 +120,7 @@ class State:
             "generation": self.generation,
             "version": self.version,
             "next_ordinal": self.next_ordinal,
-            "state": json.dumps(state),
+            "details": _as_details(state),
         }
 
     def advice(self, url: str) -> str:
@@ -144,7 +148,7 @@ class State:
         """
         check_format(document, f"dataset {document.get('dataset')!r} in Elasticsearch")
         try:
-            state = json.loads(document["state"])
+            state = _details(document)
             definition = definition_from_data(state["definition"])
             groups = _groups_from_data(state["groups"], definition)
             generation, version = document["generation"], document["version"]
@@ -183,6 +187,25 @@ class State:
         return all(theirs.get(id) == ours.get(id) for id in indexes_of(clause))
 
 
+def _as_details(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state as an object; as text in one where the client would not read it back as it is: half surrogate pairs,
+    numbers of more than 64 bits, hundreds of levels."""
+    text = json.dumps(state)
+    details: dict[str, Any] = json.loads(text)
+    with contextlib.suppress(TypeError, ValueError):
+        if orjson.loads(orjson.dumps(details)) == details:
+            return details
+    return {"text": text}
+
+
+def _details(document: Mapping[str, Any]) -> Any:
+    """What `_as_details` was given; format 1 had it as text."""
+    if "details" not in document:
+        return json.loads(document["state"])
+    details = document["details"]
+    return json.loads(details["text"]) if "text" in details else details
+
+
 def _groups_to_data(groups: Mapping[str, Group]) -> list[dict[str, Any]]:
     return [
         {
@@ -191,6 +214,7 @@ def _groups_to_data(groups: Mapping[str, Group]) -> list[dict[str, Any]]:
             "prefix": None if group.prefix is None else base64.b64encode(group.prefix).decode("ascii"),
             "boxes": group.boxes,
             "axes": group.axes,
+            "sides": list(group.sides),
             "spaces": list(group.spaces),
             "spans": group.spans,
         }
@@ -199,7 +223,8 @@ def _groups_to_data(groups: Mapping[str, Group]) -> list[dict[str, Any]]:
 
 
 def _groups_from_data(data: Sequence[Mapping[str, Any]], definition: DatasetDefinition) -> dict[str, Group]:
-    indexes = {index.id: index for index in definition.indexes}
+    """The groups of the indexes that this version understands."""
+    indexes = {index.id: index for index in definition.understood}
     return {
         one["index"]: Group(
             one["name"],
@@ -207,10 +232,12 @@ def _groups_from_data(data: Sequence[Mapping[str, Any]], definition: DatasetDefi
             None if one["prefix"] is None else base64.b64decode(one["prefix"]),
             one["boxes"],
             one["axes"],
-            tuple(one.get("spaces", ())),  # these two are younger than format 1
+            tuple(one.get("sides", ())),  # these three are younger than format 1
+            tuple(one.get("spaces", ())),
             one.get("spans", False),
         )
         for one in data
+        if one["index"] in indexes
     }
 
 

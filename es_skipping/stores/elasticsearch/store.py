@@ -18,14 +18,23 @@ from es_skipping.catalog import DatasetDefinition, DatasetEntry, ObjectId, Objec
 from es_skipping.clauses.clause import Clause, indexes_of
 from es_skipping.errors import SettingError, StoreError
 from es_skipping.settings import Settings
-from es_skipping.stores.base import Answer, Change, Check, MetadataStore, StoreQuery, check_change, is_under
+from es_skipping.stores.base import (
+    Answer,
+    Change,
+    Check,
+    MetadataStore,
+    StoreQuery,
+    check_change,
+    check_understood,
+    is_under,
+)
 from es_skipping.stores.elasticsearch.answers import Deadline, KeysMissing, request_body
 from es_skipping.stores.elasticsearch.bools import Query, any_of, restricted
 from es_skipping.stores.elasticsearch.change import ElasticsearchChange
 from es_skipping.stores.elasticsearch.checks import checks
 from es_skipping.stores.elasticsearch.client import BUILD_LIMIT, LOOKUP_LIMIT, connect
 from es_skipping.stores.elasticsearch.cluster import Cluster
-from es_skipping.stores.elasticsearch.documents import object_id, object_metadata
+from es_skipping.stores.elasticsearch.documents import forms_of, object_id, object_metadata
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
 from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, skip_query
 from es_skipping.stores.elasticsearch.query_log import QueryIndices
@@ -151,6 +160,7 @@ class ElasticsearchStore(MetadataStore):
         check_change(fresh, name)
         with self._cluster.translated(f"changing dataset {definition.id!r}"):
             base = self._cluster.state(definition.id)
+            check_understood(definition, None if fresh or base is None else base.definition)
             self._cluster.prepare()
         change = ElasticsearchChange(self._cluster, definition, base, fresh=fresh, name=name, settings=index_settings)
         try:
@@ -220,16 +230,13 @@ class ElasticsearchStore(MetadataStore):
     def objects(
         self, id: str, *, under: Sequence[str] | None = None, keys: bytes | None = None
     ) -> Iterator[tuple[ObjectId, frozenset[str]]]:
-        fields = ["path", "size", "modified", "indexed"]
+        fields = ["path", "size", "modified", "known", "indexed"]
         sources = self._sources(id, fields, under) if keys is None else self._sources_of(id, fields, keys)
         for state, source in sources:
             if not is_under(source["path"], under):
                 continue
-            indexed = source["indexed"]
-            yield (
-                object_id(source),
-                frozenset(index for index, group in state.groups.items() if group.name in indexed),
-            )
+            known = frozenset(index for index, group in state.groups.items() if forms_of(group, source))
+            yield object_id(source), known
 
     def _sources_of(self, id: str, fields: list[str], keys: bytes) -> Iterator[tuple[State, dict[str, Any]]]:
         wanted = np.sort(as_keys(keys))

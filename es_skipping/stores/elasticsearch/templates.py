@@ -14,7 +14,7 @@ from es_skipping.errors import StoreError, StoreFormatError
 from es_skipping.stores.base import FORMAT_VERSION
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX
 
-__all__ = ["COMPONENTS", "TEMPLATES", "install_templates", "load", "shipped"]
+__all__ = ["COMPONENTS", "TEMPLATES", "add_fields", "install_templates", "load", "shipped"]
 
 COMPONENTS: Final = ("settings", "objects-mappings")
 TEMPLATES: Final = ("objects", "datasets", "keys", "queries")
@@ -99,6 +99,15 @@ def install_templates(client: Elasticsearch, prefix: str = DEFAULT_PREFIX, *, ne
             f"the index templates {prefix}-* are not in the cluster and this user may not put them there (privilege "
             "manage_index_templates): let an administrator build one dataset first, or put the files of mappings/ there"
         ) from None
+
+
+def add_fields(client: Elasticsearch, datasets: str) -> None:
+    """Give the registry of datasets the fields that it lacks, where an earlier version made it."""
+    properties = load("datasets")["template"]["mappings"]["properties"]
+    for index, reply in client.indices.get_mapping(index=datasets).body.items():
+        there = reply["mappings"].get("properties", {})
+        if lacking := {name: one for name, one in properties.items() if name not in there}:
+            client.indices.put_mapping(index=index, properties=lacking)
 
 
 def _installed_format(client: Elasticsearch, name: str) -> int | None:

@@ -28,6 +28,8 @@ _SHADOWED: Final = "is shadowed by a runtime field of the mapping"
 _ASKED: Final = ("ordinal", "known", "empty", "format")
 """The document's own fields that each look-up relies on."""
 _LATER: Final = ("empty", "format")
+_FORMER: Final = {"indexed": {"type": "keyword", "ignore_above": 32_766}}
+"""Read of documents of the first format alone."""
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "index": True,
     "doc_values": True,
@@ -69,7 +71,7 @@ def flaws(
     found: dict[str, str] = {}
     if not mappings:
         return {group.name: "its index is not there" for group in listed}
-    expected = own_properties()
+    expected = own_properties() | _FORMER
     for reply in mappings.values():
         seen = reply["mappings"]
         properties, runtime = seen.get("properties", {}), seen.get("runtime", {})
@@ -116,7 +118,7 @@ def require_visible(
     StoreError
         A field is hidden, shadowed or changed, or the documents' source is kept in part only.
     """
-    own = own_properties()
+    own = own_properties() | (_FORMER if outdated else {})
     for flaw in flaws(mappings, groups, own=own, outdated=outdated).values():
         raise StoreError(
             f"{doing}: the field {flaw}. What this user does not see would be lost: a user who sees it may do this"

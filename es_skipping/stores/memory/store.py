@@ -19,7 +19,16 @@ from es_skipping.catalog import DatasetDefinition, DatasetEntry, ObjectId, Objec
 from es_skipping.clauses.clause import Clause, indexes_of
 from es_skipping.clauses.evaluate import holds
 from es_skipping.errors import StoreConflict, StoreError
-from es_skipping.stores.base import KEY_BYTES, Answer, Change, MetadataStore, StoreQuery, check_change, is_under
+from es_skipping.stores.base import (
+    KEY_BYTES,
+    Answer,
+    Change,
+    MetadataStore,
+    StoreQuery,
+    check_change,
+    check_understood,
+    is_under,
+)
 from es_skipping.stores.codec import metadata_to_data
 
 __all__ = ["MemoryStore"]
@@ -83,6 +92,7 @@ class MemoryStore(MetadataStore):
         self, definition: DatasetDefinition, *, fresh: bool = False, name: str | None = None
     ) -> Iterator[Change]:
         check_change(fresh, name)
+        check_understood(definition)
         change = _MemoryChange(self._shelf, definition, fresh, name)
         try:
             yield change

@@ -21,7 +21,7 @@ import numpy as np
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import KEEP, Ask, Clause, indexes_of
 from es_skipping.errors import StoreConflict, StoreError, StoreUnavailable
-from es_skipping.stores.base import Answer, MetadataStore, StoreQuery, check_change, is_under
+from es_skipping.stores.base import Answer, MetadataStore, StoreQuery, check_change, check_understood, is_under
 from es_skipping.stores.files import Files
 from es_skipping.stores.object_list import as_keys, is_among
 from es_skipping.stores.parquet.answers import LoadedColumn
@@ -100,6 +100,7 @@ class ParquetStore(MetadataStore):
     ) -> Iterator[ParquetChange]:
         check_change(fresh, name)
         base = self._base(definition.id, despite_damage=fresh)
+        check_understood(definition, None if fresh or base is None else base.definition)
         change = ParquetChange(self._snapshots, definition, base, fresh, name)
         try:
             yield change
@@ -153,6 +154,7 @@ class ParquetStore(MetadataStore):
             base = self._latest(id)
             if base is None or base.definition is None:
                 return
+            check_understood(base.definition)
             try:
                 self._optimize(base, base.definition)
             except StoreConflict:
@@ -360,7 +362,7 @@ def _usable(manifest: Manifest, asked: DatasetDefinition) -> Mapping[str, tuple[
     believed = {index.id: index for index in asked.indexes}
     return {
         index.id: (index, manifest.columns[index.id])
-        for index in manifest.definition.indexes
+        for index in manifest.definition.understood
         if believed.get(index.id) == index
     }
 

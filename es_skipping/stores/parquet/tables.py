@@ -18,7 +18,7 @@ __all__ = ["Layout", "fitting", "objects_of"]
 
 
 class Layout:
-    """The columns that segments of a definition have.
+    """The columns that segments of a definition have, of the indexes that are understood.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Layout:
     """
 
     def __init__(self, definition: DatasetDefinition, columns: Mapping[str, str]) -> None:
-        self.indexes: dict[str, IndexDefinition] = {columns[index.id]: index for index in definition.indexes}
+        self.indexes: dict[str, IndexDefinition] = {columns[index.id]: index for index in definition.understood}
         self.schema = pa.schema([*IDENTITY, *((name, column_type(index)) for name, index in self.indexes.items())])
         self.labels = {name: index.id for name, index in self.indexes.items()}
 

@@ -224,7 +224,6 @@ def test_an_ordinal_that_nobody_published_is_nobody(
         "size": 1,
         "modified": 1,
         "ordinal": 77,
-        "indexed": ["minmax_c_intervals_0"],
         "known": ["minmax_c_intervals_0"],
     }
     client.index(index=index, document=stray, refresh=True)

@@ -42,8 +42,8 @@ from es_skipping.settings import Settings
 from es_skipping.stores.covering import covers
 from es_skipping.stores.elasticsearch import change as change_module
 from es_skipping.stores.elasticsearch import store as store_module
-from es_skipping.stores.elasticsearch.documents import new_document, object_metadata
-from es_skipping.stores.elasticsearch.fields import Group, mapping, whole
+from es_skipping.stores.elasticsearch.documents import new_document, object_metadata, whole
+from es_skipping.stores.elasticsearch.fields import Group, mapping
 from es_skipping.stores.elasticsearch.state import State
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.elasticsearch.visibility import Visibility
@@ -179,7 +179,7 @@ def leaves(properties: Mapping[str, Any], above: str = "") -> Iterator[str]:
 
 
 def groups() -> dict[str, Group]:
-    room = {BOXES.id: {"boxes": 2, "axes": 2}, BLOOM.id: {"spaces": (SPACE,), "spans": True}}
+    room = {BOXES.id: {"boxes": 2, "axes": 2, "sides": ("lat", "lon")}, BLOOM.id: {"spaces": (SPACE,), "spans": True}}
     return {one.id: Group(NAMES[one.id], one, **room.get(one.id, {})) for one in INDEXES}  # type: ignore[arg-type]
 
 
@@ -203,7 +203,7 @@ def role(hidden: Iterable[str], query: str | None = None) -> dict[str, Any]:
     return {"cluster": ["all"], "indices": [indices, rest]}
 
 
-ROLES = {user_of(hidden): role([hidden]) for hidden in (*HIDDEN, *OWN, "indexed", "*.gte", "*.lte")}
+ROLES = {user_of(hidden): role([hidden]) for hidden in (*HIDDEN, *OWN, "*.gte", "*.lte")}
 ROLES["changing"] = role([])
 ROLES["some-objects"] = role([], json.dumps({"range": {"ordinal": {"lt": 20}}}))
 
@@ -368,7 +368,7 @@ def looser(found: Metadata, put: Metadata) -> bool:
     return isinstance(found, Intervals) and found.ranges is None and not isinstance(put, Intervals)
 
 
-@pytest.mark.parametrize("hidden", [*HIDDEN, "known", "empty", "format", "indexed", "*.gte", "*.lte"])
+@pytest.mark.parametrize("hidden", [*HIDDEN, "known", "empty", "format", "*.gte", "*.lte"])
 def test_who_does_not_see_a_field_may_not_write_what_was_read(secured: Secured, hidden: str) -> None:
     user = user_of(hidden)
     store, snapshot = secured.store(user), secured.entry().snapshot
@@ -502,7 +502,7 @@ def changed_documents(secured: Secured, change: Any) -> Iterator[None]:
 
 def with_prints(source: Mapping[str, Any]) -> dict[str, Any]:
     """A document with what is kept out of its source."""
-    return dict(source) | {one.name: whole(one, source)[0] for one in groups().values() if one.name in source}
+    return dict(source) | {one.name: whole(one, source) for one in groups().values() if one.name in source}
 
 
 def fill(client: Elasticsearch, index: str, documents: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
@@ -538,7 +538,7 @@ def sound(secured: Secured, ids: Iterable[str] = CLAUSES) -> None:
             answers(secured.store(), secured.entry(), TOGETHER)
 
 
-@pytest.mark.parametrize("missing", [*HIDDEN, "known", "empty", "format", "indexed"])
+@pytest.mark.parametrize("missing", [*HIDDEN, "known", "empty", "format"])
 def test_documents_without_a_field(secured: Secured, expected: Mapping[str, list[set[bytes]]], missing: str) -> None:
     """Every other document lacks it. The others, in the same searches, are skipped as ever."""
 

@@ -435,7 +435,7 @@ def test_longer_lists_than_are_counted() -> None:
         (
             strategies.index("boxes", DOUBLE, 2),
             [Boxes((((0.0, 1.0), (0.0, 1.0)),)), Boxes(()), None],
-            ["box_0.axis_0", "box_0.axis_1"],
+            ["box_0.c_boxes_0", "box_0.c_boxes_1"],
         ),
     ],
 )
@@ -461,10 +461,10 @@ def test_boxes_beyond_those_that_an_object_has_need_not_be_seen() -> None:
     sides = ((0.0, 1.0), (0.0, 1.0))
     server = Server(strategies.index("boxes", DOUBLE, 2), [Boxes((sides,)), Boxes((sides, sides))])
     witnesses = witnesses_of(server.group)
-    assert sorted(witnesses) == [f"g.box_{box}.axis_{axis}" for box in (0, 1) for axis in (0, 1)]
+    assert sorted(witnesses) == [f"g.box_{box}.c_boxes_{axis}" for box in (0, 1) for axis in (0, 1)]
     assert all(server.proved(query) == [True, True] for query in witnesses.values())
     far = Meets((Range(5.0, 6.0), Range(5.0, 6.0)))
     assert server.check(far, True) == 2
     del server.documents[1]["g"]["box_1"]
-    assert server.proved(witnesses["g.box_1.axis_0"]) == [True, False]
+    assert server.proved(witnesses["g.box_1.c_boxes_0"]) == [True, False]
     assert server.proved(server.query(Ask(server.index.id, far))) == [True, False]
