@@ -1,4 +1,4 @@
-"""Explaining a DataFrame that was not executed: plan it, ask what each scan would ask, and keep the reasons."""
+"""Explains a DataFrame without running it: plans it, does each scan's look-up, and keeps the reasons."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ if TYPE_CHECKING:
 __all__ = ["explain"]
 
 _NODES: Final = 200
-"""Nodes of one filter that are shown."""
+"""Most nodes of one filter that are shown."""
 _NOT_LISTED: Final = (
-    "the objects ruled out are not among those listed: they changed since, or Spark's own pruning left them out"
+    "the objects ruled out are not in Spark's listing: they changed since the build, or Spark's own pruning left them "
+    "out"
 )
 
 
 def explain(df: DataFrame, *, detail: bool = False) -> Explanation:
-    """Why a query would skip what it would, without running it.
+    """Explain what a query would skip and why, without running it.
 
-    The query is planned once more, from its analysed form; nothing that the DataFrame itself remembers is touched.
-    Each scan's files are listed and the metadata store is asked, as the query would, whether or not skipping is
-    enabled in the session. With adaptive execution it is the plan before the first stage that is explained: what
-    dynamic pruning leaves out later, and filters that only appear then, are not in it.
+    This plans the query again from its analysed form, without touching the DataFrame's cached plan. Then it lists each
+    scan's files and asks the metadata store as the query would, even if skipping is off in the session. With adaptive
+    execution it explains the plan before the first stage, so it misses later dynamic pruning and later filters.
 
     Parameters
     ----------
     df
         Any DataFrame.
     detail
-        Also ask, for each index, how many objects it would rule out alone; this can take several requests.
+        Also count the objects that each index alone rules out; this can take several requests.
 
     Returns
     -------
     Explanation
-        It prints in a terminal and shows itself in a notebook.
+        Readable in a terminal and in a notebook.
 
     Raises
     ------
     EsSkippingError
-        It is no DataFrame, or the session has no driver that this process can ask.
+        The argument is not a DataFrame, or this process cannot reach the session's driver.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def explain(df: DataFrame, *, detail: bool = False) -> Explanation:
 
 
 def _request(spark: SparkSession, request: ScanRequest) -> ScanRequest:
-    """The request with those settings that only an enabled session sends."""
+    """The request with the settings that only an enabled session sends."""
     from es_skipping.lookup.built_with import RELEVANT_SETTINGS
     from es_skipping.lookup.stores import WAREHOUSE
     from es_skipping.spark.bridge import session_settings
@@ -108,7 +108,7 @@ def _explain_scan(spark: SparkSession, scan: PlannedScan, detail: bool) -> ScanE
             parts = tuple(map(_explained, found.flat))
             objects, bytes_ = scan.skipped(found.answers) if found.rules_out else (0, 0)
             reason = None if objects else found.reason or _NOT_LISTED
-    except Exception as error:  # what a query would fail open on is what is to be explained
+    except Exception as error:  # explain the error on which a query would fail open
         reason = f"{type(error).__name__}: {error}"
     return ScanExplanation(
         table=request.table,
@@ -140,7 +140,7 @@ def _explained(part: Part) -> DatasetExplanation:
 
 
 def _nodes(trace: Trace, types: Mapping[str, DataType]) -> Iterator[NodeExplanation]:
-    """The filter from the root down, in the order in which it reads."""
+    """The filter's nodes from the root down, in reading order."""
     stack = [(0, trace)]
     shown = 0
     while stack:
@@ -176,6 +176,6 @@ def _became(connective: str | None, trace: Trace, types: Mapping[str, DataType])
 
 
 def _adds(trace: Trace) -> bool:
-    """Whether the children bring anything besides the node's own labels."""
+    """Whether the children add anything to the node's own labels."""
     kept = [child.clause == KEEP for child in trace.children]
     return not (all(kept) if isinstance(trace.node, And) else any(kept))
