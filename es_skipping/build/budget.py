@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from es_skipping.catalog import ObjectMetadata
+from es_skipping.indexes.registry import readable_id
 from es_skipping.indexes.toolkit.budget import within
 
 __all__ = ["Budget"]
@@ -50,5 +51,7 @@ class Budget:
         """The reductions, as in `RefreshResult.degraded`; also written to the log."""
         told = tuple((id, form, count) for (id, form), count in sorted(self._degraded.items()))
         for id, form, count in told:
-            _log.warning("metadata.budget is used up: index %s of %d objects is reduced to %s", id, count, form)
+            _log.warning(
+                "metadata.budget is used up: index %s of %d objects is reduced to %s", readable_id(id), count, form
+            )
         return told

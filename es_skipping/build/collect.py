@@ -27,6 +27,7 @@ from es_skipping.build.worker import FINISHED, PARTIAL, CollectPartials, Finish,
 from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Boxes, Intervals, Kind, Metadata, Values
 from es_skipping.errors import DatasetError
+from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.built_with import TEXT_FORMATS, columns_of, depends_on_columns_read
 from es_skipping.spark.bridge import distinct_rows
 from es_skipping.spark.failures import error_text, reason
@@ -265,7 +266,7 @@ class Collection:
         for id, why in unknown.items():
             if id not in self.unknown:
                 self.unknown[id] = why
-                _log.warning("index %s has no metadata for some objects and never skips them: %s", id, why)
+                _log.warning("index %s has no metadata for some objects and never skips them: %s", readable_id(id), why)
 
     def _without_culprit(self, chunk: Sequence[ObjectId], error: Exception) -> list[list[ObjectId]]:
         """Split the objects of a failed job into smaller pieces to read next; add unreadable objects to ``failed``."""

@@ -22,6 +22,7 @@ from es_skipping.build.update import Update
 from es_skipping.catalog import DatasetEntry, IndexDefinition
 from es_skipping.errors import DatasetError, IndexDefinitionError, StoreConflict
 from es_skipping.indexes.base import Index
+from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.progress import shown_progress
 from es_skipping.settings import Settings
 from es_skipping.spark.services import service_of, store_conf, store_of
@@ -302,7 +303,7 @@ class Dataset:
         for index in indexes:
             found = next((one for one in left if is_definition_of(one, index)), None)
             if found is None:
-                names = ", ".join(one.id for one in there) or f"none in the store {store.url}"
+                names = ", ".join(readable_id(one.id) for one in there) or f"none in the store {store.url}"
                 raise IndexDefinitionError(f"{index!r} is not an index of {self._as_given.name}; it has {names}")
             left.remove(found)
         if not left or entry is None:

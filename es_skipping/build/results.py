@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from es_skipping.errors import EsSkippingError
+from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.render import Cell, Rendered, Table, html_parts, html_table, text_table
 from es_skipping.reports.units import human_bytes, human_seconds, share
 
@@ -130,8 +131,10 @@ def _refresh_parts(result: RefreshResult) -> Iterator[str | Table]:
     if result.store:
         yield f"store: {result.store}"
     yield from _failures(result.failed)
-    yield from (f"{index} has no metadata for some objects: {reason}" for index, reason in result.unknown)
-    yield from (f"{index} is reduced to {form} for {objects:,} objects" for index, form, objects in result.degraded)
+    yield from (f"{readable_id(index)} has no metadata for some objects: {reason}" for index, reason in result.unknown)
+    yield from (
+        f"{readable_id(index)} is reduced to {form} for {objects:,} objects" for index, form, objects in result.degraded
+    )
 
 
 def _health_parts(health: Health) -> Iterator[str | Table]:

@@ -26,7 +26,7 @@ from es_skipping.build.wanted import Wanted
 from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.errors import ColumnError, DatasetError, IndexDefinitionError, StoreConflict
 from es_skipping.indexes.base import Index
-from es_skipping.indexes.registry import from_definition, index_id
+from es_skipping.indexes.registry import from_definition, index_id, readable_id
 from es_skipping.lookup.built_with import dataset_facts, index_facts, is_secret
 from es_skipping.predicates.codec import operand_to_data
 from es_skipping.stores.object_list import Keys, ObjectList, as_keys, is_among
@@ -247,8 +247,8 @@ class Update:
                 added.append(asked)
             elif not self.ensure:
                 raise IndexDefinitionError(
-                    f"index {twice.id} exists already: call ensure_indexes to accept that, refresh to update it, "
-                    "or drop it first to rebuild it"
+                    f"index {readable_id(twice.id)} exists already: call ensure_indexes to accept that, refresh to "
+                    "update it, or drop it first to rebuild it"
                 )
         both = [*kept, *added]
         definition = DatasetDefinition(

@@ -12,7 +12,7 @@ from es_skipping.cli.index_text import parse_index
 from es_skipping.cli.output import Console
 from es_skipping.cli.session import dataset_named, given_conf, spark_session
 from es_skipping.errors import IndexDefinitionError, StoreError
-from es_skipping.indexes.registry import index_class, index_types
+from es_skipping.indexes.registry import index_class, index_types, readable_id
 from es_skipping.settings import PREFIX, Settings
 from es_skipping.spark.services import store_of
 from es_skipping.stores.registry import open_store, store_type
@@ -163,7 +163,7 @@ def _report(result: RefreshResult, console: Console) -> int:
     for failure in failed:
         console.tell(f"not indexed: {failure['path']}: {failure['reason']}")
     for id, form, objects in result.degraded:
-        console.tell(f"metadata.budget is used up: {id} is reduced to {form} for {objects} objects")
+        console.tell(f"metadata.budget is used up: {readable_id(id)} is reduced to {form} for {objects} objects")
     return SOME_FAILED if failed else 0
 
 

@@ -10,6 +10,7 @@ from es_skipping.catalog import DatasetEntry
 from es_skipping.cli.output import Console
 from es_skipping.cli.session import given_conf, key_values
 from es_skipping.errors import DatasetError, SettingError
+from es_skipping.indexes.registry import readable_id
 from es_skipping.settings import PREFIX, Settings
 from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.registry import open_store
@@ -54,7 +55,9 @@ def run_reindex(args: argparse.Namespace, console: Console) -> int:
             )
         rows.append({name: value for name, value in dataclasses.asdict(done).items() if name != "seconds"})
         for index, count in done.forgotten.items():
-            console.tell(f"{target.url} stores {index} less exactly for {count} of {done.sampled} sampled objects")
+            console.tell(
+                f"{target.url} stores {readable_id(index)} less exactly for {count} of {done.sampled} sampled objects"
+            )
         if done.superseded:
             console.tell(f"kept but no longer in use: {', '.join(done.superseded)}; --drop-old removes it")
     console.rows(rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import re
 from collections.abc import Sequence
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
@@ -21,6 +22,7 @@ __all__ = [
     "index_class",
     "index_id",
     "index_types",
+    "readable_id",
     "register",
 ]
 
@@ -43,6 +45,8 @@ _OURS: Final = {
 }
 
 _registered: Final[dict[str, type[Index]]] = {}
+
+_QUOTED_OR_COMMA: Final = re.compile(r"'[^']*'|`[^`]*`|\"[^\"]*\"|,(?! )")
 
 C = TypeVar("C", bound=type[Index])
 
@@ -168,3 +172,18 @@ def index_id(index: Index, column_texts: Sequence[str]) -> str:
         defaults = {field.name: field.default for field in dataclasses.fields(index)}
     parameters = [f"{name}={value}" for name, value in index.parameters.items() if defaults.get(name) != value]
     return f"{index.type.lower()}({','.join([*index.named_by(column_texts), *parameters])})"
+
+
+def readable_id(id: str) -> str:
+    """An index id as people write the index.
+
+    Examples
+    --------
+    >>> readable_id("minmax(ts)"), readable_id("prefix(db_name,length=15)")
+    ('MinMax(ts)', 'Prefix(db_name, length=15)')
+    """
+    type, parenthesis, arguments = id.partition("(")
+    name = next((known for known in (*_OURS, *_registered) if known.lower() == type), None)
+    if name is None or not parenthesis:
+        return id
+    return name + parenthesis + _QUOTED_OR_COMMA.sub(lambda found: ", " if found[0] == "," else found[0], arguments)

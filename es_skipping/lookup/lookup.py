@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from es_skipping.clauses.clause import KEEP, indexes_of
+from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.functions import DeclaredFunctions
 from es_skipping.lookup.registry import IndexedDataset
 from es_skipping.lookup.request import ScanRequest
@@ -103,7 +104,7 @@ class Lookup:
 
 
 def _sentence(unusable: Iterable[tuple[str, str]]) -> str:
-    return "; ".join(f"{index} is not used: {reason}" for index, reason in dict.fromkeys(unusable))
+    return "; ".join(f"{readable_id(index)} is not used: {reason}" for index, reason in dict.fromkeys(unusable))
 
 
 def look_up(

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from es_skipping.clauses.clause import KEEP
 from es_skipping.clauses.text import clause_text
+from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup import reply
 from es_skipping.lookup.details import ScanDetail, ScanDetails
 from es_skipping.lookup.functions import DeclaredFunctions
@@ -166,4 +167,4 @@ def _asked(part: Part) -> str:
     if part.verdict.clause == KEEP:
         return "nothing"
     types = {index.id: index.value_type for index in part.dataset.entry.definition.indexes}
-    return clause_text(part.verdict.clause, types)
+    return clause_text(part.verdict.clause, types, readable_id)

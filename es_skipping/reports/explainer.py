@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from es_skipping.clauses.clause import KEEP, SKIP, Clause, conjunction
 from es_skipping.clauses.merge import Trace
 from es_skipping.clauses.text import clause_text
+from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.lookup import Part
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.predicates.show import show
@@ -63,9 +64,9 @@ def explain(df: DataFrame, *, detail: bool = False) -> Explanation:
       dataset  events-3f2a
       filter   ts > TIMESTAMP '2026-01-01 00:00:00Z' AND upper(city) = 'ULM'
         AND                                          →  the parts below, joined by AND
-          ts > TIMESTAMP '2026-01-01 00:00:00Z'      →  minmax(ts): a value > TIMESTAMP '2026-01-01 00:00:00Z'
+          ts > TIMESTAMP '2026-01-01 00:00:00Z'      →  MinMax(ts): a value > TIMESTAMP '2026-01-01 00:00:00Z'
           upper(city) = 'ULM'                        →  nothing: no index on upper(city)
-      asked    minmax(ts): a value > TIMESTAMP '2026-01-01 00:00:00Z'
+      asked    MinMax(ts): a value > TIMESTAMP '2026-01-01 00:00:00Z'
       query    of https://es:9200
         GET /es-skipping-objects-events-3f2a/_search
         ...
@@ -128,9 +129,9 @@ def _explained(part: Part) -> DatasetExplanation:
     types = {index.id: index.value_type for index in definition.indexes}
     asked: dict[str, Any] = {}
     if part.answer is not None and part.query is not None:
-        listed = {f"{index} is not used: {reason}" for index, reason in part.unusable}
+        listed = {f"{readable_id(index)} is not used: {reason}" for index, reason in part.unusable}
         asked = {
-            "clause": clause_text(verdict.clause, types),
+            "clause": clause_text(verdict.clause, types, readable_id),
             "query": part.query.text,
             "notes": tuple(note for note in part.query.notes if note not in listed),
             "by_index": dict(part.answer.by_index),
@@ -156,7 +157,7 @@ def _nodes(trace: Trace, types: Mapping[str, DataType]) -> Iterator[NodeExplanat
 def _node(depth: int, trace: Trace, types: Mapping[str, DataType]) -> NodeExplanation:
     connective = {And: "AND", Or: "OR"}.get(trace.node.__class__)
     text = connective or trace.text
-    failed = "; ".join(f"index {index} failed: {error}" for index, error in trace.errors)
+    failed = "; ".join(f"index {readable_id(index)} failed: {error}" for index, error in trace.errors)
     if trace.clause == KEEP:
         return NodeExplanation(depth, text, reason=trace.reason or failed or None)
     became = _became(connective, trace, types)
@@ -167,12 +168,13 @@ def _became(connective: str | None, trace: Trace, types: Mapping[str, DataType])
     if trace.clause == SKIP:
         return "no row can satisfy it: every object is skipped"
     if connective is None:
-        return clause_text(trace.clause, types)
+        return clause_text(trace.clause, types, readable_id)
     own: Clause = conjunction(clause for _, clause in trace.labels)
     below = f"the parts below, joined by {connective}"
     if own == KEEP:
         return below
-    return clause_text(own, types) if not _adds(trace) else f"{clause_text(own, types)}, AND {below}"
+    text = clause_text(own, types, readable_id)
+    return f"{text}, AND {below}" if _adds(trace) else text
 
 
 def _adds(trace: Trace) -> bool:

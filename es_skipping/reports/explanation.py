@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 
+from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.render import Cell, html_fold, html_table, one_line
 from es_skipping.reports.totals import Totals
 from es_skipping.reports.units import human_bytes, share
@@ -154,7 +155,7 @@ def _became(node: NodeExplanation) -> str:
 
 
 def _by_index(part: DatasetExplanation) -> str:
-    return ", ".join(f"{index} {count:,}" for index, count in part.by_index.items())
+    return ", ".join(f"{readable_id(index)} {count:,}" for index, count in part.by_index.items())
 
 
 def _printable(line: str) -> str:
@@ -175,7 +176,7 @@ def _scan_lines(scan: ScanExplanation) -> list[str]:
             f"    {text:<{width}}  →  {one_line(_became(node))}" for text, node in zip(texts, part.nodes, strict=True)
         ]
         lines.append(f"  asked    {one_line(part.clause) if part.clause else 'nothing'}")
-        lines += [f"  not used {one_line(index)}: {one_line(reason)}" for index, reason in part.unusable]
+        lines += [f"  not used {one_line(readable_id(index))}: {one_line(reason)}" for index, reason in part.unusable]
         if part.by_index:
             lines.append(f"  alone    {one_line(_by_index(part))}")
         if part.query:
@@ -195,7 +196,7 @@ def _scan_html(scan: ScanExplanation) -> str:
         parts.append(html_table(("filter node", "became"), rows))
         facts = [
             ("asked", part.clause or "nothing"),
-            *((f"not used: {index}", reason) for index, reason in part.unusable),
+            *((f"not used: {readable_id(index)}", reason) for index, reason in part.unusable),
         ]
         if part.by_index:
             facts.append(("skipped by each index alone", _by_index(part)))

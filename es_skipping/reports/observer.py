@@ -52,8 +52,8 @@ def observe(spark: SparkSession) -> Iterator[QueryReport]:
     driver = Driver(spark)
     if not driver.pinned:
         raise EsSkippingError(
-            "PYSPARK_PIN_THREAD is false, so Python threads share JVM threads and their queries cannot be distinguished; "
-            "leave it at its default, true"
+            "PYSPARK_PIN_THREAD is false, so Python threads share JVM threads and their queries cannot be "
+            "distinguished; leave it at its default, true"
         )
     driver.watch()
     name = uuid.uuid4().hex

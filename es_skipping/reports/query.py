@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.render import Cell, Rendered, Table, one_line
 from es_skipping.reports.scan import ScanReport
 from es_skipping.reports.totals import Totals
@@ -129,7 +130,7 @@ def _rows(scans: tuple[ScanReport, ...]) -> list[list[Cell]]:
             Cell(f"{scan.objects_total:,}", number=True),
             Cell(human_bytes(scan.bytes_skipped), number=True),
             Cell(human_bytes(scan.bytes_total), number=True),
-            Cell(", ".join(scan.indexes)),
+            Cell(", ".join(map(readable_id, scan.indexes))),
             Cell(_why(scan)),
             Cell(human_seconds(scan.seconds), number=True),
         ]
@@ -140,4 +141,4 @@ def _rows(scans: tuple[ScanReport, ...]) -> list[list[Cell]]:
 def _why(scan: ScanReport) -> str:
     if scan.reason:
         return f"failed: {scan.reason}" if scan.failed else scan.reason
-    return "; ".join(f"{index} is not used: {reason}" for index, reason in scan.unusable)
+    return "; ".join(f"{readable_id(index)} is not used: {reason}" for index, reason in scan.unusable)

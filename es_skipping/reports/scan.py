@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.render import one_line
 from es_skipping.reports.units import human_bytes, share
 
@@ -46,7 +47,7 @@ class ScanReport:
     Examples
     --------
     >>> ScanReport("7", "12", "events", None, ("file:/lake/events",), 20, 19, 20480, 19456, indexes=("minmax(ts)",))
-    ScanReport(events: 19 of 20 objects skipped (95 %), 19.0 KiB of 20.0 KiB, by minmax(ts))
+    ScanReport(events: 19 of 20 objects skipped (95 %), 19.0 KiB of 20.0 KiB, by MinMax(ts))
     """
 
     scan: str
@@ -92,7 +93,7 @@ class ScanReport:
         return first if len(self.roots) < 2 else f"{first} and {len(self.roots) - 1} more"
 
     def __repr__(self) -> str:
-        by = f", by {', '.join(self.indexes)}" if self.objects_skipped and self.indexes else ""
+        by = f", by {', '.join(map(readable_id, self.indexes))}" if self.objects_skipped and self.indexes else ""
         why = f", {'failed: ' if self.failed else ''}{self.reason}" if self.reason else ""
         return one_line(
             f"ScanReport({self.name}: {self.objects_skipped} of {self.objects_total} objects skipped "
