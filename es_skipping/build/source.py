@@ -227,7 +227,7 @@ def _frame(spark: SparkSession, reading: Reading) -> DataFrame:
         if condition.startswith(("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
             place = (error.getMessageParameters() or {}).get("path", reading.name)
             raise DatasetError(
-                f"{reading.name} does not exist" + (f": {place} does not exist" if place != reading.name else "")
+                f"{reading.name} does not exist" + (f": Spark looked at {place}" if place != reading.name else "")
             ) from None
         if condition.startswith("UNABLE_TO_INFER_SCHEMA"):
             raise DatasetError(

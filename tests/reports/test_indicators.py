@@ -69,7 +69,7 @@ def test_the_factors_of_a_query(spark: SparkSession, path: str) -> None:
     assert all("outside of an execution" in row.description and row.time is not None for row in noted)
     assert "geometric mean" in str(measured)
     assert measured.queries == measured.scans
-    assert "Queries without a relevant row, which are not in the means: 1." in str(measured)
+    assert "Queries without a relevant row, left out of the means: 1." in str(measured)
     assert measured._repr_html_().count("<tr>") == 5
     assert not esk.is_enabled(spark)
 
@@ -116,7 +116,7 @@ def test_why_not_finds_the_index(spark: SparkSession, path: str) -> None:
     assert found["ValueList(column='few', limit=10000)"] == (9, False)
     assert scan.best in (esk.MinMax("few"), esk.ValueList("few"))
     assert (scan.objects, scan.sampled) == (10, 10)
-    assert "is there already" in str(advice)
+    assert "exists already" in str(advice)
     assert "Judged from 10 of 10 objects." in advice._repr_html_()
     # what is advised does what was said
     esk.Dataset(spark, path).create_indexes(scan.best)

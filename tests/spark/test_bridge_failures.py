@@ -217,7 +217,7 @@ def test_one_warning_for_each_reason(session: SparkSession, path: str, tmp_path:
         logger.removeAppender(appender)
         logger.setLevel(before)
         appender.stop()
-    lines = [line for line in file.read_text().splitlines() if "data skipping is off" in line]
+    lines = [line for line in file.read_text().splitlines() if "reads all its files" in line]
     assert len(lines) == 2
     assert "the reply has version 5" in lines[0]
     assert "the reply is empty" in lines[1]

@@ -194,8 +194,8 @@ def torn(share: ElasticsearchShare) -> Share:
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (torn, "a part of the dataset, which the driver reads again"),
-        (lambda share: replace(share, index=f"{share.index}-gone"), "some objects, which the driver writes"),
+        (torn, "a part of the dataset, so the driver reads it again"),
+        (lambda share: replace(share, index=f"{share.index}-gone"), "some objects, so the driver writes them"),
     ],
     ids=["a task fails", "the server refuses"],
 )
