@@ -30,7 +30,7 @@ __all__ = [
     "connect_session",
     "distinct_rows",
     "expression_tree",
-    "hand_on",
+    "propagate",
     "install",
     "installed",
     "java_session",
@@ -120,12 +120,12 @@ def install(spark: SparkSession, answer: Answer, settings: Iterable[str] = ()) -
         api.install(session)
 
 
-def hand_on(spark: SparkSession) -> None:
+def propagate(spark: SparkSession) -> None:
     """Let sessions made from this one start with its current settings.
 
     Each query of the session does the same, because Spark does not report new sessions.
     """
-    jvm_api(spark).handOn(java_session(spark))
+    jvm_api(spark).propagate(java_session(spark))
 
 
 def installed(spark: SparkSession) -> bool:

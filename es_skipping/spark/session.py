@@ -96,7 +96,7 @@ def enable(spark: SparkSession) -> None:
 
     bridge.install(spark, service_of(spark).answer, [*RELEVANT_SETTINGS, WAREHOUSE])
     spark.conf.set(_ENABLED, "true")
-    bridge.hand_on(spark)
+    bridge.propagate(spark)
 
 
 def disable(spark: SparkSession) -> None:
@@ -108,7 +108,7 @@ def disable(spark: SparkSession) -> None:
         The session is a remote Spark Connect session.
     """
     spark.conf.set(_ENABLED, "false")
-    bridge.hand_on(spark)
+    bridge.propagate(spark)
 
 
 def is_enabled(spark: SparkSession) -> bool:

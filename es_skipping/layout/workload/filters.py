@@ -16,7 +16,7 @@ from es_skipping.stores.base import is_under
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["is_statement", "of_rests", "predicates_of_filters", "queries_of_statement"]
+__all__ = ["is_statement", "of_residuals", "predicates_of_filters", "queries_of_statement"]
 
 _TOGETHER: Final = 50
 """So many filters are planned at once."""
@@ -112,22 +112,22 @@ def queries_of_statement(spark: SparkSession, text: str, roots: Sequence[str] | 
     for scan in Driver(spark).planned_scans(planned):
         if not any(is_under(root.rstrip("/"), under) for root in scan.request.roots):
             continue
-        predicate = of_rests(scan.request.filters)
+        predicate = of_residuals(scan.request.filters)
         if predicate is not None:
             found.append(Query(predicate, text, scan.columns))
     return found
 
 
-def of_rests(filters: Sequence[Sequence[Any]]) -> Predicate | None:
+def of_residuals(filters: Sequence[Sequence[Any]]) -> Predicate | None:
     """The filter of a scan, from a request's ``filters``; None where there is none.
 
     Examples
     --------
-    >>> of_rests([[]]) is None
+    >>> of_residuals([[]]) is None
     True
     """
     # Where a partition's values decide something, what is left differs from one partition to the next.
-    rests = [normalise(And(tuple(read_predicate(tree) for tree in trees))) for trees in filters if trees]
-    if not rests:
+    residuals = [normalise(And(tuple(read_predicate(tree) for tree in trees))) for trees in filters if trees]
+    if not residuals:
         return None
-    return rests[0] if len(rests) == 1 else normalise(Or(tuple(rests)))
+    return residuals[0] if len(residuals) == 1 else normalise(Or(tuple(residuals)))

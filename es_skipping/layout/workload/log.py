@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_skipping.errors import DatasetError
 from es_skipping.layout.workload.diagnosis import Diagnosis, diagnose
-from es_skipping.layout.workload.filters import is_statement, of_rests, predicates_of_filters, queries_of_statement
+from es_skipping.layout.workload.filters import is_statement, of_residuals, predicates_of_filters, queries_of_statement
 from es_skipping.layout.workload.queries import Query
 from es_skipping.layout.workload.templates import Template
 from es_skipping.predicates.tree import NEVER, Predicate
@@ -126,7 +126,7 @@ class QueryLog(Sequence[Query]):
         queries = []
         for entry in store.logged_queries(since=int(since.timestamp() * 1000) if since else 0):
             if entry.trees and any(is_under(root.rstrip("/"), roots) for root in entry.roots):
-                predicate = of_rests(entry.trees)
+                predicate = of_residuals(entry.trees)
                 queries += [Query(predicate, entry.filter)] if predicate is not None else []
         if not queries:
             raise DatasetError(
