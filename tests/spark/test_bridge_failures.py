@@ -73,7 +73,7 @@ REPLIES: dict[str, tuple[Callable[[str], Any], str]] = {
     "kind of part": (lambda _: b"\x02\x01\x00\x00\x00\x01\x07", "unknown kind 7"),
     "no table": (lambda _: table_reply("nowhere", b"/nowhere/at/all", 5, []), "table of identities cannot be read"),
     "another table": (lambda _: table_reply("other", os.fsencode(__file__), 5, []), "table of identities has"),
-    "no such ordinal": (unknown_ordinal, "that its table has not"),
+    "no such ordinal": (unknown_ordinal, "that is not in its table"),
     "no file": (lambda _: b"\x02\x02/nowhere/at/all", "cannot be read"),
     "failed": (lambda _: b"\x02\x03wrong credentials", "wrong credentials"),
 }

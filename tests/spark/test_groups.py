@@ -487,7 +487,7 @@ def test_a_write_that_failed_is_done_again(spark: SparkSession, tmp_path: Path) 
     assert rows_of(spark.read.format(FORMAT).load(str(place))) == rows_of(df)
     name = next(iter(manifest_of(place).blocks))
     (place / name).unlink()
-    with pytest.raises(Exception, match=r"is gone, a block of"):
+    with pytest.raises(Exception, match=r"is missing, a block of"):
         spark.read.format(FORMAT).load(str(place))
 
 
@@ -658,5 +658,5 @@ def test_appends_at_once_and_one_that_the_store_refuses(spark: SparkSession, tmp
     assert blocks_read(some) == [2 + 1 + 1]
     (path / "_es_skipping_groups.000003.json").write_text('{"version": 1, "gro')
     for read in (lambda: spark.read.format(FORMAT).load(str(path)), lambda: layout.status(spark, str(path))):
-        with pytest.raises(Exception, match=r"_es_skipping_groups\.000003\.json cannot be read.*remove"):
+        with pytest.raises(Exception, match=r"_es_skipping_groups\.000003\.json cannot be read.*delete"):
             read()

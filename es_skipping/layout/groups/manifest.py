@@ -194,7 +194,7 @@ class GroupManifest:
                     found.get("partition_rows", _PARTITION_ROWS),
                 )
         except (ValueError, LookupError, TypeError) as error:
-            cure = "write the groups again" if name == MANIFEST else "if an append died while it wrote it, remove it"
+            cure = "write the groups again" if name == MANIFEST else "if an append was killed while writing it, delete it"
             raise StoreFormatError(f"{place}/{name} cannot be read ({error!r}); {cure}") from error
         raise StoreFormatError(f"{place}/{name} is of version {version}; this package reads version {_VERSION}")
 
