@@ -33,23 +33,23 @@ __all__ = ["SOP", "Written"]
 _COUNTS: Final = (5, 10, 15, 20, 30, 40, 60)
 """Numbers of features that cross-validation tries."""
 _NEARLY: Final = 1.03
-"""A smaller number of features is preferred where it reads at most so much more."""
+"""A smaller number of features is preferred if it reads at most this factor more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A layout that was written.
+    """The result of writing a layout.
 
     Parameters
     ----------
     place
         The path or table.
     blocks, rows
-        How many blocks were planned, of how many rows.
+        Number of planned blocks, and of their rows.
     indexed
-        What building the index of features did.
+        The result of building the index of features.
     seconds
-        By step.
+        Duration by step.
     """
 
     place: str
@@ -60,12 +60,11 @@ class Written:
 
 
 class SOP:
-    """Lays the rows of a dataset out so that the filters of a workload skip most of its objects.
+    """Skipping-oriented partitioning: lays a dataset's rows out so that a workload's filters skip most objects.
 
-    The conditions that the workload repeats become features; rows that satisfy the same features go to the same
-    objects, each of at least ``min_rows`` rows, and an index (`es_skipping.indexes.features.Features`) says which
-    features an object has. Queries need no change. Nothing is written before `write`, and then to another place: the
-    dataset itself is never touched.
+    Conditions that the workload repeats become features. Rows that satisfy the same features go to the same objects of
+    at least ``min_rows`` rows each. An index (`es_skipping.indexes.features.Features`) holds each object's features.
+    Queries need no change. Only `write` writes, and to another location: the dataset itself stays untouched.
 
     Parameters
     ----------
@@ -74,21 +73,21 @@ class SOP:
     path, table, format, options, schema
         The dataset, as `es_skipping.Dataset` takes it.
     min_rows
-        Rows of an object: at least so many, and less than twice as many.
+        Fewest rows of an object; each has less than twice as many.
     features
-        How many features at most; None chooses the number by cross-validation on the workload.
+        Most features; None chooses the number by cross-validation on the workload.
     min_support
-        How many queries a feature must help that no stricter feature helps; see `mine_features`.
+        Fewest queries that a feature must help and no stricter feature helps; see `mine_features`.
     rank
-        How features are chosen: ``"savings"`` by the rows that they save on a sample of the data, ``"queries"`` by how
-        many queries each helps that no stricter one does, as the dissertation has it.
+        ``"savings"`` ranks features by the rows that they save on a sample of the data; ``"queries"``, as in the
+        dissertation, by the queries that each helps and no stricter one helps.
     within
         SQL expressions; rows with different values never share an object. Partition columns of the dataset count too.
 
     Raises
     ------
     DatasetError
-        Neither or both of path and table are given.
+        Both path and table are given, or neither.
 
     Examples
     --------
@@ -117,7 +116,9 @@ class SOP:
         from es_skipping.spark.classic import classic_session
 
         if min_rows < 1 or (features is not None and features < 1):
-            raise ValueError(f"min_rows is {min_rows} and features {features}; give whole numbers of at least 1")
+            raise ValueError(
+                f"min_rows is {min_rows} and features {features}; both must be whole numbers of at least 1"
+            )
         dataset = Dataset(spark, path, table=table, format=format, options=options, schema=schema)
         self._user_spark, self._spark = spark, classic_session(spark)
         self._name = repr(dataset)
@@ -130,12 +131,12 @@ class SOP:
 
     @property
     def df(self) -> DataFrame:
-        """Reads the dataset; for `QueryLog.from_filters` and its like."""
+        """Reads the dataset; pass it to `QueryLog.from_filters` and similar methods."""
         return self._source.df
 
     @property
     def plan(self) -> Plan:
-        """What `fit` found.
+        """The result of `fit`.
 
         Raises
         ------
@@ -143,7 +144,7 @@ class SOP:
             `fit` was not called.
         """
         if self._plan is None:
-            raise DatasetError(f"there is no layout of {self._name} yet: call fit with a workload first")
+            raise DatasetError(f"{self._name} has no layout yet: call fit with a workload first")
         return self._plan
 
     def __repr__(self) -> str:
@@ -152,23 +153,23 @@ class SOP:
     # --- fit ------------------------------------------------------------------------------------------------------
 
     def fit(self, log: QueryLog | Sequence[str], *, holdout: float = 0.2, progress: Progress | None = None) -> Plan:
-        """Find features and blocks, and predict on queries that had no part in it what they would read.
+        """Find features and blocks, and predict what held-out queries would read.
 
         Reads the dataset once, and writes nothing.
 
         Parameters
         ----------
         log
-            The workload; SQL texts are read as `QueryLog.from_sql` does.
+            The workload; for SQL texts see `QueryLog.from_sql`.
         holdout
-            The share of the queries, the newest, that the prediction is made on; 0 uses all for the features.
+            The share of the newest queries to predict on; 0 uses all queries for the features.
         progress
-            Called with ``(done, total, phase)`` as the work goes on.
+            Called with ``(done, total, phase)`` during the work.
 
         Raises
         ------
         DatasetError
-            No feature comes of the workload, or the dataset cannot be read.
+            The workload yields no feature, or the dataset cannot be read.
         """
         clock = _Clock(progress)
         if not isinstance(log, QueryLog):
@@ -203,7 +204,7 @@ class SOP:
         return self._plan
 
     def _best_count(self, counted: Histogram, features: Sequence[Feature], log: QueryLog) -> int:
-        """The number of features by cross-validation: each is tried on queries that did not weigh the features."""
+        """Choose the number of features by cross-validation, on queries that did not weigh the features."""
         train, test = log.split(0.25) if len(log) > 3 else (log, log)
         weights = [sum(feature.subsumes(query) for query in train) for feature in features]
         shares: dict[int, float] = {}
@@ -216,7 +217,7 @@ class SOP:
     # --- what comes of it -----------------------------------------------------------------------------------------
 
     def explain(self) -> str:
-        """The plan as text: the features, what they help, and the dry run."""
+        """The plan as text: the features, the queries they help, and the dry run."""
         return str(self.plan)
 
     def write(
@@ -227,34 +228,34 @@ class SOP:
         indexes: Sequence[Index] = (),
         progress: Progress | None = None,
     ) -> Written:
-        """Write the rows in their blocks, one Parquet object each, and index them.
+        """Write each block of rows as one Parquet object, and index the objects.
 
-        Where anything fails, and if the driver dies, the dataset is as it was. The place may hold some of the objects
-        then, and no record of a layout: point readers to it when this method has returned. Writing there again
-        replaces what is unfinished.
+        If anything fails, even the driver, the dataset is unchanged. The target may then hold some objects without a
+        record of a layout, so let readers use it only after this method returns. Writing there again replaces an
+        unfinished layout.
 
         Parameters
         ----------
         path
-            A place that is not there, or empty.
+            A new or empty directory.
         table
-            Instead of a path: a table that is not there.
+            A new table, instead of a path.
         indexes
             More indexes to build in the same pass, such as `MinMax` of the dates.
         progress
-            Called with ``(done, total, phase)`` as the work goes on.
+            Called with ``(done, total, phase)`` during the work.
 
         Raises
         ------
         DatasetError
-            Neither or both of path and table are given, there is something already, or it lies in the dataset itself.
+            Both path and table are given, or neither; or the target exists, or lies in the dataset itself.
         """
         from es_skipping.build.dataset import Dataset
         from es_skipping.layout.target import finished, write_blocks
 
         plan = self.plan
         if (path is None) == (table is None):
-            raise DatasetError(f"give either a path or a table to write to, not path={path!r} and table={table!r}")
+            raise DatasetError(f"pass either a path or a table to write to, not path={path!r} and table={table!r}")
         clock = _Clock(progress)
         with clock.step("write"):
             rows = blocked(self.df, plan.conditions, self._within, plan.clustered)
@@ -268,16 +269,18 @@ class SOP:
         return Written(path or table or "", plan.blocks, plan.rows, indexed, clock.seconds)
 
     def status(self, log: QueryLog | None = None) -> Status:
-        """How well what `write` wrote still fits; see `es_skipping.layout.status`."""
+        """Check how well the written layout still fits; see `es_skipping.layout.status`."""
         if self._written is None:
-            raise DatasetError(f"{self!r} has written nothing; call write, or es_skipping.layout.status of a place")
+            raise DatasetError(
+                f"{self!r} has written nothing: call write first, or es_skipping.layout.status with a path"
+            )
         path, table = self._written
         return layout_status(self._user_spark, path, table=table, log=log)
 
 
 @dataclass
 class _Clock:
-    """Times steps, and tells of them."""
+    """Measures steps, and reports them."""
 
     progress: Progress | None
     seconds: dict[str, float] = field(default_factory=dict)

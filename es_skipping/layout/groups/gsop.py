@@ -31,27 +31,27 @@ _FEATURES: Final = 40
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """Column groups that could be written.
+    """Column groups that `write` would write.
 
     Parameters
     ----------
     groups
         The groups, in the table's order of columns.
     features, conditions
-        Those of all groups, and each as SQL.
+        The features of all groups, and their SQL.
     rows
-        Of the table.
+        The table's number of rows.
     read
-        What the queries held out, or if there were none the others, would read on column groups of some kinds, ``"these
-        groups"`` among them: cells and ids, as a share of the cells of their columns.
+        For several kinds of column groups, including ``"these groups"``: the cells and ids that the held-out queries
+        (or, if there are none, all queries) would read, as a share of the cells of their columns.
     storage
-        Cells stored, relative to the table's.
+        Stored cells, relative to the table's.
     satisfied
-        Per group, the share of the rows that satisfy one of its features: of a replica, those that it holds.
+        Per group, the share of the rows that satisfy one of its features; a replica holds only these rows.
     helped
-        Of the queries that the design was made from, the share that a feature helps.
+        The share of the design's queries that a feature helps.
     refused
-        ``(feature, reason)`` of features that would have been used, but cannot be evaluated or remembered.
+        ``(feature, reason)`` of wanted features that cannot be evaluated or stored.
     """
 
     groups: tuple[ColumnGroup, ...]
@@ -72,7 +72,7 @@ class GroupPlan:
     def __str__(self) -> str:
         lines = [
             f"{self.rows:,} rows in {len(self.groups)} column groups, {self.storage:.2f} times the table's cells",
-            "cells and ids that queries read, of all:",
+            "share of cells and ids that queries read:",
         ]
         lines += [f"{share:>8.1%}  {kind}" for kind, share in self.read.items()]
         replicated = any(group.masters for group in self.groups)
@@ -85,11 +85,11 @@ class GroupPlan:
 
 
 class GSOP:
-    """Lays a dataset out in column groups, each with an order of rows of its own.
+    """Lays a dataset out in column groups, each with its own order of rows.
 
-    What the workload's queries read decides which columns lie together, their filters decide by which features the rows
-    of each group are put into blocks: columns that are asked for by different filters need not share an order. Queries
-    read the result as a table (`es_skipping.layout.write_groups`). The dataset itself is never touched.
+    The columns that queries read together form a group. The queries' filters become the features that put a group's
+    rows into blocks, so columns with different filters need not share an order. Queries read the result as a table
+    (`es_skipping.layout.write_groups`). The dataset itself stays untouched.
 
     Parameters
     ----------
@@ -98,21 +98,21 @@ class GSOP:
     path, table, format, options, schema
         The dataset, as `es_skipping.Dataset` takes it.
     min_rows
-        Rows of a block: at least so many.
+        Fewest rows of a block.
     features
-        How many features at most, over all groups. Where lists of values differ from query to query, each value is one,
-        all values that the lists use or none.
+        Most features over all groups. If lists of values differ from query to query, each value counts as a feature,
+        and all values of the lists are taken or none.
     min_support, rank
-        As `es_skipping.layout.SOP` has them.
+        As for `es_skipping.layout.SOP`.
     within
         SQL expressions; rows with different values never share a coarse partition. Partition columns count too.
     partition_rows
-        About so many rows are put together by one task.
+        Approximate number of rows that one task joins.
 
     Raises
     ------
     DatasetError
-        Neither or both of path and table are given.
+        Both path and table are given, or neither.
 
     Examples
     --------
@@ -142,9 +142,11 @@ class GSOP:
         from es_skipping.build.source import Source
 
         if not hasattr(spark, "_jsparkSession"):
-            raise DatasetError("column groups are made by a classic session; this one is of Spark Connect")
+            raise DatasetError("column groups need a classic session; this is a Spark Connect session")
         if min_rows < 1 or features < 1:
-            raise ValueError(f"min_rows is {min_rows} and features {features}; give whole numbers of at least 1")
+            raise ValueError(
+                f"min_rows is {min_rows} and features {features}; both must be whole numbers of at least 1"
+            )
         dataset = Dataset(spark, path, table=table, format=format, options=options, schema=schema)
         self._name = repr(dataset)
         self._min_rows, self._count, self._partition_rows = min_rows, features, partition_rows
@@ -155,12 +157,12 @@ class GSOP:
 
     @property
     def df(self) -> DataFrame:
-        """Reads the dataset; for `QueryLog.from_sql` and its like."""
+        """Reads the dataset; pass it to `QueryLog.from_sql` and similar methods."""
         return self._source.df
 
     @property
     def plan(self) -> GroupPlan:
-        """What `fit` found.
+        """The result of `fit`.
 
         Raises
         ------
@@ -168,29 +170,29 @@ class GSOP:
             `fit` was not called.
         """
         if self._plan is None:
-            raise DatasetError(f"there are no column groups of {self._name} yet: call fit with a workload first")
+            raise DatasetError(f"{self._name} has no column groups yet: call fit with a workload first")
         return self._plan
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name}, min_rows={self._min_rows})"
 
     def fit(self, log: QueryLog | Sequence[str], *, holdout: float = 0.2) -> GroupPlan:
-        """Find features and column groups, and say what queries that had no part in it would read.
+        """Find features and column groups, and predict what held-out queries would read.
 
         Reads the dataset once, and writes nothing.
 
         Parameters
         ----------
         log
-            The workload; SQL texts are read as `QueryLog.from_sql` does. Give whole queries: a bare condition counts as
-            a query that reads all columns.
+            The workload; for SQL texts see `QueryLog.from_sql`. Pass whole queries: a bare condition counts as a query
+            that reads all columns.
         holdout
-            The share of the queries, the newest, that the prediction is made on; 0 uses all for the design.
+            The share of the newest queries to predict on; 0 uses all queries for the design.
 
         Raises
         ------
         DatasetError
-            No feature comes of the workload, or the dataset cannot be read.
+            The workload yields no feature, or the dataset cannot be read.
         """
         if not isinstance(log, QueryLog):
             log = QueryLog.from_sql(self.df, log)
@@ -220,16 +222,16 @@ class GSOP:
         return design_groups(self.df.columns, features, train, test, counted, self._min_rows)
 
     def explain(self) -> str:
-        """The plan as text: the groups, what each is clustered by, and the dry run; ``plan.chart()`` is a picture."""
+        """The plan as text: the groups, their features, and the dry run; ``plan.chart()`` is a picture."""
         return str(self.plan)
 
     def write(self, path: str) -> WrittenGroups:
-        """Write the groups to a place that is not there, or empty; see `es_skipping.layout.write_groups`.
+        """Write the groups to a new or empty path; see `es_skipping.layout.write_groups`.
 
         Raises
         ------
         DatasetError
-            There is something already, or it lies in the dataset itself.
+            The path is not empty, or lies in the dataset itself.
         """
         return write_groups(
             self.df,
@@ -242,5 +244,5 @@ class GSOP:
         )
 
     def status(self, path: str, log: QueryLog | None = None) -> GroupStatus:
-        """How well what was written to a path still fits; see `es_skipping.layout.status`."""
+        """Check how well the groups at a path still fit; see `es_skipping.layout.status`."""
         return group_status(self._source.df.sparkSession, path, log)

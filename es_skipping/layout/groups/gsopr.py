@@ -18,19 +18,19 @@ __all__ = ["GSOPR"]
 
 
 class GSOPR(GSOP):
-    """As `GSOP`, with some columns stored more than once: for some rows, in the order that their queries want.
+    """Like `GSOP`, but stores some columns twice: some rows also in the order that their queries want.
 
     Parameters
     ----------
     spark, path
-        As `GSOP` takes them, and so are the others.
+        These and all others as for `GSOP`.
     storage_budget
-        Cells stored at most, relative to the table's: 1.2 is a fifth more.
+        Most stored cells, relative to the table's: 1.2 is a fifth more.
 
     Raises
     ------
     DatasetError
-        Neither or both of path and table are given.
+        Both path and table are given, or neither.
 
     Examples
     --------
@@ -43,7 +43,9 @@ class GSOPR(GSOP):
         self, spark: SparkSession, path: str | Sequence[str] | None = None, *, storage_budget: float = 1.2, **more: Any
     ) -> None:
         if storage_budget < 1:
-            raise ValueError(f"storage_budget is {storage_budget}; give 1 or more: the table itself is 1")
+            raise ValueError(
+                f"storage_budget is {storage_budget}, but must be at least 1, the size of the table itself"
+            )
         super().__init__(spark, path, **more)
         self._budget = storage_budget
 

@@ -1,4 +1,4 @@
-"""A picture of column groups: which columns lie together, of how many rows, and by which features."""
+"""A picture of column groups: their columns, shares of rows, and features."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WIDTH: Final = 960
 _LEFT: Final = 190
 _LINE: Final = 15
 _FEATURES: Final = 6
-"""So many features of a group are named, the heaviest."""
+"""Number of features named per group, heaviest first."""
 _LONGEST: Final = 120
 _STYLE: Final = "text{fill:#222}.s{fill:#777}@media(prefers-color-scheme:dark){text{fill:#ddd}.s{fill:#999}}"
 
@@ -27,10 +27,10 @@ def group_chart(
     read: Mapping[str, float],
     title: str,
 ) -> str:
-    """An SVG picture: a column for each group, a line for each column of the table, and the groups' features below.
+    """An SVG picture with a column per group, a line per table column, and the groups' features below.
 
-    A box is full where the group holds every row of the column; of a replica it is filled as high as the share of the
-    rows that it holds.
+    A box is full if the group holds every row of the column. A replica's box is filled by the share of the rows that it
+    holds.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ def group_chart(
     satisfied
         Per group, the share of the rows that satisfy one of its features.
     read
-        What queries read on it and on others, as a share.
+        The shares that queries read on these and on other groups.
     title
-        Above it.
+        The title above the picture.
 
     Examples
     --------

@@ -27,7 +27,7 @@ from es_skipping.layout.groups.vectors import GlobalVectors
 __all__ = ["clusters_of_features", "full_copies", "selective_replication", "whole_layouts"]
 
 _TRIED: Final = 3
-"""So many of the features that look best by the estimate are clustered before one is chosen."""
+"""Number of the best-looking features that are clustered before one is chosen."""
 
 
 def whole_layouts(grouping: Grouping) -> tuple[Layout, ...]:
@@ -36,8 +36,8 @@ def whole_layouts(grouping: Grouping) -> tuple[Layout, ...]:
 
 
 def selective_replication(replicas: Replicas, grouping: Grouping, budget: float) -> tuple[Layout, ...]:
-    """GSOP-SE: replicate the feature (or family) with which the workload reads least, as long as one fits the budget
-    and helps."""
+    """GSOP-SE: repeatedly replicate the feature (or family) that reduces the workload's reads most, within the
+    budget."""
     layouts = whole_layouts(grouping)
     cost = replicas.cost(layouts)
     left = list(replicas.units)
@@ -78,8 +78,8 @@ def full_copies(
 
 
 def clusters_of_features(demands: Sequence[Demand], vectors: GlobalVectors, number: int) -> list[frozenset[int]]:
-    """Features in so many clusters, each of little conflict: of all pairs the one is merged after which queries, each
-    at the cluster where it reads least, read fewest cells; again and again."""
+    """Cluster the features into this many clusters with little conflict. Each step merges the pair after which queries
+    read fewest cells, each query in its cheapest cluster."""
     read = _reader(demands, vectors)
     cells = counts_of(demands) * np.array([len(demand.columns) for demand in demands], np.float64)
     clusters = list(units_of(demands))
@@ -99,7 +99,7 @@ def clusters_of_features(demands: Sequence[Demand], vectors: GlobalVectors, numb
 
 
 def _reader(demands: Sequence[Demand], vectors: GlobalVectors) -> Callable[[frozenset[int]], Reals]:
-    """Tells how many rows each demand reads of the whole table clustered by some features, by the estimate."""
+    """The estimate of the rows that each demand reads from the whole table, clustered by some features."""
     asked = Asked.of(demands, range(vectors.features))
     weights = weights_of(demands, frozenset().union(*(demand.columns for demand in demands)))
 

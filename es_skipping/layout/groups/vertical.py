@@ -1,8 +1,8 @@
-"""Groupings to compare GSOP's with: the two ends, and what vertical partitioning that knows no skipping would choose.
+"""Groupings to compare with GSOP's: the two extremes, and those of vertical partitioning without skipping.
 
-The latter two look only at which columns are read together: a query pays for all columns of each group that it needs,
-as in a store of rows within groups, and an id of each. `hill_climbing` merges as HillClimb does (Hankins
-and Patel, *Data Morphing*, VLDB 2003), `primary_partitions` in the manner of Hyrise (Grund et al., PVLDB 4, 2010).
+The latter two only consider which columns are read together: a query pays for all columns of each needed group, as in a
+row store within groups, and for an id of each. `hill_climbing` merges as HillClimb does (Hankins and Patel, *Data
+Morphing*, VLDB 2003), `primary_partitions` in the manner of Hyrise (Grund et al., PVLDB 4, 2010).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def one_for_all(columns: Sequence[str]) -> Groups:
 
 
 def hill_climbing(columns: Sequence[str], demands: Sequence[Demand]) -> Groups:
-    """From one group per column, the merger that saves most, as long as one saves.
+    """Start with one group per column, and do the merger that saves most, as long as one saves.
 
     Examples
     --------
@@ -53,8 +53,8 @@ def hill_climbing(columns: Sequence[str], demands: Sequence[Demand]) -> Groups:
 
 
 def primary_partitions(columns: Sequence[str], demands: Sequence[Demand]) -> Groups:
-    """From the columns that the very same queries read, candidates of two or three of these whose merger saves; of the
-    candidates, those that save most and are disjoint.
+    """Merge two or three sets of columns that the same queries read into candidates if that saves, and choose disjoint
+    candidates that save most.
 
     Examples
     --------
