@@ -1,4 +1,4 @@
-"""Clauses as text for people: what is asked of which index."""
+"""Clauses as text for people: the question to each index."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ _FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 class Formatted(ColumnIndex):
     """The distinct results of a transform of each object's values, for filters on the same transform.
 
-    Where the values of a column are too many to list but what a filter makes of them is not: the host of a URL, the
-    family of a user agent, one group of a regular expression.
+    For columns with too many values to list, whose transformed values are few: the host of a URL, the family of a user
+    agent, one group of a regular expression.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Formatted(ColumnIndex):
         The name of a function of one argument, or a SQL expression with ``{}`` in the column's place. It must be
         deterministic.
     limit
-        An object with more distinct results than this (or more than a mebibyte of them) is remembered as unknown.
+        An object with more distinct results than this (or more than a mebibyte of them) is unknown to the index.
 
     References
     ----------
@@ -66,7 +66,7 @@ class Formatted(ColumnIndex):
         text = self.transform
         if not isinstance(text, str) or not (_PLACE in text or _FUNCTION.fullmatch(text)):
             raise IndexDefinitionError(
-                f"Formatted: transform is {text!r}; give a function's name such as 'lower', or SQL with {{}} in the "
+                f"Formatted: transform is {text!r}; pass a function's name such as 'lower', or SQL with {{}} in the "
                 "column's place such as \"regexp_extract({}, '/v([0-9]+)/', 1)\""
             )
 

@@ -1,4 +1,4 @@
-"""`Hybrid`: a value list of objects with few values, fingerprints of the others."""
+"""`Hybrid`: a value list for objects with few values, fingerprints for the others."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ __all__ = ["Hybrid"]
 
 @dataclass(frozen=True)
 class Hybrid(ColumnIndex):
-    """A value list of each object that has few distinct values, fingerprints of each that has many.
+    """A value list for objects with few distinct values, fingerprints for objects with many.
 
-    The safe choice where it is not known how many values an object will have: what a `ValueList` answers it answers for
-    the small objects, and for the large ones, of which a `ValueList` would know nothing, still ``=`` and ``IN``.
+    The safe choice if the number of values per object is unknown. For small objects it serves everything that a
+    `ValueList` serves. For large ones, which are unknown to a `ValueList`, it still serves ``=`` and ``IN``.
 
     Parameters
     ----------
     column
         Name, SQL expression or Spark ``Column`` of any supported type.
     threshold
-        Objects of at most so many distinct values (and at most a mebibyte of them) have them listed.
+        Objects with at most this many distinct values (and at most a mebibyte of them) get a value list.
     fpp
-        The probability of a false positive among the others, per object and value asked for.
+        The probability of a false positive in the other objects, per object and requested value.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""`Prefix`: how the strings of each object begin."""
+"""`Prefix`: the distinct beginnings of each object's strings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Prefix"]
 class Prefix(EndIndex):
     """The distinct beginnings of each object's strings.
 
-    For columns with too many values for a list whose beginnings are few: names with a tenant or a date in front, URLs,
+    For columns with too many values for a list but few beginnings: names that start with a tenant or a date, URLs,
     paths.
 
     Parameters
@@ -31,9 +31,9 @@ class Prefix(EndIndex):
     column
         Name, SQL expression or Spark ``Column`` of type string.
     length
-        How many code points are remembered of each string.
+        Number of code points to store of each string.
     limit
-        An object with more distinct beginnings than this (or more than a mebibyte of them) is remembered as unknown.
+        An object with more distinct beginnings than this (or more than a mebibyte of them) is unknown to the index.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A cache of which datasets are indexed, with a stated lifetime.
+"""A cache of the indexed datasets, with a stated lifetime.
 
 A stale cache only skips less: a look-up compares identities, whatever the registry says. A scan that is not indexed
 costs no round trip to the store, and no second call to Python. This process's own builds clear both caches.

@@ -1,7 +1,7 @@
 """Sets of values of one operand, as a predicate allows them: stretches of an ordered type, NaN, and null.
 
-Two approximations are made of a predicate, and what is proved rests on which is which: `at_most` holds every value
-that the operand may have in a row of which the predicate is true; `at_least` holds only values for which it is true.
+Two approximations are made of a predicate, and what is proved rests on which is which: `at_most` holds every value that
+the operand may have in a row for which the predicate is true; `at_least` holds only values for which it is true.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ _EVERYTHING: Final = ValueSet((_Stretch(),), nan=True, null=True)
 
 
 def at_most(predicate: Predicate, operand: Operand) -> ValueSet:
-    """A set outside of which the operand's value does not lie in any row that satisfies the predicate."""
+    """A set that contains the operand's value in every row that satisfies the predicate."""
     if isinstance(predicate, And):
         return common([at_most(child, operand) for child in predicate.children])
     if isinstance(predicate, Or):
@@ -146,7 +146,8 @@ def _together(sets: Sequence[ValueSet]) -> ValueSet:
 
 
 def _exact(leaf: Predicate, operand: Operand) -> ValueSet | None:
-    """The very set of which a leaf about the operand is true; None for what is no such leaf or no set of stretches."""
+    """The exact set for which a leaf about the operand is true; None for other nodes, or if it is not made of
+    stretches."""
     if isinstance(leaf, NullTest) and leaf.operand == operand:
         return _not_null() if leaf.negated else ValueSet(null=True)
     if isinstance(leaf, IsIn) and leaf.operand == operand and not leaf.has_null:
@@ -193,7 +194,7 @@ def _known_beginning(leaf: Matches) -> str:
 
 
 def _beginning(prefix: str) -> ValueSet:
-    """Where the strings lie that begin so. A string that is no UTF-8 may lie there and begin otherwise."""
+    """Where the strings lie that begin so. A string that is not UTF-8 may lie there and begin otherwise."""
     if not prefix:
         return _not_null()
     return ValueSet((_Stretch(prefix, False, successor(prefix), True),))
@@ -235,7 +236,7 @@ def _joined(stretches: Iterable[_Stretch]) -> tuple[_Stretch, ...]:
 
 
 def _touch(first: _Stretch, second: _Stretch) -> bool:
-    """Whether nothing lies between two stretches of which the first begins first."""
+    """Whether nothing lies between two stretches, given in order."""
     if second.low is None or first.high is None:
         return True
     if second.low < first.high:

@@ -96,7 +96,7 @@ def test_analyze_apply_status(tmp_path: Path) -> None:
     assert due.code == 4
     assert due.json["helped"] == 0
     assert none.code == 1
-    assert "no layout was written" in none.err
+    assert "has no record of a layout" in none.err
     assert refused.code == 1
     assert "do not support --index" in refused.err
     assert written.code == 0, written.err

@@ -105,13 +105,13 @@ def test_lengths(length: Any) -> None:
 
 def test_what_is_no_index(spark: SparkSession, data: Path) -> None:
     dataset = esk.Dataset(spark, str(data))
-    with pytest.raises(IndexDefinitionError, match=r"'MinMax\(x\)' is no index; .* MinMax\('ts'\), without quotes"):
+    with pytest.raises(IndexDefinitionError, match=r"'MinMax\(x\)' is not an index; .* MinMax\('ts'\), without quotes"):
         dataset.create_indexes("MinMax(x)")  # type: ignore[arg-type]
     with pytest.raises(IndexDefinitionError, match=r"MinMax is an index type; give it a column: MinMax\('ts'\)"):
         dataset.create_indexes(esk.MinMax)  # type: ignore[arg-type]
     with pytest.raises(IndexDefinitionError, match="one by one"):
         dataset.create_indexes([esk.MinMax("x")])  # type: ignore[arg-type]
-    with pytest.raises(IndexDefinitionError, match="'x' is no index"):
+    with pytest.raises(IndexDefinitionError, match="'x' is not an index"):
         dataset.drop_indexes("x")  # type: ignore[arg-type]
     with pytest.raises(IndexDefinitionError, match="at least one"):
         dataset.create_indexes()

@@ -163,7 +163,7 @@ def test_describe_list_and_drop(spark: SparkSession, tmp_path: Path) -> None:
     dataset.drop_indexes(esk.Prefix("s", length=3))
     assert [row.id for row in dataset.describe().collect()] == ["minmax(x)"]
     assert metadata(dataset) == {"a": {"minmax(x)": Intervals(((1, 1),), 0)}}
-    with pytest.raises(IndexDefinitionError, match="is no index"):
+    with pytest.raises(IndexDefinitionError, match="is not an index"):
         dataset.drop_indexes(esk.MinMax("x"), esk.MinMax("s"))
     assert dataset.is_indexed()
     dataset.drop_indexes(esk.MinMax("x"))
