@@ -79,7 +79,7 @@ def test_a_budget_buys_replicas(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(0, 1_200, 1, 2).selectExpr(
         "id", "id * 7919 % 10 AS a", "id * 104729 % 11 AS b", "id % 97 AS c"
     ).write.parquet(str(tmp_path / "lake"))
-    with pytest.raises(ValueError, match="give 1 or more"):
+    with pytest.raises(ValueError, match="at least 1"):
         layout.GSOPR(spark, str(tmp_path / "lake"), storage_budget=0.9)
     gsopr = layout.GSOPR(spark, str(tmp_path / "lake"), storage_budget=1.5, min_rows=50)
     gsopr.df.createOrReplaceTempView("t")
