@@ -47,11 +47,11 @@ class Budget:
             self._resumed.append(earlier)
             self._degraded.update(earlier._degraded)
 
-    def told(self) -> tuple[tuple[str, str, int], ...]:
+    def reported(self) -> tuple[tuple[str, str, int], ...]:
         """The reductions, as in `RefreshResult.degraded`; also written to the log."""
-        told = tuple((id, form, count) for (id, form), count in sorted(self._degraded.items()))
-        for id, form, count in told:
+        reported = tuple((id, form, count) for (id, form), count in sorted(self._degraded.items()))
+        for id, form, count in reported:
             _log.warning(
                 "metadata.budget is used up: index %s of %d objects is reduced to %s", readable_id(id), count, form
             )
-        return told
+        return reported

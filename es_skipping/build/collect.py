@@ -49,13 +49,13 @@ __all__ = [
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Called with ``(done, total, phase)`` while a build runs."""
 
-_ROUND: Final = 20_000
+_OBJECTS_PER_JOB: Final = 20_000
 """Objects in one Spark job."""
 _OBJECTS_PER_PARTITION: Final = 256
-_ATTEMPTS: Final = 64
+_MAX_FAILED_JOBS: Final = 64
 """Give up after this many failed jobs in one build."""
 
-_BOUNDED: Final = {
+_SMALL_BATCHES: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "512",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
 }
@@ -87,7 +87,7 @@ class Collection:
     progress: Progress | None = None
     failed: dict[ObjectId, str] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
-    _attempts: int = _ATTEMPTS
+    _attempts: int = _MAX_FAILED_JOBS
     _bounded: bool = False
 
     def metadata(
@@ -134,9 +134,9 @@ class Collection:
             objects, all_objects = [object for object in objects if object not in doubtful], False
         groups = self._groups(wanted)
         for group in groups:
-            rounds = iter(_chunks(objects, _ROUND))
+            rounds = iter(_chunks(objects, _OBJECTS_PER_JOB))
             pending: list[Sequence[ObjectId]] = []
-            whole = all_objects and len(objects) <= _ROUND
+            whole = all_objects and len(objects) <= _OBJECTS_PER_JOB
             while pending or (pending := list(islice(rounds, 1))):
                 chunk = [object for object in pending.pop() if object not in self.failed]
                 if not chunk:
@@ -173,7 +173,7 @@ class Collection:
             if doubt.holds is None:
                 return dict.fromkeys(objects, doubt.why)
         found: dict[ObjectId, str] = {}
-        pending = [list(part) for part in _chunks(objects, _ROUND)]
+        pending = [list(part) for part in _chunks(objects, _OBJECTS_PER_JOB)]
         while pending:
             by_path = {encoded_path(object.path): object for object in pending.pop() if object not in self.failed}
             try:
@@ -276,7 +276,7 @@ class Collection:
         culprits = named_in(text, chunk)
         if not culprits and not self._bounded:  # rows may be so wide that a batch is too large
             self._bounded = True
-            for key, value in _BOUNDED.items():
+            for key, value in _SMALL_BATCHES.items():
                 self.source.df.sparkSession.conf.set(key, value)
             return [list(chunk)]
         if not culprits and len(chunk) == 1:
@@ -284,7 +284,7 @@ class Collection:
         self._attempts -= 1
         if self._attempts <= 0:
             for object in chunk:
-                self.failed[object] = f"given up after {_ATTEMPTS} failures, the last: {reason(text)}"
+                self.failed[object] = f"given up after {_MAX_FAILED_JOBS} failures, the last: {reason(text)}"
             return []
         for object in culprits:
             self.failed[object] = reason(text)
@@ -355,8 +355,8 @@ def _limits(parts: Sequence[Part]) -> list[int | None]:
     width = 1 + max(place for part in parts for place in part.columns)
     limits: list[int | None] = []
     for place in range(1, width):
-        told = [part.collector.distinct_limit for part in parts if place in part.columns]
-        limits.append(None if None in told else max(limit for limit in told if limit is not None))
+        known = [part.collector.distinct_limit for part in parts if place in part.columns]
+        limits.append(None if None in known else max(limit for limit in known if limit is not None))
     return limits
 
 

@@ -41,10 +41,10 @@ _DESCRIPTION: Final = (
 _LIST: Final = (
     "dataset string, `table` string, roots array<string>, format string, " + _DESCRIPTION + ", refreshed timestamp"
 )
-_CONFLICT_TRIES: Final = 6
+_CONFLICT_ATTEMPTS: Final = 6
 """Attempts at a change while other writers publish."""
 
-_CONFLICT_WAIT: Final = 0.2
+_CONFLICT_WAIT_SECONDS: Final = 0.2
 """Longest wait in seconds after the first conflict; each further conflict doubles it."""
 
 
@@ -183,7 +183,7 @@ class Dataset:
             store.drop(self.id)
             service_of(self._spark).registry.forget()
             return
-        for left in reversed(range(_CONFLICT_TRIES)):
+        for left in reversed(range(_CONFLICT_ATTEMPTS)):
             try:
                 self._drop(store, indexes)
                 break
@@ -282,7 +282,7 @@ class Dataset:
     def _updated(self, store: MetadataStore, settings: Settings, add: Sequence[Index], **options: Any) -> RefreshResult:
         limits = {"budget": settings["metadata.budget"], "writers": settings["build.executorWriters"]}
         with Collected() as collected:
-            for left in reversed(range(_CONFLICT_TRIES)):
+            for left in reversed(range(_CONFLICT_ATTEMPTS)):
                 entry = store.dataset(self.id)
                 reading = self._reading(entry)
                 update = Update(self._spark, store, self.id, reading, add, **limits, **options, collected=collected)
@@ -316,7 +316,7 @@ class Dataset:
 
 def _wait(left: int) -> None:
     """Sleep for a random time that grows with each attempt, so that two writers separate."""
-    time.sleep(random.uniform(0, _CONFLICT_WAIT * 2.0 ** (_CONFLICT_TRIES - 1 - left)))  # noqa: S311 - not a secret
+    time.sleep(random.uniform(0, _CONFLICT_WAIT_SECONDS * 2.0 ** (_CONFLICT_ATTEMPTS - 1 - left)))  # noqa: S311 - not a secret
 
 
 def list_indexes(spark: SparkSession) -> DataFrame:

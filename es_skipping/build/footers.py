@@ -36,8 +36,8 @@ _SMALL_INTEGERS: Final = {"tinyint": 8, "smallint": 16}
 _WHOLE_BOUNDS: Final = ("parquet-mr", "parquet-cpp-arrow")
 """Writers that never truncate a bound, and do not record that."""
 _THREADS: Final = 16
-_TAIL: Final = 1 << 16
-_TRAILER: Final = 8
+_FOOTER_READ_BYTES: Final = 1 << 16
+_TRAILER_BYTES: Final = 8
 """Bytes at the end of a file: the footer's length and Parquet's magic."""
 _LEGACY_DATES: Final = b"org.apache.spark.legacyDateTime"
 _SPARK_VERSION: Final = b"org.apache.spark.version"
@@ -321,7 +321,7 @@ def _whole(file: Any) -> pq.FileMetaData:
     """
     import pyarrow.parquet as pq
 
-    file.seek(-_TRAILER, io.SEEK_END)
+    file.seek(-_TRAILER_BYTES, io.SEEK_END)
     length = int.from_bytes(file.read(4), "little")
     file.seek(0)
     footer = pq.read_metadata(file)
@@ -357,7 +357,7 @@ class _Tail(io.RawIOBase):
     def read(self, size: int | None = -1) -> bytes:
         end = self._size if size is None or size < 0 else min(self._size, self._at + size)
         if self._at < self._from:
-            self._from = max(0, min(self._at, self._size - _TAIL))
+            self._from = max(0, min(self._at, self._size - _FOOTER_READ_BYTES))
             self._data = self._read(self._from)
         data = self._data[self._at - self._from : end - self._from]
         self._at = end

@@ -26,7 +26,7 @@ __all__ = ["Listing", "Restriction", "changed_since", "directory_names", "settle
 _FINE_MS: Final = 10
 """Local file systems report milliseconds or better, from a clock that ticks some hundred times a second."""
 _COARSE_MS: Final = 1000
-_FEW: Final = 20
+_OBJECTS_PER_SINGLE_CHECK: Final = 20
 """Look at objects one by one up to this share: one in this many listed objects."""
 _NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 
@@ -97,7 +97,7 @@ def changed_since(spark: SparkSession, reading: Reading, listing: Listing, *part
     in a directory's listing.
     """
     count = sum(map(len, parts))
-    few = count * _FEW <= len(listing.objects)
+    few = count * _OBJECTS_PER_SINGLE_CHECK <= len(listing.objects)
     if not count or (few and listing.source.are_unchanged(object for part in parts for object in part)):
         return
     try:

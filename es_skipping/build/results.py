@@ -27,7 +27,7 @@ __all__ = [
     "shown_as",
 ]
 
-_SHOWN: Final = 20
+_MAX_FAILURES_SHOWN: Final = 20
 """Most failures that are listed; further ones are only counted."""
 
 
@@ -165,8 +165,8 @@ def dataset_html(name: str, store_of: Callable[[], MetadataStore], id: str) -> s
     if entry is None:
         return html_parts([f"{name}: no indexes in the store {store.url}"])
     size = human_bytes(sum(entry.metadata_bytes.values()))
-    told = f"{name}: {entry.objects:,} objects, {size} of metadata in the store {store.url}"
-    return html_parts([told, index_table(entry, {index.id: entry.objects for index in entry.definition.indexes})])
+    summary = f"{name}: {entry.objects:,} objects, {size} of metadata in the store {store.url}"
+    return html_parts([summary, index_table(entry, {index.id: entry.objects for index in entry.definition.indexes})])
 
 
 def index_table(entry: DatasetEntry | None, known: Mapping[str, int]) -> Table:
@@ -200,9 +200,11 @@ def shown_as(frame: DataFrame, table: Table) -> DataFrame:
 
 def _failures(failed: Sequence[tuple[str, str]]) -> Iterator[str | Table]:
     if failed:
-        yield Table(["not indexed", "reason"], [[Cell(path), Cell(reason)] for path, reason in failed[:_SHOWN]])
-    if len(failed) > _SHOWN:
-        yield f"and {len(failed) - _SHOWN:,} more"
+        yield Table(
+            ["not indexed", "reason"], [[Cell(path), Cell(reason)] for path, reason in failed[:_MAX_FAILURES_SHOWN]]
+        )
+    if len(failed) > _MAX_FAILURES_SHOWN:
+        yield f"and {len(failed) - _MAX_FAILURES_SHOWN:,} more"
 
 
 def _count(number: int) -> Cell:

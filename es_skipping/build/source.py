@@ -42,7 +42,7 @@ __all__ = [
 
 FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
 
-_ASKED: Final = 1_000
+_FILES_PER_CALL: Final = 1_000
 """Files per call to the JVM."""
 _PINNED: Final = {
     # The build must notice everything that it cannot read: an unread value must never count as absent.
@@ -163,7 +163,7 @@ class Source:
     def are_unchanged(self, objects: Iterable[ObjectId]) -> bool:
         """Whether the file system reports for each single object what the listing said."""
         listed = iter(objects)
-        while batch := list(islice(listed, _ASKED)):
+        while batch := list(islice(listed, _FILES_PER_CALL)):
             if not same_files(self.df.sparkSession, [(one.path, one.length, one.mtime) for one in batch]):
                 return False
         return True

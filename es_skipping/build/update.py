@@ -180,7 +180,7 @@ class Update:
             unchanged=plan.unchanged,
             failed=_failures(failed),
             unknown=tuple(sorted(collection.unknown.items())),
-            degraded=budget.told() if budget is not None else (),
+            degraded=budget.reported() if budget is not None else (),
             by_executors=writing.written if writing is not None else 0,
         )
 

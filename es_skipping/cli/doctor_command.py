@@ -84,8 +84,8 @@ def _java(args: argparse.Namespace) -> Iterator[Finding]:
     if program is None:
         yield Finding("java", "bad", "not found on the PATH and JAVA_HOME is not set; Java 17 or later is needed")
         return
-    told = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=60).stderr
-    match = re.search(r'version "(\d+)', told)
+    output = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=60).stderr
+    match = re.search(r'version "(\d+)', output)
     major = int(match[1]) if match else 0
     yield Finding(
         "java", "good" if major >= 17 else "bad", f"{major or 'unknown version'} at {program}; 17 or later is needed"

@@ -153,10 +153,10 @@ def _draw(path: Path, picture: str, console: Console) -> None:
 def _told(plan: Plan | GroupPlan) -> dict[str, Any]:
     from es_skipping.layout import GroupPlan
 
-    told: dict[str, Any] = {"rows": plan.rows, "features": list(plan.conditions)}
+    described: dict[str, Any] = {"rows": plan.rows, "features": list(plan.conditions)}
     if isinstance(plan, GroupPlan):
         groups = [list(group.columns) for group in plan.groups]
         read = {kind: round(share, 4) for kind, share in plan.read.items()}
-        return {**told, "groups": groups, "storage": round(plan.storage, 3), "predicted share of cells read": read}
+        return {**described, "groups": groups, "storage": round(plan.storage, 3), "predicted share of cells read": read}
     share = (plan.tested if plan.tested.shares else plan.trained).share
-    return {**told, "blocks": plan.blocks, "predicted share of rows read": round(share, 4)}
+    return {**described, "blocks": plan.blocks, "predicted share of rows read": round(share, 4)}

@@ -119,7 +119,7 @@ class Index(ABC):
         return columns
 
     @classmethod
-    def remade(cls, columns: Sequence[Any], parameters: Mapping[str, Any]) -> Index:
+    def from_definition(cls, columns: Sequence[Any], parameters: Mapping[str, Any]) -> Index:
         """Make the index from the columns and parameters of a stored definition.
 
         Override it if the constructor does not take the columns one by one.

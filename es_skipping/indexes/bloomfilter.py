@@ -10,7 +10,7 @@ from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Fingerprints, Kind, Values
 from es_skipping.clauses.questions import HasNotNull, Range
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.labels import IsOneOf, Leaf, Text, Within, said_of, value_clause
+from es_skipping.indexes.labels import IsOneOf, Leaf, Text, Within, constraint_on, value_clause
 from es_skipping.indexes.toolkit.arguments import require_share
 from es_skipping.indexes.toolkit.column import ColumnIndex
 from es_skipping.indexes.toolkit.hashes import Hashes, fingerprints, hashes_of, merge_hashes
@@ -66,7 +66,7 @@ class BloomFilter(ColumnIndex):
         return _HashCollector(types[0], self.fpp)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = said_of(node, target)
+        leaf = constraint_on(node, target)
         if isinstance(leaf, Within) and (listed := _listed(leaf, target.types[0])) is not None:
             leaf = listed
         if isinstance(leaf, Text | Within) or (isinstance(leaf, IsOneOf) and leaf.negated):

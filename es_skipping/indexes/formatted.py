@@ -11,7 +11,7 @@ from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Kind
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.labels import said_of
+from es_skipping.indexes.labels import constraint_on
 from es_skipping.indexes.toolkit.arguments import require_positive
 from es_skipping.indexes.toolkit.column import ColumnIndex
 from es_skipping.indexes.toolkit.summaries import Distinct
@@ -78,5 +78,5 @@ class Formatted(ColumnIndex):
         return ValuesCollector(types[0], self.limit)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = said_of(node, target)
+        leaf = constraint_on(node, target)
         return None if leaf is None else listed_clause(leaf, target)

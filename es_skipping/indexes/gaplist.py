@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Intervals, Kind
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.labels import said_of, value_clause
+from es_skipping.indexes.labels import constraint_on, value_clause
 from es_skipping.indexes.toolkit.arguments import require_positive
 from es_skipping.indexes.toolkit.column import ColumnIndex
 from es_skipping.indexes.toolkit.stretches import Stretches, points, union, values_of
@@ -68,7 +68,7 @@ class GapList(ColumnIndex):
         return _GapCollector(types[0], self.gaps)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = said_of(node, target)
+        leaf = constraint_on(node, target)
         return None if leaf is None else value_clause(leaf, target)
 
 

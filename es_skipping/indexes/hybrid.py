@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Fingerprints, Kind, Values
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.labels import said_of
+from es_skipping.indexes.labels import constraint_on
 from es_skipping.indexes.toolkit.arguments import require_positive, require_share
 from es_skipping.indexes.toolkit.column import ColumnIndex
 from es_skipping.indexes.toolkit.hashes import Hashes, fingerprints, hashes_of, hashes_of_distinct, merge_hashes
@@ -64,7 +64,7 @@ class Hybrid(ColumnIndex):
         return _HybridCollector(types[0], self.threshold, self.fpp)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = said_of(node, target)
+        leaf = constraint_on(node, target)
         return None if leaf is None else listed_clause(leaf, target)
 
 

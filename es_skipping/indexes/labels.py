@@ -52,7 +52,7 @@ __all__ = [
     "Within",
     "common_values",
     "leaf_of",
-    "said_of",
+    "constraint_on",
     "text_parts",
     "text_prefix",
     "text_endings",
@@ -145,7 +145,7 @@ def leaf_of(node: Predicate, operand: Operand, type: DataType) -> Leaf | None:
     return None
 
 
-def said_of(node: Predicate, target: Target) -> Leaf | None:
+def constraint_on(node: Predicate, target: Target) -> Leaf | None:
     """What a node says of the one operand of a target: as a leaf, or as a conjunction that leaves it a common set of
     values.
 
@@ -178,15 +178,15 @@ def common_values(node: Predicate, operand: Operand, type: DataType, *, of_one_s
     """
     if not isinstance(node, And):
         return None
-    told = [values for child in node.children if not (values := _allowed(child, operand, type)).everything]
-    if len(told) < 2:
+    informative = [values for child in node.children if not (values := _allowed(child, operand, type)).everything]
+    if len(informative) < 2:
         return None
     if of_one_stretch:
-        kinds = {(len(values.stretches), values.nan, values.null) for values in told}
-        if len(kinds) == 1 and all(len(values.stretches) == 1 for values in told):
+        kinds = {(len(values.stretches), values.nan, values.null) for values in informative}
+        if len(kinds) == 1 and all(len(values.stretches) == 1 for values in informative):
             return None
-    both = common(told)
-    return None if both in told else _as_leaf(both)
+    both = common(informative)
+    return None if both in informative else _as_leaf(both)
 
 
 def _allowed(node: Predicate, operand: Operand, type: DataType) -> ValueSet:

@@ -94,7 +94,7 @@ class MetricDistance(Index):
         return {"origin": json.dumps(self.origin), "metric": self.metric}
 
     @classmethod
-    def remade(cls, columns: Sequence[Any], parameters: Any) -> MetricDistance:
+    def from_definition(cls, columns: Sequence[Any], parameters: Any) -> MetricDistance:
         return cls(columns, json.loads(parameters["origin"]), parameters["metric"])
 
     def distance(self, point: Sequence[float]) -> str:

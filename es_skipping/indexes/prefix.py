@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.questions import Overlaps, Range
 from es_skipping.indexes.base import Target
-from es_skipping.indexes.labels import Text, Within, said_of, text_prefix
+from es_skipping.indexes.labels import Text, Within, constraint_on, text_prefix
 from es_skipping.indexes.toolkit.ends import EndIndex, checked_end
 from es_skipping.predicates.tree import Predicate
 
@@ -50,7 +50,7 @@ class Prefix(EndIndex):
         return [checked_end(columns[0], F.substring(columns[0], 1, self.length), safe_bytes=4 * self.length)]
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = said_of(node, target)
+        leaf = constraint_on(node, target)
         if leaf is None:
             return None
         if isinstance(leaf, Within) and leaf.ranges:

@@ -143,7 +143,7 @@ def from_definition(definition: IndexDefinition) -> Index:
     """
     cls = index_class(definition.type)
     try:
-        return cls.remade(definition.columns, definition.parameters)
+        return cls.from_definition(definition.columns, definition.parameters)
     except TypeError as error:
         raise IndexDefinitionError(
             f"index {definition.id} cannot be made from columns {definition.columns} and parameters "

@@ -10,7 +10,7 @@ from es_skipping.clauses.clause import Clause, conjunction
 from es_skipping.clauses.metadata import Kind, Values
 from es_skipping.clauses.questions import TextMatch
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.labels import Leaf, Text, said_of, text_prefix, value_clause
+from es_skipping.indexes.labels import Leaf, Text, constraint_on, text_prefix, value_clause
 from es_skipping.indexes.toolkit.arguments import require_positive
 from es_skipping.indexes.toolkit.column import ColumnIndex
 from es_skipping.indexes.toolkit.summaries import (
@@ -66,7 +66,7 @@ class ValueList(ColumnIndex):
         return ValuesCollector(types[0], self.limit)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = said_of(node, target)
+        leaf = constraint_on(node, target)
         return None if leaf is None else listed_clause(leaf, target)
 
 

@@ -50,7 +50,7 @@ class LayoutRecord:
     @classmethod
     def of(cls, plan: Plan) -> LayoutRecord:
         """The record of a plan that has just been written."""
-        told = plan.tested if plan.tested.shares else plan.trained
+        described = plan.tested if plan.tested.shares else plan.trained
         return cls(
             plan.conditions,
             tuple(feature.weight for feature in plan.features),
@@ -58,8 +58,8 @@ class LayoutRecord:
             plan.within,
             plan.rows,
             plan.blocks,
-            told.share,
-            told.helped / len(told.shares) if told.shares else 0.0,
+            described.share,
+            described.helped / len(described.shares) if described.shares else 0.0,
             int(time.time() * 1000),
         )
 

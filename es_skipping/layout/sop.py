@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SOP", "Written"]
 
-_COUNTS: Final = (5, 10, 15, 20, 30, 40, 60)
+_FEATURE_COUNTS: Final = (5, 10, 15, 20, 30, 40, 60)
 """Numbers of features that cross-validation tries."""
-_NEARLY: Final = 1.03
+_TOLERATED_READ_FACTOR: Final = 1.03
 """A smaller number of features is preferred if it reads at most this factor more."""
 
 
@@ -176,7 +176,7 @@ class SOP:
             log = QueryLog.from_sql(self.df, log)
         train, test = log.split(holdout) if holdout and len(log) > 1 else (log, QueryLog([]))
         with clock.step("mine"):
-            features, conditions, refused = self._finder.features(train, self._count or max(_COUNTS))
+            features, conditions, refused = self._finder.features(train, self._count or max(_FEATURE_COUNTS))
         with clock.step("count"):
             counted = histogram(self.df, conditions, self._within)
         if self._count is None:
@@ -208,11 +208,11 @@ class SOP:
         train, test = log.split(0.25) if len(log) > 3 else (log, log)
         weights = [sum(feature.subsumes(query) for query in train) for feature in features]
         shares: dict[int, float] = {}
-        for count in sorted({min(count, len(features)) for count in _COUNTS}):
+        for count in sorted({min(count, len(features)) for count in _FEATURE_COUNTS}):
             clustered = counted.first(count).cluster(weights[:count], self._min_rows)
             shares[count] = predict(test, features[:count], clustered).share
         best = min(shares.values())
-        return min(count for count, share in shares.items() if share <= _NEARLY * best)
+        return min(count for count, share in shares.items() if share <= _TOLERATED_READ_FACTOR * best)
 
     # --- what comes of it -----------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 # Reader options that change the listing, the schema's inference or the speed, but never a value.
-_INDIFFERENT: Final = frozenset(
+_IGNORED_OPTIONS: Final = frozenset(
     {
         "__globpaths__", "basepath", "compression", "codec", "ignorecorruptfiles", "ignoremissingfiles", "inferschema",
         "maxpartitionbytes", "mergeschema", "modifiedafter", "modifiedbefore", "orc.compress", "parquet.block.size",
@@ -45,7 +45,7 @@ _OPTION_DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
     "json": {"multiline": "false", "mode": "PERMISSIVE"},
     "text": {"wholetext": "false"},  # PySpark's `read.text` always passes it
 }
-_SWITCHES: Final = frozenset(
+_BOOLEAN_OPTIONS: Final = frozenset(
     {
         "columnpruning", "enforceschema", "header", "ignoreleadingwhitespace", "ignoretrailingwhitespace", "multiline",
         "primitivesasstring", "wholetext",
@@ -79,9 +79,9 @@ def reader_options(format: str, options: Mapping[str, str]) -> dict[str, str]:
                 del given[synonym]
     found = {}
     for name, text in given.items():
-        if name in _INDIFFERENT:
+        if name in _IGNORED_OPTIONS:
             continue
-        if name in _SWITCHES:
+        if name in _BOOLEAN_OPTIONS:
             text = text.lower()
         if name == "mode":
             text = text.upper()

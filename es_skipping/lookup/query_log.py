@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["QueryLog"]
 
-_MOST: Final = 4_000
+_MAX_WAITING_NOTES: Final = 4_000
 """Limit of waiting notes; past it the oldest is lost."""
-_PAUSE: Final = 1.0
-_PATIENCE: Final = 60.0
+_SECONDS_BETWEEN_WRITES: Final = 1.0
+_OUTCOME_SECONDS: Final = 60.0
 """Seconds to wait for a scan's outcome: a query may be killed between its look-up and the end of its listing."""
 
 _log = logging.getLogger("es_skipping")
@@ -79,7 +79,7 @@ class QueryLog:
                 return
             with self._lock:
                 self._notes[detail.scan] = _Note(request, detail, time.time())
-                while len(self._notes) > _MOST:
+                while len(self._notes) > _MAX_WAITING_NOTES:
                     self._notes.popitem(last=False)
                     self.lost += 1
                 if self._thread is None:
@@ -92,7 +92,7 @@ class QueryLog:
     def _run(self) -> None:
         while True:
             self._wake.wait()
-            time.sleep(_PAUSE)
+            time.sleep(_SECONDS_BETWEEN_WRITES)
             self._wake.clear()
             if self.write():
                 self._wake.set()
@@ -117,7 +117,7 @@ class QueryLog:
             ready = [
                 scan
                 for scan, note in self._notes.items()
-                if scan in outcomes or not wait or now - note.time > _PATIENCE
+                if scan in outcomes or not wait or now - note.time > _OUTCOME_SECONDS
             ]
             notes = [self._notes.pop(scan) for scan in ready]
             waiting = len(self._notes)

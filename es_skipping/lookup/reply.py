@@ -16,7 +16,7 @@ _NOTHING, _INLINE, _FILE, _FAILED, _UNINDEXED = range(5)
 _KEYS, _SKIP, _KEEP = range(3)
 _INLINE_BYTES: Final = 1 << 20
 """Larger content goes through a local file, because py4j would carry it as base64 text."""
-_FEW: Final = 4_096
+_MAX_NAMED_OBJECTS: Final = 4_096
 """At most this many objects are named by their keys; more are named by ordinals in a table that the JVM reads."""
 
 
@@ -70,7 +70,7 @@ def body(answers: Iterable[Sequence[Answer]]) -> bytes:
 
 def _part(answer: Answer) -> list[bytes]:
     found = answer.found
-    if isinstance(found, bytes) or found.skipped <= _FEW:
+    if isinstance(found, bytes) or found.skipped <= _MAX_NAMED_OBJECTS:
         keys = answer.skip
         return [struct.pack(">BI", _KEYS, len(keys) // KEY_BYTES), keys]
     table = found.table

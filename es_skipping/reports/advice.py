@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Advice", "Candidate", "ScanAdvice", "why_not"]
 
-_OBJECTS: Final = 64
+_SAMPLED_OBJECTS: Final = 64
 _PAIRS: Final = 3
-_LENGTH: Final = 15
+_PREFIX_CODE_POINTS: Final = 15
 """Characters. The paper found prefixes of this length near optimal, at a tenth of a value list's size."""
 
 _NUMBERS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
@@ -146,7 +146,7 @@ def _row(one: Candidate, sampled: int) -> list[Cell]:
     return [Cell(repr(one.index)), *(Cell(text, number=True) for text in counts), Cell(note)]
 
 
-def why_not(df: DataFrame, *, objects: int = _OBJECTS) -> Advice:
+def why_not(df: DataFrame, *, objects: int = _SAMPLED_OBJECTS) -> Advice:
     """Find the indexes that would help a query, judged from a sample of its data.
 
     For each part of each scan's filter, it tries the index types that understand the part: it collects their metadata
@@ -313,8 +313,8 @@ def _of_operand(operand: Operand, leaf: Predicate) -> Iterator[Index]:
     yield MinMax(text)
     yield ValueList(text)
     if operand.type.name == "string":
-        yield Prefix(text, _LENGTH)
-        yield Suffix(text, _LENGTH)
+        yield Prefix(text, _PREFIX_CODE_POINTS)
+        yield Suffix(text, _PREFIX_CODE_POINTS)
 
 
 def _leaves(predicate: Predicate) -> Iterator[Predicate]:

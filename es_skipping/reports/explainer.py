@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["explain"]
 
-_NODES: Final = 200
+_MAX_NODES_SHOWN: Final = 200
 """Most nodes of one filter that are shown."""
 _NOT_LISTED: Final = (
     "the objects ruled out are not in Spark's listing: they changed since the build, or Spark's own pruning left them "
@@ -147,8 +147,8 @@ def _nodes(trace: Trace, types: Mapping[str, DataType]) -> Iterator[NodeExplanat
     while stack:
         depth, at = stack.pop()
         shown += 1
-        if shown > _NODES:
-            yield NodeExplanation(0, "...", reason=f"only {_NODES} nodes are shown")
+        if shown > _MAX_NODES_SHOWN:
+            yield NodeExplanation(0, "...", reason=f"only {_MAX_NODES_SHOWN} nodes are shown")
             return
         yield _node(depth, at, types)
         stack.extend((depth + 1, child) for child in reversed(at.children))

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.spark.services import service_of
 from tests.spark.objects_read import num_files
-from tests.spark.real import warned
+from tests.spark.skipping_on_off import warned
 
 __all__ = ["FILES", "Lake"]
 

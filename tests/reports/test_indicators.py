@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.reports.advice import Advice
 from es_skipping.reports.measure import Indicators, ScanIndicators
-from tests.spark.real import age
+from tests.spark.skipping_on_off import age
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from es_skipping.lookup.reply import unindexed
 from es_skipping.spark import bridge
 from es_skipping.stores.selection import KeyTable
 from tests.spark.conftest import ENABLED
-from tests.spark.honest import Honest, skip_reply
 from tests.spark.objects_read import num_files
+from tests.spark.row_oracle import Honest, skip_reply
 
 
 @pytest.fixture(scope="module")

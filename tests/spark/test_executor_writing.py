@@ -20,7 +20,7 @@ from es_skipping.spark.services import store_of
 from es_skipping.stores.elasticsearch.change import ElasticsearchChange
 from es_skipping.stores.elasticsearch.share import ElasticsearchShare
 from es_skipping.stores.share import Share
-from tests.spark.real import age, objects_by_predicate
+from tests.spark.skipping_on_off import age, objects_by_predicate
 
 FILES = 9
 FIRST = 2

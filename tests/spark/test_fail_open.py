@@ -21,7 +21,7 @@ from es_skipping.lookup import guard
 from es_skipping.lookup import lookup as one_lookup
 from tests.services import forget_datasets, forget_look_ups, forget_stores
 from tests.spark.objects_read import num_files
-from tests.spark.real import age, warned
+from tests.spark.skipping_on_off import age, warned
 
 FILES = 5
 

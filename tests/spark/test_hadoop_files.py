@@ -316,7 +316,7 @@ def test_who_meets_a_file_that_another_is_creating_has_lost(spark: SparkSession,
 
 
 def test_asides_of_dead_writers_are_cleaned_up(maker: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "_SHORTEST_WAIT", 0.001)
+    monkeypatch.setattr(claims, "_MIN_WAIT_SECONDS", 0.001)
     store = store_of(maker)
     put(store, 1)
     files = maker()

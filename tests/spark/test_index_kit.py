@@ -24,7 +24,7 @@ from es_skipping.indexes.filters import filter_for
 from es_skipping.predicates.tree import Comparison, Predicate
 from es_skipping.predicates.types import DataType
 from tests.services import forget_datasets, forget_look_ups
-from tests.spark.real import age, objects_read, warned
+from tests.spark.skipping_on_off import age, objects_read, warned
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = ("timeout", "disk full", "started", "stopped")

@@ -25,7 +25,7 @@ from es_skipping.predicates.tree import Opaque
 from es_skipping.predicates.truth import predicate_of, sql_of
 from es_skipping.spark.bridge import expression_tree
 from tests.spark.building import ROOT_SETTING, new_session, spark
-from tests.spark.real import objects_read, same_rows
+from tests.spark.skipping_on_off import objects_read, same_rows
 
 __all__ = ["spark"]
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 import es_skipping as esk
 from tests.spark.objects_read import num_files
-from tests.spark.real import age, same_rows
+from tests.spark.skipping_on_off import age, same_rows
 
 
 @pytest.mark.parametrize("format", ["parquet", "orc", "csv", "json", "text"])

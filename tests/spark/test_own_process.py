@@ -24,7 +24,7 @@ import es_skipping as esk
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from tests.spark.objects_read import num_files
-from tests.spark.real import age, same_rows
+from tests.spark.skipping_on_off import age, same_rows
 
 folder = Path(sys.argv[1])
 lake = "viewfs://lake"

@@ -28,7 +28,7 @@ from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.query_log import LoggedQuery
 from es_skipping.stores.registry import open_store
-from tests.spark.real import age
+from tests.spark.skipping_on_off import age
 from tests.stores.elasticsearch.conftest import remove_query_log
 
 
@@ -179,7 +179,7 @@ def test_a_jvm_that_is_gone_is_no_error(caplog: pytest.LogCaptureFixture) -> Non
 def test_the_thread_writes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     from es_skipping.lookup import query_log
 
-    monkeypatch.setattr(query_log, "_PAUSE", 0.01)
+    monkeypatch.setattr(query_log, "_SECONDS_BETWEEN_WRITES", 0.01)
     asked: list[int] = []
 
     def records(since: int) -> tuple[int, list[dict[str, Any]]]:

@@ -19,7 +19,7 @@ import es_skipping as esk
 from es_skipping.lookup.built_with import RELEVANT_SETTINGS, compatible
 from es_skipping.predicates.tree import Call, Column
 from es_skipping.predicates.types import parse_type
-from tests.spark.real import age, reading
+from tests.spark.skipping_on_off import age, reading
 from tests.spark.test_built_with import SETTINGS, built, field, request, struct
 
 INT, STRING, TIMESTAMP, DATE = map(parse_type, ("int", "string", "timestamp", "date"))

@@ -21,8 +21,8 @@ from es_skipping.spark import bridge, launch_conf, services
 from es_skipping.spark.classic import classic_session
 from tests.processes import run_python
 from tests.spark.conftest import ENABLED
-from tests.spark.honest import Honest
 from tests.spark.objects_read import file_indexes, num_files
+from tests.spark.row_oracle import Honest
 
 ROOT = Path(__file__).parents[2]
 

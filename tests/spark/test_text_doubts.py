@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 import es_skipping as esk
 from es_skipping.build.text_doubts import quotes_in_doubt
 from tests.soundness.harness import objects_planned
-from tests.spark.real import age, reading
+from tests.spark.skipping_on_off import age, reading
 
 SCHEMA = "a STRING, b STRING, c STRING"
 

@@ -46,7 +46,7 @@ __all__ = [
     "subsuming",
 ]
 
-_MOST_SETS: Final = 50_000
+_MAX_FREQUENT_SETS: Final = 50_000
 """Most frequent sets; with more, the required support is raised."""
 _SHARE: Final = 0.01
 _TEMPORAL: Final = ("date", "timestamp", "timestamp_ntz")
@@ -244,7 +244,7 @@ class _Lattice:
                 if closed & ~members & ((1 << at) - 1):
                     continue  # an earlier predicate makes this set
                 found.append((closed, common))
-                if len(found) > _MOST_SETS:
+                if len(found) > _MAX_FREQUENT_SETS:
                     return None
                 pending.append((closed, common, rank + 1))
         return found

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["by_savings", "satisfied_shares"]
 
-_SAMPLE: Final = 100_000
-_LEAST: Final = 0.1
+_SAMPLE_ROWS: Final = 100_000
+_MIN_SAVED_SCANS: Final = 0.1
 """Least savings of a feature over the whole workload, in scans; below this it is not worth its bit."""
 
 
@@ -86,7 +86,7 @@ def by_savings(
         gains = np.maximum(helps - best, 0.0).sum(axis=1) / sizes
         gains[len(taken) + sizes > count] = 0.0
         at = int(gains.argmax())
-        if gains[at] < _LEAST:
+        if gains[at] < _MIN_SAVED_SCANS:
             return
         if all(map(accept, new[at])):
             yield from (replace(feature, saved=float(gains[at])) for feature in new[at])
@@ -102,7 +102,7 @@ def satisfied_shares(df: DataFrame, conditions: Sequence[str]) -> list[float]:
     total = df.count()
     if not total:
         return [0.0] * len(conditions)
-    sample = df if total <= 2 * _SAMPLE else df.sample(fraction=_SAMPLE / total, seed=1)
+    sample = df if total <= 2 * _SAMPLE_ROWS else df.sample(fraction=_SAMPLE_ROWS / total, seed=1)
     words = [word.alias(f"w{at}") for at, word in enumerate(feature_words([F.expr(text) for text in conditions]))]
     found = sample.select(*words).toArrow()
     rows = np.array([found[f"w{at}"].to_numpy() for at in range(len(words))], np.int64).T

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["cut", "with_vectors"]
 
-_AT_ONCE: Final = 16
+_ORDERS_PER_JOB: Final = 16
 """Orders per job."""
 _LOCAL: Final = "__es_skipping_local_"
 
@@ -38,8 +38,8 @@ def cut(rows: DataFrame, plans: Sequence[PlannedBlocks]) -> list[PlannedBlocks]:
 
     done = list(plans)
     open_ones = [at for at, plan in enumerate(plans) if plan.bundles]
-    for start in range(0, len(open_ones), _AT_ONCE):
-        some = open_ones[start : start + _AT_ONCE]
+    for start in range(0, len(open_ones), _ORDERS_PER_JOB):
+        some = open_ones[start : start + _ORDERS_PER_JOB]
         for at, found in _looked_up(rows, {at: plans[at] for at in some}).items():
             done[at] = found
     return done

@@ -22,7 +22,7 @@ from es_skipping.layout.workload.queries import Query
 
 __all__ = ["GroupDesign", "design_groups", "design_layouts", "layouts_by_budget", "layouts_within"]
 
-_VECTORS: Final = 8_000
+_MAX_SEARCH_VECTORS: Final = 8_000
 """Most distinct vectors that the search uses; with more, it uses some of the coarse partitions."""
 _RUNGS: Final = (1.1, 1.2, 1.5, 2.0)
 """Smaller storage budgets, as divisors, whose layouts the search continues from."""
@@ -156,8 +156,8 @@ def _share(cells: float, demands: Sequence[Demand], rows: int) -> float:
 def _sampled(histogram: Histogram) -> Histogram:
     """A uniform choice of coarse partitions that together have few enough vectors; at least one."""
     total = sum(len(group.counts) for group in histogram.groups)
-    if total <= _VECTORS or len(histogram.groups) < 2:
+    if total <= _MAX_SEARCH_VECTORS or len(histogram.groups) < 2:
         return histogram
-    count = max(1, len(histogram.groups) * _VECTORS // total)
+    count = max(1, len(histogram.groups) * _MAX_SEARCH_VECTORS // total)
     step = len(histogram.groups) / count
     return Histogram(tuple(histogram.groups[int((at + 0.5) * step)] for at in range(count)), histogram.features)

@@ -14,10 +14,10 @@ import numpy as np
 
 from es_skipping.layout.clustering import Reals
 from es_skipping.layout.features.mining import Feature
-from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand, units_of, weights_of
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.local_features import DISTINCT, local_features
+from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
 
 __all__ = ["ASSEMBLY", "Cost", "Designer", "Grouping", "PlannedGroup"]
@@ -164,7 +164,7 @@ class Designer:
         self.columns = tuple(columns)
         self.demands = tuple(demands)
         self.vectors = vectors
-        self.asked = Asked.of(self.demands, range(vectors.features))
+        self.asked = QueryBits.of(self.demands, range(vectors.features))
         self._units = units_of(self.demands)
         self._distinct = distinct
         self._known: dict[tuple[tuple[int, int], ...], tuple[int, ...]] = {}

@@ -26,7 +26,7 @@ from es_skipping.layout.groups.grouping import ASSEMBLY, Cost, Designer, Groupin
 
 __all__ = ["Found", "Step", "best_grouping", "grouping_of", "read_alike"]
 
-_TRIED: Final = 3
+_CLUSTERED_CANDIDATES: Final = 3
 """Number of the best-looking mergers that are clustered before one is chosen."""
 
 
@@ -139,7 +139,7 @@ class _Search:
         costs = [self._after(now, one, other, self._exact) for one, other in pairs]
         if self._exact:
             return pairs[int(np.argmin(costs))]
-        likely = sorted(range(len(pairs)), key=costs.__getitem__)[:_TRIED]
+        likely = sorted(range(len(pairs)), key=costs.__getitem__)[:_CLUSTERED_CANDIDATES]
         return pairs[min(likely, key=lambda at: self._after(now, *pairs[at], exact=True))]
 
     def _after(self, now: Sequence[Reals], one: frozenset[str], other: frozenset[str], exact: bool) -> float:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["differing", "evaluated_with", "evaluation", "index_blocks", "index_groups"]
 
-_WRITERS: Final = 3
+_CONFLICT_RETRIES: Final = 3
 """Retries after a concurrent publish."""
 
 
@@ -117,7 +117,7 @@ def index_blocks(spark: SparkSession, path: str, root: str, manifest: GroupManif
             change.publish(())
         return sum(bool(one.metadata) for one in metadata)
 
-    left = _WRITERS
+    left = _CONFLICT_RETRIES
     while True:
         left -= 1
         try:

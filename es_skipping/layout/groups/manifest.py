@@ -35,7 +35,7 @@ MANIFEST: Final = "_es_skipping_groups.json"
 _ADDED: Final = "_es_skipping_groups.{:06}.json"
 _ADDED_NAME: Final = re.compile(r"_es_skipping_groups\.\d{6}\.json")
 """A later append: the same manifest with only the new coarse partitions."""
-_MOST_ADDED: Final = 999_999
+_MAX_APPENDS: Final = 999_999
 _VERSION: Final = 1
 _MIN_ROWS: Final = 50_000
 _PARTITION_ROWS: Final = 1_000_000
@@ -225,11 +225,11 @@ def add_partitions(files: Files, manifest: GroupManifest, added: tuple[Partition
     """Append coarse partitions: readers see all of them or none. Two writers at once both succeed."""
     data = replace(manifest, partitions=added).to_json()
     taken = sum(1 for name in files.list("") if _ADDED_NAME.fullmatch(name))
-    for number in range(taken + 1, _MOST_ADDED + 1):
+    for number in range(taken + 1, _MAX_APPENDS + 1):
         if files.create_if_absent(_ADDED.format(number), data):
             return
     raise StoreFormatError(
-        f"rows were appended {_MOST_ADDED:,} times, which is the limit: write the column groups again"
+        f"rows were appended {_MAX_APPENDS:,} times, which is the limit: write the column groups again"
     )
 
 

@@ -15,9 +15,9 @@ __all__ = ["group_chart"]
 _WIDTH: Final = 960
 _LEFT: Final = 190
 _LINE: Final = 15
-_FEATURES: Final = 6
+_FEATURES_SHOWN: Final = 6
 """Number of features named per group, heaviest first."""
-_LONGEST: Final = 120
+_MAX_TEXT_LENGTH: Final = 120
 _STYLE: Final = "text{fill:#222}.s{fill:#777}@media(prefers-color-scheme:dark){text{fill:#ddd}.s{fill:#999}}"
 
 
@@ -79,18 +79,18 @@ def group_chart(
         y += _LINE
         replicas = len(group.columns) - len(group.masters) if replicated else 0
         held = f", {replicas} of them for {satisfied[number]:.1%} of the rows" if replicas else ""
-        told = f"group {number}: columns {len(group.columns)}{held}; features {len(group.features)}"
-        parts.append(_text(20, y, told, colour=_colour(number), weight="bold"))
+        described = f"group {number}: columns {len(group.columns)}{held}; features {len(group.features)}"
+        parts.append(_text(20, y, described, colour=_colour(number), weight="bold"))
         most = max((feature.weight for feature in group.features), default=1)
-        for feature in group.features[:_FEATURES]:
+        for feature in group.features[:_FEATURES_SHOWN]:
             y += _LINE
             width = 60 * feature.weight / most
             parts.append(_box(30, y - 9, max(1.0, width), 9, _colour(number)))
             parts.append(_text(98, y, f"helps {feature.weight}", kind="s"))
-            parts.append(_text(_LEFT - 8, y, _short(show(feature.predicate), _LONGEST)))
-        if len(group.features) > _FEATURES:
+            parts.append(_text(_LEFT - 8, y, _short(show(feature.predicate), _MAX_TEXT_LENGTH)))
+        if len(group.features) > _FEATURES_SHOWN:
             y += _LINE
-            parts.append(_text(_LEFT - 8, y, f"and {len(group.features) - _FEATURES} more", kind="s"))
+            parts.append(_text(_LEFT - 8, y, f"and {len(group.features) - _FEATURES_SHOWN} more", kind="s"))
         y += 8
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {y + 20:.0f}" '
@@ -108,8 +108,8 @@ def _short(text: str, most: int) -> str:
 
 
 def _box(x: float, y: float, width: float, height: float, colour: str, about: str = "") -> str:
-    told = f"<title>{escape(about)}</title>" if about else ""
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}">{told}</rect>'
+    described = f"<title>{escape(about)}</title>" if about else ""
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}">{described}</rect>'
 
 
 def _frame(x: float, y: float, width: float, height: float, colour: str) -> str:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from es_skipping.layout.clustering import Reals
 from es_skipping.layout.features.mining import Feature
-from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand, related_columns, units_of, weights_of
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.grouping import counts_of
 from es_skipping.layout.groups.layouts import Layout, storage, tidied
 from es_skipping.layout.groups.local_features import DISTINCT, local_features
+from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
 from es_skipping.layout.groups.workload_paths import Served, WorkloadPaths
 
@@ -44,7 +44,7 @@ class Replicas:
         self.units = units_of(self.demands)
         self._distinct = distinct
         self._counts = counts_of(self.demands)
-        self._asked = Asked.of(self.demands, range(vectors.features))
+        self._asked = QueryBits.of(self.demands, range(vectors.features))
         self._paths = WorkloadPaths(self.demands, self._asked)
         self._satisfying: dict[frozenset[int], int] = {}
         self._weights: dict[frozenset[str], dict[int, int]] = {}
@@ -131,7 +131,7 @@ class Replicas:
         """The cells and ids that a workload reads: that of the design, or another."""
         if demands is None:
             return self.total(self.costs(layouts))
-        asked = Asked.of(demands, range(self.vectors.features))
+        asked = QueryBits.of(demands, range(self.vectors.features))
         paths = WorkloadPaths(demands, asked)
         costs = paths.costs([paths.served(layout, self.blocks(layout).read_of(asked)) for layout in layouts])
         return float(counts_of(demands) @ costs)

@@ -15,18 +15,18 @@ from typing import Final
 import numpy as np
 
 from es_skipping.layout.clustering import Reals
-from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand, units_of, weights_of
 from es_skipping.layout.groups.grouping import Designer, Grouping, counts_of
 from es_skipping.layout.groups.grouping_search import best_grouping
 from es_skipping.layout.groups.layouts import Layout
 from es_skipping.layout.groups.local_features import DISTINCT
+from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.replication import Replicas
 from es_skipping.layout.groups.vectors import GlobalVectors
 
 __all__ = ["clusters_of_features", "full_copies", "selective_replication", "whole_layouts"]
 
-_TRIED: Final = 3
+_CLUSTERED_CANDIDATES: Final = 3
 """Number of the best-looking features that are clustered before one is chosen."""
 
 
@@ -50,7 +50,7 @@ def selective_replication(replicas: Replicas, grouping: Grouping, budget: float)
             if replicas.storage(idea) <= budget:
                 rough = frozenset(idea).difference(layouts)
                 ideas.append((replicas.total(replicas.costs(idea, rough)), at, idea))
-        likely = sorted(ideas, key=lambda one: one[:2])[:_TRIED]
+        likely = sorted(ideas, key=lambda one: one[:2])[:_CLUSTERED_CANDIDATES]
         tried = [(replicas.cost(idea), at, idea) for _, at, idea in likely]
         if not tried or min(tried)[0] >= cost:
             break
@@ -100,7 +100,7 @@ def clusters_of_features(demands: Sequence[Demand], vectors: GlobalVectors, numb
 
 def _reader(demands: Sequence[Demand], vectors: GlobalVectors) -> Callable[[frozenset[int]], Reals]:
     """The estimate of the rows that each demand reads from the whole table, clustered by some features."""
-    asked = Asked.of(demands, range(vectors.features))
+    asked = QueryBits.of(demands, range(vectors.features))
     weights = weights_of(demands, frozenset().union(*(demand.columns for demand in demands)))
 
     def read(cluster: frozenset[int]) -> Reals:

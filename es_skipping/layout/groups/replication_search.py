@@ -20,8 +20,8 @@ from es_skipping.layout.groups.replication import Replicas
 
 __all__ = ["FoundLayouts", "ReplicationStep", "best_layouts"]
 
-_TRIED: Final = 3
-_PATIENCE: Final = 12
+_CLUSTERED_CANDIDATES: Final = 3
+_MAX_STEPS_WITHOUT_GAIN: Final = 12
 _SLACK: Final = 1e-9
 
 
@@ -46,7 +46,7 @@ class FoundLayouts:
 
 
 def best_layouts(
-    replicas: Replicas, budget: float, start: Sequence[Layout] | None = None, *, patience: int = _PATIENCE
+    replicas: Replicas, budget: float, start: Sequence[Layout] | None = None, *, patience: int = _MAX_STEPS_WITHOUT_GAIN
 ) -> FoundLayouts:
     """The cheapest layouts that the search finds.
 
@@ -107,7 +107,7 @@ class _Search:
             made.add(known)
             cost = replicas.total(replicas.costs(idea, known - before))
             ideas.append((cost, len(ideas), made_by, idea))
-        likely = sorted(ideas, key=lambda one: one[:2])[:_TRIED]
+        likely = sorted(ideas, key=lambda one: one[:2])[:_CLUSTERED_CANDIDATES]
         tried = [(replicas.cost(idea), made_by, idea) for _, _, made_by, idea in likely]
         return min(tried, key=lambda one: one[0], default=None)
 

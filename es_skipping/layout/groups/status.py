@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from es_skipping.layout.features.mining import Feature
-from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand, demands_of, helped_share
 from es_skipping.layout.groups.indexing import differing, evaluation
 from es_skipping.layout.groups.manifest import GroupManifest
+from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.retrieval import Offer, path_cost, retrieval_path
 from es_skipping.layout.groups.stored import blocks_of, manifest_at
 from es_skipping.layout.workload.log import QueryLog
@@ -181,7 +181,7 @@ def read_share(manifest: GroupManifest, demands: Sequence[Demand]) -> float:
     demands
         The queries' demands; features are positions of conditions.
     """
-    asked = Asked.of(demands, range(len(manifest.conditions)))
+    asked = QueryBits.of(demands, range(len(manifest.conditions)))
     rows, whole, left = [], [], []
     for at in range(len(manifest.groups)):
         own = [block for partition in manifest.partitions for block in partition.blocks[at]]

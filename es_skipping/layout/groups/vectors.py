@@ -16,8 +16,8 @@ from functools import cached_property
 import numpy as np
 
 from es_skipping.layout.clustering import Bits, Counts, Reals, cluster
-from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand
+from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.histogram import Histogram
 
 __all__ = ["GlobalVectors", "LocalBlocks"]
@@ -57,13 +57,13 @@ class LocalBlocks:
         >>> blocks.read([Demand(frozenset("a"), frozenset({7})), Demand(frozenset("a"), frozenset({8}))])
         array([10., 40.])
         """
-        return self._read(Asked.of(demands, self.features))
+        return self._read(QueryBits.of(demands, self.features))
 
-    def read_of(self, asked: Asked) -> Reals:
+    def read_of(self, asked: QueryBits) -> Reals:
         """Like `read`, for demands as bit tables over all features."""
         return self._read(asked.of_features(self.features))
 
-    def _read(self, asked: Asked) -> Reals:
+    def _read(self, asked: QueryBits) -> Reals:
         usable = asked.wanted
         if not usable.size:
             return np.full(len(usable), float(self.total))

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from es_skipping.layout.clustering import Counts, Reals
-from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.groups.layouts import Layout
+from es_skipping.layout.groups.query_bits import QueryBits
 
 __all__ = ["Served", "WorkloadPaths"]
 
@@ -51,7 +51,7 @@ class WorkloadPaths:
         The demands' bit tables over all features.
     """
 
-    def __init__(self, demands: Sequence[Demand], asked: Asked) -> None:
+    def __init__(self, demands: Sequence[Demand], asked: QueryBits) -> None:
         pairs = [(at, name) for at, demand in enumerate(demands) for name in sorted(demand.columns)]
         self._asked = asked
         self._demand: Counts = np.array([at for at, _ in pairs], np.int64)

@@ -19,7 +19,7 @@ _STEPS: Final = 20
 _SEEN: Final = 0.3
 _PAYS: Final = 0.6
 _MAY_PAY: Final = 0.45
-_FEW: Final = 20
+_MIN_QUERIES: Final = 20
 
 Curve = tuple[tuple[float, float], ...]
 
@@ -57,19 +57,19 @@ class Diagnosis:
     @property
     def advice(self) -> str:
         """The advice, in a sentence."""
-        told = (
+        described = (
             f"the filters of the first {_SEEN:.0%} of the queries are used by {self.recurrence:.0%} of them, the most "
             f"frequent tenth by {self.concentration:.0%}"
         )
-        if self.queries < _FEW:
-            return f"Too few queries for a diagnosis: {self.queries}. Pass at least {_FEW}."
+        if self.queries < _MIN_QUERIES:
+            return f"Too few queries for a diagnosis: {self.queries}. Pass at least {_MIN_QUERIES}."
         if not self.filters:
             return "No query has a filter that es_skipping understands: a layout cannot help."
         if self.recurrence >= _PAYS:
-            return f"A layout will pay: {told}."
+            return f"A layout will pay: {described}."
         if self.recurrence >= _MAY_PAY:
-            return f"A layout may pay; look at the dry run: {told}."
-        return f"A layout will hardly pay, because most filters are new: {told}."
+            return f"A layout may pay; look at the dry run: {described}."
+        return f"A layout will hardly pay, because most filters are new: {described}."
 
     def chart(self) -> str:
         """Both curves as an SVG picture."""

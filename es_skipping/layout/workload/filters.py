@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["is_statement", "of_residuals", "predicates_of_filters", "queries_of_statement"]
 
-_TOGETHER: Final = 50
+_FILTERS_PER_PLAN: Final = 50
 """Filters per plan."""
 _STATEMENT: Final = re.compile(r"[\s(]*(select|with|from|table)\b", re.IGNORECASE)
 
@@ -46,8 +46,8 @@ def predicates_of_filters(df: DataFrame, texts: Sequence[str]) -> list[Predicate
     """
     found: dict[str, Predicate] = {}
     distinct = list(dict.fromkeys(texts))
-    for start in range(0, len(distinct), _TOGETHER):
-        some = distinct[start : start + _TOGETHER]
+    for start in range(0, len(distinct), _FILTERS_PER_PLAN):
+        some = distinct[start : start + _FILTERS_PER_PLAN]
         found.update(zip(some, _together(df, some)))
     return [found[text] for text in texts]
 

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 Truths: TypeAlias = npt.NDArray[np.bool_]
-_FEW: Final = 8
+_MAX_LITERALS_ONE_BY_ONE: Final = 8
 
 
 class Rows:
@@ -127,7 +127,7 @@ def _covers(low: Comparable, high: Comparable, literals: Comparable) -> Truths:
     count = len(literals)
     if not count:
         return np.zeros(len(low), np.bool_)
-    if count <= _FEW:
+    if count <= _MAX_LITERALS_ONE_BY_ONE:
         truths = np.zeros(len(low), np.bool_)
         for literal in literals:
             value = literal.as_py() if isinstance(literal, pa.Scalar) else literal

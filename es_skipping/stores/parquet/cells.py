@@ -8,7 +8,7 @@ import pyarrow as pa
 
 __all__ = ["unpacked"]
 
-_CHUNK = 1 << 16
+_CHUNK_BYTES = 1 << 16
 """Bytes to expand into bits at a time: the result, about sixty times as large, should fit in a CPU cache."""
 
 
@@ -50,7 +50,7 @@ def _pieces(ends: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     """Runs of rows with a limited number of bytes."""
     found, first = [], 0
     while first < len(ends) - 1:
-        last = max(first + 1, int(np.searchsorted(ends, ends[first] + _CHUNK, side="right")) - 1)
+        last = max(first + 1, int(np.searchsorted(ends, ends[first] + _CHUNK_BYTES, side="right")) - 1)
         found.append((first, last))
         first = last
     return found

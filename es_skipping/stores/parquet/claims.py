@@ -27,8 +27,8 @@ __all__ = ["ClaimedError", "create_by_claim", "is_aside"]
 _STALE_SECONDS: Final = 600.0
 _VALID_SECONDS: Final = 300.0
 _ATTEMPTS: Final = 9
-_SHORTEST_WAIT: Final = 0.05
-_LONGEST_WAIT: Final = 2.0
+_MIN_WAIT_SECONDS: Final = 0.05
+_MAX_WAIT_SECONDS: Final = 2.0
 _CLAIM: Final = ".claim"
 _CONDITIONAL: Final = ".conditional.claim"
 
@@ -58,8 +58,8 @@ def create_by_claim(
             return created
         if attempt + 1 < _ATTEMPTS:
             # Wait for the duration of an attempt, then twice, four times ... as long, so that two writers separate.
-            took = max(_SHORTEST_WAIT, time.monotonic() - begun)
-            time.sleep(min(_LONGEST_WAIT, took * random.uniform(0, 2.0 ** (attempt + 1))))  # noqa: S311 - not a secret
+            took = max(_MIN_WAIT_SECONDS, time.monotonic() - begun)
+            time.sleep(min(_MAX_WAIT_SECONDS, took * random.uniform(0, 2.0 ** (attempt + 1))))  # noqa: S311 - not a secret
     ago = time.time() - created
     raise ClaimedError(
         f"another writer claimed {path} {ago:.0f} seconds ago and has not created it. If that writer was stopped, its "

@@ -22,7 +22,7 @@ MAX_BYTES: Final = 64 << 20
 
 _SMALL_ROWS: Final = MAX_ROWS // 2
 _SMALL_BYTES: Final = MAX_BYTES // 8
-_MOST_SMALL: Final = 8
+_MAX_SMALL_SEGMENTS: Final = 8
 
 
 def to_compact(segments: Sequence[Segment], thoroughly: bool) -> list[Segment]:
@@ -38,7 +38,7 @@ def to_compact(segments: Sequence[Segment], thoroughly: bool) -> list[Segment]:
     if thoroughly:
         waste = [one for one in segments if one.live < one.rows]
         small = small if len(small) > 1 else []
-    elif len(small) <= _MOST_SMALL:
+    elif len(small) <= _MAX_SMALL_SEGMENTS:
         small = []
     chosen = {one.file for one in (*small, *waste)}
     return [one for one in segments if one.file in chosen]

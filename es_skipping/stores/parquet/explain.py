@@ -31,7 +31,7 @@ from es_skipping.stores.parquet.manifest import Manifest
 __all__ = ["sql"]
 
 _EPOCH: Final = datetime(1970, 1, 1)
-_MOST_FILES: Final = 20
+_MAX_FILES_SHOWN: Final = 20
 _UNKNOWN: Final = "NULL::BOOLEAN"
 
 
@@ -51,7 +51,7 @@ def sql(
         The snapshot's segments.
     """
     notes: list[str] = []
-    shown = list(paths[:_MOST_FILES])
+    shown = list(paths[:_MAX_FILES_SHOWN])
     if len(paths) > len(shown):
         notes.append(f"{len(paths) - len(shown)} more files belong to the snapshot")
     dead = sum(segment.rows - segment.live for segment in manifest.segments)

@@ -25,7 +25,7 @@ from es_skipping.stores.parquet.types import Incomparable
 
 __all__ = ["load"]
 
-_FEW: Final = 8
+_MAX_CELLS_ONE_BY_ONE: Final = 8
 
 
 class FingerprintsColumn(CountedColumn):
@@ -60,7 +60,7 @@ class FingerprintsColumn(CountedColumn):
         held = np.zeros(len(self._cells), np.bool_)
         for space in self._spaces:
             asked = np.array(sorted({cell_of(one, space) for one in hashes}), self._cells.dtype)
-            if len(asked) <= _FEW:
+            if len(asked) <= _MAX_CELLS_ONE_BY_ONE:
                 met = np.zeros(len(self._cells), np.bool_)
                 for cell in asked:
                     met |= self._cells == cell

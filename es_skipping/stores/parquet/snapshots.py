@@ -36,7 +36,7 @@ __all__ = ["Snapshots", "UnclearConflict", "conflict", "store_errors"]
 
 _log = logging.getLogger(__name__)
 _DATASET: Final = re.compile(r"[a-z0-9_-]{1,80}")
-_MOST_RETIRED: Final = 50
+_MAX_RETIRED_SNAPSHOTS: Final = 50
 _UNFINISHED_SECONDS: Final = 1.0
 """Seconds for which an empty or cut-off manifest is left to its writer."""
 
@@ -325,7 +325,7 @@ class Snapshots:
             tuple(segment.file for segment in base.segments if segment.file not in mine),
         )
         kept = [one for one in base.retired if manifest.published - one.since < self._grace]
-        return (*kept, last)[-_MOST_RETIRED:]
+        return (*kept, last)[-_MAX_RETIRED_SNAPSHOTS:]
 
     def clean(self, dataset: str, manifest: Manifest, base: Manifest | None, now: int) -> None:
         """Delete files that neither readers nor writers need: expired snapshots, and segments of dead writers.

@@ -11,11 +11,11 @@ import numpy as np
 from es_skipping.layout.clustering import Bits
 from es_skipping.layout.groups.demands import Demand
 
-__all__ = ["Asked"]
+__all__ = ["QueryBits"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class QueryBits:
     """The demands' requirements on some features. A list counts as one more feature: the OR of its members.
 
     Parameters
@@ -33,13 +33,14 @@ class Asked:
     listed: Bits
 
     @classmethod
-    def of(cls, demands: Sequence[Demand], features: Sequence[int]) -> Asked:
+    def of(cls, demands: Sequence[Demand], features: Sequence[int]) -> QueryBits:
         """The demands' requirements on these features; lists with another feature do not help.
 
         Examples
         --------
-        >>> asked = Asked.of([Demand(frozenset("a"), frozenset({7}), lists=frozenset({frozenset({3, 7})}))], [3, 7, 9])
-        >>> asked.usable.tolist(), asked.lists.tolist(), asked.listed.tolist()
+        >>> demand = Demand(frozenset("a"), frozenset({7}), lists=frozenset({frozenset({3, 7})}))
+        >>> bits = QueryBits.of([demand], [3, 7, 9])
+        >>> bits.usable.tolist(), bits.lists.tolist(), bits.listed.tolist()
         ([[False, True, False]], [[True, True, False]], [[True]])
         """
         place = {feature: at for at, feature in enumerate(features)}
@@ -59,10 +60,10 @@ class Asked:
             listed[row, number] = True
         return cls(usable, lists, listed)
 
-    def of_features(self, features: Collection[int]) -> Asked:
+    def of_features(self, features: Collection[int]) -> QueryBits:
         """Restrict the tables to some features, in this order."""
         kept = self._inside(features)
-        return Asked(self.usable[:, list(features)], self.lists[kept][:, list(features)], self.listed[:, kept])
+        return QueryBits(self.usable[:, list(features)], self.lists[kept][:, list(features)], self.listed[:, kept])
 
     def _inside(self, features: Collection[int]) -> Bits:
         outside = np.ones(self.lists.shape[1], bool)
