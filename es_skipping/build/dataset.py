@@ -304,7 +304,7 @@ class Dataset:
             found = next((one for one in left if is_definition_of(one, index)), None)
             if found is None:
                 names = ", ".join(readable_id(one.id) for one in there) or f"none in the store {store.url}"
-                raise IndexDefinitionError(f"{index!r} is not an index of {self._as_given.name}; it has {names}")
+                raise IndexDefinitionError(f"{index} is not an index of {self._as_given.name}; it has {names}")
             left.remove(found)
         if not left or entry is None:
             store.drop(self.id)

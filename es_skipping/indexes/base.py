@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from es_skipping.clauses.clause import Ask, Clause
@@ -103,6 +103,14 @@ class Index(ABC):
     def type(self) -> str:
         """The index type's name, as the user writes it."""
         return type(self).__name__
+
+    def __str__(self) -> str:
+        """The index as people write it, without parameters at their defaults: ``Prefix(name, length=15)``."""
+        defaults: dict[str, Any] = {}
+        if is_dataclass(self):
+            defaults = {field.name: field.default for field in fields(self)}
+        parameters = [f"{name}={value}" for name, value in self.parameters.items() if defaults.get(name) != value]
+        return f"{self.type}({', '.join([*map(str, self.columns), *parameters])})"
 
     @property
     @abstractmethod

@@ -143,7 +143,7 @@ class Advice(Rendered):
 def _row(one: Candidate, sampled: int) -> list[Cell]:
     note = one.reason or ("exists already" if one.exists else "")
     counts = (f"{one.skipped:,}", f"{sampled:,}", share(one.skipped, sampled)) if one.reason is None else ("", "", "")
-    return [Cell(repr(one.index)), *(Cell(text, number=True) for text in counts), Cell(note)]
+    return [Cell(str(one.index)), *(Cell(text, number=True) for text in counts), Cell(note)]
 
 
 def why_not(df: DataFrame, *, objects: int = _SAMPLED_OBJECTS) -> Advice:
@@ -169,11 +169,11 @@ def why_not(df: DataFrame, *, objects: int = _SAMPLED_OBJECTS) -> Advice:
     >>> print(esk.why_not(spark.table("events").where("city = 'Ulm' AND note LIKE '%.tmp'")))     # doctest: +SKIP
     Scan of spark_catalog.default.events, filter city = 'Ulm' AND endswith(note, '.tmp')
     <BLANKLINE>
-    index                                          would skip  of  share
-    ---------------------------------------------  ----------  --  -----
-    ValueList(column='city', limit=10000)                  61  64   95 %
-    Suffix(column='note', length=15, limit=10000)          12  64   19 %
-    MinMax(column='city')                                   3  64    5 %
+    index                    would skip  of  share
+    -----------------------  ----------  --  -----
+    ValueList(city)                  61  64   95 %
+    Suffix(note, length=15)          12  64   19 %
+    MinMax(city)                      3  64    5 %
     <BLANKLINE>
     Judged from 64 of 1,000 objects.
     """
