@@ -80,7 +80,7 @@ lint: $(VENV)/.dev ## Check style, types, the docs' freshness and who imports wh
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict es_skipping
 	$(BIN)/python docs/generate.py --check
-	$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_docs.py
+	$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_docs.py tests/test_words.py
 
 .PHONY: bench
 bench: $(VENV)/.dev $(VENV)/.demo ## Measure (BENCHMARKS="overhead build lookup parquet_lookup fingerprints text_indexes geospatial layout_tpch")

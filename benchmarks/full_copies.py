@@ -11,12 +11,12 @@ from itertools import combinations
 import numpy as np
 
 from es_skipping.layout.clustering import Reals
-from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand, units_of, weights_of
 from es_skipping.layout.groups.grouping import Designer, counts_of
 from es_skipping.layout.groups.grouping_search import best_grouping
 from es_skipping.layout.groups.layouts import Layout
 from es_skipping.layout.groups.local_features import DISTINCT
+from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.replication_baselines import whole_layouts
 from es_skipping.layout.groups.vectors import GlobalVectors
 
@@ -64,7 +64,7 @@ def clusters_of_features(demands: Sequence[Demand], vectors: GlobalVectors, numb
 
 def _reader(demands: Sequence[Demand], vectors: GlobalVectors) -> Callable[[frozenset[int]], Reals]:
     """Tells how many rows each demand reads of the whole table clustered by some features, by the estimate."""
-    asked = Asked.of(demands, range(vectors.features))
+    asked = QueryBits.of(demands, range(vectors.features))
     weights = weights_of(demands, frozenset().union(*(demand.columns for demand in demands)))
 
     def read(cluster: frozenset[int]) -> Reals:

@@ -34,12 +34,12 @@ from benchmarks.vertical import hill_climbing, primary_partitions
 from es_skipping.build.source import Reading, Source
 from es_skipping.layout import Query, QueryLog
 from es_skipping.layout.features.conditions import FeatureFinder
-from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import demands_of
 from es_skipping.layout.groups.design import layouts_by_budget
 from es_skipping.layout.groups.grouping import Designer, Grouping
 from es_skipping.layout.groups.grouping_search import best_grouping, grouping_of
 from es_skipping.layout.groups.layouts import Layout
+from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.replication import Replicas
 from es_skipping.layout.groups.replication_baselines import selective_replication, whole_layouts
 from es_skipping.layout.groups.vectors import GlobalVectors
@@ -99,7 +99,7 @@ class Study:
         """What no layout by these features can read less than."""
         shares = []
         for demand in self.single:
-            asked = Asked.of([demand], range(self.histogram.features))
+            asked = QueryBits.of([demand], range(self.histogram.features))
             (wanted,) = asked.wanted
             found = [one.counts[asked.seen(one.vectors)[:, wanted].all(axis=1)] for one in self.histogram.groups]
             shares.append(sum(int(some.sum()) for some in found) / self.histogram.rows)

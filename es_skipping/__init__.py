@@ -14,9 +14,8 @@ Layouts      layout.SOP, layout.GSOP, layout.GSOPR; see help(es_skipping.layout)
 Errors       EsSkippingError and below it ColumnError, DatasetError, IndexDefinitionError, SettingError, StoreError,
              StoreConflict, StoreFormatError, StoreUnavailable
 
-`help(es_skipping.Dataset)` tells more, likewise for each name. Names are loaded when they are first used, so that
-`es_skipping.predicates` and `es_skipping.clauses` need neither Spark nor a store, and Spark's Python workers load no
-more than the collectors.
+`help(es_skipping.Dataset)` says more, and so for each name. Names load on first use: `es_skipping.predicates` and
+`es_skipping.clauses` need neither Spark nor a store, and Spark's Python workers load only the collectors.
 """
 
 from __future__ import annotations
@@ -129,8 +128,8 @@ __all__ = [
 
 
 class _Names(list[str]):
-    """`__all__` as `help` takes it: `pydoc` asks ``name in __all__`` of each class, and prints a page for those it
-    finds, 2,850 lines in all. The module's docstring names them instead; all else iterates over the list."""
+    """An `__all__` that keeps `help` short: `pydoc` prints a page for each class that is ``in __all__``, 2,850 lines in
+    all. The module's docstring lists the names instead. Other code iterates over the list."""
 
     def __contains__(self, name: object) -> bool:
         return False
@@ -145,15 +144,17 @@ _ROOMS = ("layout",)
 
 
 class _IndexesPackage(_ModuleType):
-    """`es_skipping.indexes` is a package and, as the old name of `list_indexes`, a function: importing any index type
-    puts the package there, whatever stood in its place. So the package itself can be called."""
+    """Makes the package `es_skipping.indexes` callable, as the old name of `list_indexes`: importing any index type
+    puts the package under that name, whatever was there before."""
 
     def __call__(self, spark: SparkSession) -> DataFrame:
         import warnings
 
         from es_skipping.build.dataset import list_indexes
 
-        warnings.warn("es_skipping.indexes(spark) is now list_indexes(spark)", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            "es_skipping.indexes(spark) is deprecated: call list_indexes(spark)", DeprecationWarning, stacklevel=2
+        )
         return list_indexes(spark)
 
 
@@ -161,21 +162,21 @@ _import_module("es_skipping.indexes").__class__ = _IndexesPackage
 _import_module("es_skipping.moved")
 
 
-if not TYPE_CHECKING:  # a checker reads the imports above, and finds misspelt names
+if not TYPE_CHECKING:  # a type checker reads the imports above and finds misspelt names
 
     def __getattr__(name):
         if name in _ROOMS:
             return _import_module(f"{__name__}.{name}")
         home = _HOME_OF.get(name)
         if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_meant(name)}")
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_did_you_mean(name)}")
         value = getattr(_import_module(home), name)
         globals()[name] = value
         return value
 
 
-def _meant(name: str) -> str:
-    """The nearest public name, for a message."""
+def _did_you_mean(name: str) -> str:
+    """A hint that names the nearest public name; empty if none is near."""
     import difflib
 
     names = {one.lower(): one for one in (*__all__, *_ROOMS)}

@@ -1,4 +1,4 @@
-"""The errors of this package, under one root; arguments that no call could take are ``ValueError`` as everywhere.
+"""The errors of this package, under one root. An argument that no call accepts raises ``ValueError``.
 
 ::
 
@@ -10,10 +10,10 @@
     └── StoreError             the metadata store refused, failed or answered something unusable
         ├── StoreUnavailable   it could not be reached in time; trying again may help
         ├── StoreConflict      another writer changed the same dataset; trying again may help
-        └── StoreFormatError   it was written in a format this version does not read
+        └── StoreFormatError   it holds a format that this version does not read
 
-A look-up that fails under ``spark.es_skipping.strict`` fails the query, so it is Spark's own error that is raised, with
-``io.esskipping.LookupFailed`` and the reason in its text.
+With ``spark.es_skipping.strict`` set, a failed look-up fails the query. Spark then raises its own error, whose text
+names ``io.esskipping.LookupFailed`` and the reason.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class StoreUnavailable(StoreError):
 
 
 class StoreConflict(StoreError):
-    """Another writer changed the same dataset at the same time; nothing was changed by this one."""
+    """Another writer changed the same dataset at the same time; this writer changed nothing."""
 
 
 class StoreFormatError(StoreError):

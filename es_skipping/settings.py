@@ -26,7 +26,7 @@ def _boolean(text: str) -> bool:
 
 
 def _number(kind: Callable[[str], Any], text: str, expected: str) -> Any:
-    """Python's own message says what it could not do, not what is wanted."""
+    """Parse a number; on failure name the expected form instead of Python's own message."""
     try:
         return kind(text)
     except ValueError:
@@ -75,17 +75,21 @@ def _one_of(*choices: str) -> Callable[[str], str]:
     return parse
 
 
+class _MissingSecret(ValueError):
+    """A reference to a secret leads nowhere; the message continues "<key> refers to"."""
+
+
 def _secret(text: str) -> str:
-    """A value, or where to find it: ``env:NAME``, ``file:PATH``."""
+    """Return the value itself, or the one that ``env:NAME`` or ``file:PATH`` refers to."""
     if text.startswith("env:"):
         if text[4:] not in os.environ:
-            raise ValueError(f"environment variable {text[4:]} to be set")
+            raise _MissingSecret(f"the environment variable {text[4:]}, which is not set")
         return os.environ[text[4:]]
     if text.startswith("file:"):
         try:
             return Path(text[5:]).read_text(encoding="utf-8").strip()
         except OSError as error:
-            raise ValueError(f"a readable file, but {error.strerror}: {text[5:]}") from None
+            raise _MissingSecret(f"the file {text[5:]}, which cannot be read: {error.strerror}") from None
     return text
 
 
@@ -108,12 +112,18 @@ class Setting:
 SETTINGS: Final[Mapping[str, Setting]] = {
     setting.name: setting
     for setting in (
-        Setting("enabled", "false", "boolean", "Whether this session's queries skip; `esk.enable` sets it.", _boolean),
+        Setting(
+            "enabled",
+            "false",
+            "boolean",
+            "Turns skipping on for this session's queries; `esk.enable` sets it.",
+            _boolean,
+        ),
         Setting(
             "strict",
             "false",
             "boolean",
-            "Let a query fail where a look-up fails, instead of reading all files; Spark's error names "
+            "Fail the query when a look-up fails, instead of reading all files. Spark's error names "
             "`io.esskipping.LookupFailed` and the reason. For tests.",
             _boolean,
         ),
@@ -132,32 +142,35 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "store.token",
             None,
             "secret",
-            "API key (`id:key` or its base64 form) or, with `Bearer ` before it, a bearer token; a value, `env:NAME` "
+            "API key (`id:key` or its base64 form), or a bearer token after the word `Bearer `; a value, `env:NAME` "
             "or `file:PATH`.",
             _secret,
             secret=True,
         ),
         Setting(
-            "store.caCerts", None, "path", "File with the certificate authority that signed the server's certificate."
+            "store.caCerts",
+            None,
+            "path",
+            "File with the certificate of the authority that signed the server's certificate.",
         ),
         Setting(
             "store.sslFingerprint",
             None,
             "hex",
-            "SHA-256 fingerprint of the server's certificate, instead of a certificate authority.",
+            "SHA-256 fingerprint of the server's certificate; replaces the certificate authority.",
         ),
         Setting(
             "store.timeout",
             "2s",
             "duration",
-            "How long one look-up may take, reading the list of datasets included; then the scan reads all files.",
+            "Time limit of one look-up, including reading the list of datasets. Past it the scan reads all files.",
             _seconds,
         ),
         Setting(
             "store.buildTimeout",
             "60s",
             "duration",
-            "How long one request may take where no query waits for it: building, refreshing, dropping, listing, "
+            "Time limit of one request when no query waits for it: building, refreshing, dropping, listing, "
             "reindexing.",
             _seconds,
         ),
@@ -165,8 +178,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "metadata.budget",
             None,
             "bytes",
-            "How much a build may remember of one object, by all its indexes together. Above it the largest metadata "
-            "become fingerprints, then an interval, then unknown; `RefreshResult.degraded` says how often. Unset: no "
+            "Limit of one object's metadata, all its indexes together. Past it a build replaces the largest metadata "
+            "by fingerprints, then by an interval, then by nothing; `RefreshResult.degraded` counts this. Unset: no "
             "limit.",
             _bytes,
         ),
@@ -174,66 +187,68 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "build.executorWriters",
             None,
             "count",
-            "How many tasks on the executors write metadata to Elasticsearch themselves, at a time. Unset: the driver "
-            "writes. It also writes what they cannot, and all of it where a first task finds no way to the server.",
+            "Number of executor tasks that write metadata to Elasticsearch at the same time. Unset: the driver "
+            "writes. The driver also writes what they cannot, and everything if a first task cannot reach the server.",
             _count,
         ),
-        Setting("query.budget", "6s", "duration", "How long all look-ups of one query may take together.", _seconds),
+        Setting("query.budget", "6s", "duration", "Time limit of all look-ups of one query together.", _seconds),
         Setting(
             "breaker.failures",
             "3",
             "count",
-            "After so many failures in a row no look-up is tried for `breaker.pause`.",
+            "After this many failures in a row, no look-up is tried for `breaker.pause`.",
             _count,
         ),
         Setting(
             "breaker.pause",
             "30s",
             "duration",
-            "How long a failing store is left alone before one look-up tries again.",
+            "Pause after a store has failed repeatedly; then one look-up tries it again.",
             _seconds,
         ),
         Setting(
             "registry.lifetime",
             "30s",
             "duration",
-            "How long a session believes what it read of which datasets are indexed; an old belief only skips less.",
+            "How long a session caches the list of indexed datasets. A stale list skips less, never wrongly.",
             _seconds,
         ),
         Setting(
             "verify",
             "none",
             "none, stat or open",
-            "What the file system is asked of the objects about to be skipped. `stat`: whether each is still as Spark "
-            "listed it, up to `verify.limit` of them. `open`: that, and whether a writer has it open, whatever their "
-            "number and format. With `none` and `stat` too, HDFS is asked which files of formats that are appended to "
-            "(text, CSV, JSON and the like, not Parquet and ORC) are open.",
+            "What to check in the file system before skipping objects. `stat`: each is still as Spark listed it, "
+            "for up to `verify.limit` objects. `open`: also that no writer has it open, for any number and format. "
+            "For formats that writers append to (text, CSV, JSON and the like, not Parquet and ORC), HDFS is always "
+            "asked which files are open.",
             _one_of("none", "stat", "open"),
         ),
-        Setting("verify.limit", "1000", "count", "Above so many objects to skip, `verify=stat` does not look.", _count),
+        Setting(
+            "verify.limit", "1000", "count", "With more objects to skip than this, `verify=stat` checks none.", _count
+        ),
         Setting(
             "queryLog.enabled",
             "false",
             "boolean",
-            "Whether this session's look-ups are logged in the store, in the background. Needs Elasticsearch.",
+            "Logs this session's look-ups in the store, in the background. Needs Elasticsearch.",
             _boolean,
         ),
         Setting(
             "queryLog.retention",
             "30d",
             "duration",
-            "How long the query log is kept; whole days are deleted by whoever writes it.",
+            "How long the query log is kept. The session that writes it deletes expired days.",
             _seconds,
         ),
         Setting(
             "progress",
             "auto",
             "auto, true or false",
-            "Whether building and refreshing draws a progress bar. `auto`: in notebooks, and where standard error is a "
+            "Shows a progress bar while building and refreshing. `auto`: in notebooks, and when standard error is a "
             "terminal.",
             _one_of("auto", "true", "false"),
         ),
-        Setting("reports.kept", "1000", "count", "How many scans' reports a session remembers.", _count),
+        Setting("reports.kept", "1000", "count", "Number of scans whose reports a session keeps.", _count),
     )
 }
 
@@ -244,12 +259,12 @@ class Settings(Mapping[str, Any]):
     Parameters
     ----------
     conf
-        The session's configuration, full keys; keys of others are ignored.
+        The session's configuration by full key; keys without the package's prefix are ignored.
 
     Raises
     ------
     SettingError
-        On *reading* a value that cannot be parsed; the message names key, value and what is expected.
+        On *reading* a value that cannot be parsed; the message names the key, the value and the expected form.
 
     Examples
     --------
@@ -267,6 +282,8 @@ class Settings(Mapping[str, Any]):
             return None
         try:
             return setting.parse(text)
+        except _MissingSecret as error:
+            raise SettingError(f"{setting.key} refers to {error}") from None
         except ValueError as error:
             shown = "the given secret" if setting.secret else repr(text)
             raise SettingError(f"{setting.key} is {shown}, expected {error}") from None
@@ -282,12 +299,12 @@ class Settings(Mapping[str, Any]):
         return f"Settings({shown})"
 
     def written(self, name: str) -> str | None:
-        """The text of a setting as it was given, a reference to a secret not followed; None where it was not given."""
+        """The setting's text as given, without resolving a reference to a secret; None if it was not given."""
         return self._texts.get(name)
 
     @property
     def unknown(self) -> dict[str, str | None]:
-        """Keys under the prefix that nobody reads, with the nearest real name (or None)."""
+        """Keys under the prefix that are not settings, with the nearest real name (or None)."""
         return {
             PREFIX + name: next((PREFIX + m for m in difflib.get_close_matches(name, SETTINGS, 1)), None)
             for name in self._texts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from es_skipping.errors import SettingError
@@ -22,7 +24,17 @@ from es_skipping.settings import PREFIX, Settings
         ("verify", "stats", "none or stat or open"),
     ],
 )
-def test_what_is_expected_is_told(name: str, value: str, expected: str) -> None:
+def test_a_message_names_the_expected_form(name: str, value: str, expected: str) -> None:
     with pytest.raises(SettingError) as caught:
         Settings({PREFIX + name: value})[name]
     assert str(caught.value) == f"{PREFIX}{name} is {value!r}, expected {expected}"
+
+
+def test_a_message_names_where_a_secret_is_missing(tmp_path: Path) -> None:
+    key = PREFIX + "store.password"
+    with pytest.raises(SettingError) as caught:
+        Settings({key: "env:NO_SUCH_SECRET"})["store.password"]
+    assert str(caught.value) == f"{key} refers to the environment variable NO_SUCH_SECRET, which is not set"
+    with pytest.raises(SettingError) as caught:
+        Settings({key: f"file:{tmp_path}/none"})["store.password"]
+    assert str(caught.value).startswith(f"{key} refers to the file {tmp_path}/none, which cannot be read: ")

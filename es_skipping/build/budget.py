@@ -1,4 +1,4 @@
-"""The budget of bytes in one build: what is left for each object, and what was given up."""
+"""A build's metadata budget: the bytes left for each object, and the indexes that were reduced."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from es_skipping.catalog import ObjectMetadata
+from es_skipping.indexes.registry import readable_id
 from es_skipping.indexes.toolkit.budget import within
 
 __all__ = ["Budget"]
@@ -16,14 +17,14 @@ _log = logging.getLogger(__name__)
 
 
 class Budget:
-    """Keeps the metadata of each object within its bytes, and counts what that cost.
+    """Keeps each object's metadata within its bytes, and counts the reductions.
 
     Parameters
     ----------
     whole
-        Bytes of an object of which all is collected.
+        Bytes for an object that gets all indexes.
     left
-        Bytes of one that only gets further indexes.
+        Bytes for an object that only gets additional indexes.
     """
 
     def __init__(self, whole: float, left: float) -> None:
@@ -33,8 +34,7 @@ class Budget:
         self._resumed: list[Budget] = []
 
     def kept(self, found: Iterator[ObjectMetadata], indexes: int, *, added: bool) -> Iterator[ObjectMetadata]:
-        """What of it is within the budget. An object that comes in several parts, each of some of the indexes, has for
-        each part a share."""
+        """Reduce metadata to the budget. If an object's indexes arrive in several parts, each part has a share."""
         bytes = self._left if added else self._whole
         for one in found:
             kept = within(one.metadata, bytes * len(one.metadata) / indexes)
@@ -42,14 +42,16 @@ class Budget:
             yield replace(one, metadata=kept.metadata)
 
     def resume(self, earlier: Budget) -> None:
-        """Count also what an earlier attempt gave up, once."""
+        """Add the reductions of an earlier attempt, once."""
         if earlier not in self._resumed:
             self._resumed.append(earlier)
             self._degraded.update(earlier._degraded)
 
-    def told(self) -> tuple[tuple[str, str, int], ...]:
-        """As `RefreshResult.degraded`; the log is told as well."""
-        told = tuple((id, form, count) for (id, form), count in sorted(self._degraded.items()))
-        for id, form, count in told:
-            _log.warning("index %s remembers %d objects only as %s: metadata.budget is used up", id, count, form)
-        return told
+    def reported(self) -> tuple[tuple[str, str, int], ...]:
+        """The reductions, as in `RefreshResult.degraded`; also written to the log."""
+        reported = tuple((id, form, count) for (id, form), count in sorted(self._degraded.items()))
+        for id, form, count in reported:
+            _log.warning(
+                "metadata.budget is used up: index %s of %d objects is reduced to %s", readable_id(id), count, form
+            )
+        return reported

@@ -1,8 +1,8 @@
-"""One Spark pass over the data that makes the metadata of all indexes of all objects together.
+"""One Spark pass that collects the metadata of all indexes of all objects.
 
-Rows become partials where they are read (`collect_worker.CollectPartials`), the partials of an object's splits meet in
-a shuffle that is small, and finished metadata streams to the driver. An object that cannot be read is found, left out
-and reported; the others are read again without it.
+Tasks turn the rows they read into partials (`worker.CollectPartials`). A small shuffle brings the partials of an
+object's splits together, and the finished metadata streams to the driver. An object that cannot be read is identified,
+left out and reported; the others are read again without it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from es_skipping.build.worker import FINISHED, PARTIAL, CollectPartials, Finish,
 from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Boxes, Intervals, Kind, Metadata, Values
 from es_skipping.errors import DatasetError
+from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.built_with import TEXT_FORMATS, columns_of, depends_on_columns_read
 from es_skipping.spark.bridge import distinct_rows
 from es_skipping.spark.failures import error_text, reason
@@ -46,47 +47,47 @@ __all__ = [
 ]
 
 Progress: TypeAlias = Callable[[int, int, str], None]
-"""Told ``(done, total, phase)`` while a build runs."""
+"""Called with ``(done, total, phase)`` while a build runs."""
 
-_ROUND: Final = 20_000
+_OBJECTS_PER_JOB: Final = 20_000
 """Objects in one Spark job."""
 _OBJECTS_PER_PARTITION: Final = 256
-_ATTEMPTS: Final = 64
-"""So many jobs may fail in one build before what they were to read is given up."""
+_MAX_FAILED_JOBS: Final = 64
+"""Give up after this many failed jobs in one build."""
 
-_BOUNDED: Final = {
+_SMALL_BATCHES: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "512",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
 }
-"""For a second try: slower, but batches stay small however wide rows are."""
+"""Settings for a second try: slower, but batches stay small even if rows are wide."""
 
 _log = logging.getLogger("es_skipping")
 
 
 @dataclass
 class Collection:
-    """Reads objects of a dataset.
+    """Collects the metadata of a dataset's objects.
 
     Parameters
     ----------
     source
         The dataset.
     progress
-        Told how many objects are done.
+        Called with the number of finished objects.
 
     Attributes
     ----------
     failed
-        Objects that could not be read, with the reason; complete once the iterator of `metadata` is used up.
+        Objects that could not be read, with the reason; complete when the iterator of `metadata` is exhausted.
     unknown
-        By index id why its collector had nothing to say of some object; likewise.
+        By index id, why its collector has no metadata for some object; complete at the same time.
     """
 
     source: Source
     progress: Progress | None = None
     failed: dict[ObjectId, str] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
-    _attempts: int = _ATTEMPTS
+    _attempts: int = _MAX_FAILED_JOBS
     _bounded: bool = False
 
     def metadata(
@@ -97,23 +98,23 @@ class Collection:
         all_objects: bool,
         writing: ExecutorWriting | None = None,
     ) -> Iterator[ObjectMetadata]:
-        """The metadata of these indexes of these objects, as it is ready.
+        """Yield the metadata of these indexes and objects as it becomes ready.
 
         Parameters
         ----------
         wanted
             The indexes.
         objects
-            Among those that the source lists.
+            Some of the objects that the source lists.
         all_objects
-            Whether these are all that the source lists.
+            Whether these are all objects that the source lists.
         writing
-            Where the executors are to write: then only what they could not write comes from here.
+            Lets the executors write to the store; only what they could not write is yielded.
 
         Raises
         ------
         DatasetError
-            Nothing can be read at all, for a reason that is not in the objects.
+            Nothing can be read, for a reason outside the objects.
         """
         done = 0
         if can_answer(self.source, wanted):
@@ -133,9 +134,9 @@ class Collection:
             objects, all_objects = [object for object in objects if object not in doubtful], False
         groups = self._groups(wanted)
         for group in groups:
-            rounds = iter(_chunks(objects, _ROUND))
+            rounds = iter(_chunks(objects, _OBJECTS_PER_JOB))
             pending: list[Sequence[ObjectId]] = []
-            whole = all_objects and len(objects) <= _ROUND
+            whole = all_objects and len(objects) <= _OBJECTS_PER_JOB
             while pending or (pending := list(islice(rounds, 1))):
                 chunk = [object for object in pending.pop() if object not in self.failed]
                 if not chunk:
@@ -157,22 +158,22 @@ class Collection:
                     pending.extend(self._without_culprit(chunk, failure.error))
 
     def _groups(self, wanted: Sequence[Wanted]) -> list[list[Wanted]]:
-        """The indexes that may be collected in one pass.
+        """Group the indexes that one pass may collect together.
 
-        What a JSON record yields depends on which of its fields are read, and so does whether CSV drops it: there each
-        index is read with its own columns and no others. A query that reads these and perhaps more sees no value which
-        the index did not; others do not use it (`es_skipping.lookup.verdict`).
+        A JSON record's values depend on which of its fields are read, and so does whether CSV drops a record. In these
+        formats each index is collected with its own columns only. A query that reads at least these columns sees no
+        value that the index did not; other queries do not use it (`es_skipping.lookup.verdict`).
         """
         alone = depends_on_columns_read(self.source.format, self.source.options)
         return [[one] for one in wanted] if alone else [list(wanted)]
 
     def _doubtful(self, doubts: Sequence[Doubt], objects: Sequence[ObjectId]) -> dict[ObjectId, str]:
-        """The objects of which a value depends on more than the object and its reader, and why."""
+        """The objects with values that depend on more than the object and its reader, and why."""
         for doubt in doubts:
             if doubt.holds is None:
                 return dict.fromkeys(objects, doubt.why)
         found: dict[ObjectId, str] = {}
-        pending = [list(part) for part in _chunks(objects, _ROUND)]
+        pending = [list(part) for part in _chunks(objects, _OBJECTS_PER_JOB)]
         while pending:
             by_path = {encoded_path(object.path): object for object in pending.pop() if object not in self.failed}
             try:
@@ -186,12 +187,10 @@ class Collection:
     def _prepared(
         self, group: Sequence[Wanted], encoded: Mapping[ObjectId, str], *, whole: bool, writing: _Writing | None = None
     ) -> tuple[DataFrame, dict[int, ObjectId]]:
-        """One Spark job, and the objects by the numbers in its rows."""
+        """Prepare one Spark job; return it with the objects by the numbers in its rows."""
         by_number = {xxhash64(text.encode("utf-8", "surrogatepass")): object for object, text in encoded.items()}
         if len(by_number) < len(encoded):
-            raise DatasetError(
-                "two objects of the dataset have the same hash of their path; index them as two datasets"
-            )
+            raise DatasetError("the paths of two objects have the same hash; index them as two datasets")
         frame, format = self.source.df, self.source.format
         path = _file_path(frame)
         if not whole:
@@ -207,13 +206,13 @@ class Collection:
                 finish = FinishAndWrite(parts, share, list(by_number), counted=format not in TEXT_FORMATS)
             together = partials.repartition(partitions, "object").sortWithinPartitions(functions.col("object"))
             finished = map_in_arrow(together, finish, FINISHED)
-            finished._jdf.queryExecution().executedPlan()  # here the Python to run is written down
+            finished._jdf.queryExecution().executedPlan()  # fixes the Python to run
         return finished, by_number
 
     def _written(
         self, group: Sequence[Wanted], share: Share, writing: ExecutorWriting, *, whole: bool
     ) -> list[ObjectId]:
-        """One Spark job that writes what it finds; returns the objects that are still to be read."""
+        """Run one Spark job whose tasks write to the store; return the objects that are still to be read."""
         encoded = {object: encoded_path(object.path) for object in share.objects}
         finished, by_number = self._prepared(group, encoded, whole=whole, writing=(share, writing.tasks))
         outcomes: list[Outcome] = []
@@ -229,11 +228,11 @@ class Collection:
             return writing.failed(share, reason(text), all=is_systemic(error, text))
         left = writing.received(share, outcomes)
         came = {outcome.place for outcome in outcomes}
-        # Those without a row are read again, to be told apart from those that were not read.
+        # Read objects without a row again: they may be empty, or not read at all.
         return left + writing.leave([object for place, object in enumerate(share.objects) if place not in came])
 
     def _read(self, group: Sequence[Wanted], chunk: Sequence[ObjectId], *, whole: bool) -> Iterator[ObjectMetadata]:
-        """One Spark job. Everything is read before the first result comes, so a failure comes before it too."""
+        """Run one Spark job. It reads everything before its first result, so a failure precedes the results."""
         encoded = {object: encoded_path(object.path) for object in chunk}
         finished, by_number = self._prepared(group, encoded, whole=whole)
         spark, counted = finished.sparkSession, self.source.format not in TEXT_FORMATS
@@ -253,31 +252,31 @@ class Collection:
         for object in chunk:
             if object in seen:
                 continue
-            # No row came from it. That it was read is only sure where nothing came from an object that was not asked
-            # for, and its path is the text that Spark compares.
+            # The object yielded no row. It surely was read only if no row came from an object outside the chunk, and
+            # its path is the text that Spark compares.
             if strays or not _reads(spark, object.path, encoded[object]):
-                self.failed[object] = "its rows could not be told apart from those of others"
+                self.failed[object] = "its rows could not be distinguished from those of other objects"
                 continue
             yield ObjectMetadata(
                 object, 0 if counted else None, {one.id: _nothing(one.index.kind, counted) for one in group}
             )
 
     def _note(self, unknown: dict[str, str]) -> None:
-        """Say once per index that some object has no metadata of it, and why."""
+        """Warn once per index that some objects lack its metadata, and why."""
         for id, why in unknown.items():
             if id not in self.unknown:
                 self.unknown[id] = why
-                _log.warning("index %s says nothing of some objects, which it will not skip: %s", id, why)
+                _log.warning("index %s has no metadata for some objects and never skips them: %s", readable_id(id), why)
 
     def _without_culprit(self, chunk: Sequence[ObjectId], error: Exception) -> list[list[ObjectId]]:
-        """What to read next after a failure, in smaller pieces; what cannot be read goes to ``failed``."""
+        """Split the objects of a failed job into smaller pieces to read next; add unreadable objects to ``failed``."""
         text = error_text(error)
         if is_systemic(error, text):
             raise DatasetError(f"the dataset could not be read: {reason(text)}") from error
         culprits = named_in(text, chunk)
-        if not culprits and not self._bounded:  # rows may be so wide that a batch of them is too large
+        if not culprits and not self._bounded:  # rows may be so wide that a batch is too large
             self._bounded = True
-            for key, value in _BOUNDED.items():
+            for key, value in _SMALL_BATCHES.items():
                 self.source.df.sparkSession.conf.set(key, value)
             return [list(chunk)]
         if not culprits and len(chunk) == 1:
@@ -285,12 +284,12 @@ class Collection:
         self._attempts -= 1
         if self._attempts <= 0:
             for object in chunk:
-                self.failed[object] = f"given up after {_ATTEMPTS} failures, the last: {reason(text)}"
+                self.failed[object] = f"given up after {_MAX_FAILED_JOBS} failures, the last: {reason(text)}"
             return []
         for object in culprits:
             self.failed[object] = reason(text)
         rest = [object for object in chunk if object not in self.failed]
-        # Where one object is bad another may be: smaller pieces make the next failure cheaper.
+        # If one object is bad, others may be: smaller pieces make the next failure cheaper.
         pieces = 2 if not culprits else 4 if len(rest) > 4 * _OBJECTS_PER_PARTITION else 1
         return [list(piece) for piece in _chunks(rest, max(1, math.ceil(len(rest) / pieces)))] if rest else []
 
@@ -302,12 +301,12 @@ class _JobFailed(Exception):
 
 
 def _file_path(frame: DataFrame) -> Column:
-    """Where each row is from.
+    """The number of each row's object.
 
     Raises
     ------
     DatasetError
-        Spark does not say: 4.0 hides it behind the padding of CHAR columns.
+        Spark does not reveal it: 4.0 hides it behind the padding of CHAR columns.
     """
     from pyspark.errors import AnalysisException
 
@@ -321,7 +320,7 @@ def _file_path(frame: DataFrame) -> Column:
 
 
 def _partials(frame: DataFrame, path: Column, group: Sequence[Wanted], format: str) -> tuple[list[Part], DataFrame]:
-    """What is collected, and each split's share of it."""
+    """The parts to collect, and the columns that each one reads."""
     from es_skipping.spark.classic import classic_column, map_in_arrow
     from es_skipping.spark.classic import functions as F
 
@@ -332,7 +331,7 @@ def _partials(frame: DataFrame, path: Column, group: Sequence[Wanted], format: s
         columns = [column_for_index(frame, column.text) for column in one.columns]
         places = []
         for column in one.index.collected(columns):
-            # A column that several indexes take as it is travels once.
+            # Select a column once, even if several indexes read it.
             text = next((c.text for c, given in zip(one.columns, columns, strict=True) if given is column), None)
             place = None if text is None else plain.get(text)
             if place is None:
@@ -352,17 +351,17 @@ def _partials(frame: DataFrame, path: Column, group: Sequence[Wanted], format: s
 
 
 def _limits(parts: Sequence[Part]) -> list[int | None]:
-    """For each selected column of how many distinct values in an object no collector would be told of more."""
+    """For each selected column, the largest number of distinct values per object that any collector uses."""
     width = 1 + max(place for part in parts for place in part.columns)
     limits: list[int | None] = []
     for place in range(1, width):
-        told = [part.collector.distinct_limit for part in parts if place in part.columns]
-        limits.append(None if None in told else max(limit for limit in told if limit is not None))
+        known = [part.collector.distinct_limit for part in parts if place in part.columns]
+        limits.append(None if None in known else max(limit for limit in known if limit is not None))
     return limits
 
 
 def _guarded(frame: DataFrame) -> Iterator[Any]:
-    """A frame's rows; what Spark raises as `_JobFailed`, so that it is not taken for an error of who uses the rows."""
+    """Yield a frame's rows; raise Spark's errors as `_JobFailed`, to tell them from errors of the consumer."""
     try:
         rows = frame.toLocalIterator(prefetchPartitions=True)
     except Exception as error:
@@ -378,7 +377,7 @@ def _guarded(frame: DataFrame) -> Iterator[Any]:
 
 
 def _nothing(kind: Kind, counted: bool) -> Metadata:
-    """The metadata of no rows."""
+    """The metadata of an object without rows."""
     nulls = 0 if counted else None
     if kind == "intervals":
         return Intervals((), nulls)
@@ -386,7 +385,7 @@ def _nothing(kind: Kind, counted: bool) -> Metadata:
 
 
 def _reads(spark: SparkSession, path: str, encoded: str) -> bool:
-    """Whether Spark writes a path the way we do."""
+    """Whether Spark encodes a path as we do."""
     jvm: Any = spark._jvm
     return bool(jvm.org.apache.hadoop.fs.Path(path).toUri().toString() == encoded)
 

@@ -1,4 +1,4 @@
-"""What a build has collected when it meets a conflict, so that the next attempt does not read the objects again."""
+"""Keeps the metadata collected before a conflict, so that the next attempt does not read the objects again."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["Collected", "Part", "Put", "PutPart"]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some objects of which some indexes were collected.
+    """Objects whose metadata was collected for some indexes.
 
     Parameters
     ----------
     indexes
-        Their ids.
+        The indexes' ids.
     keys
-        Of the objects, sorted.
+        The objects' keys, sorted.
     """
 
     indexes: frozenset[str]
@@ -39,7 +39,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """A change that met a conflict. Its metadata stays in the store until its context is left."""
+    """A change that met a conflict. Its metadata stays in the store until its context exits."""
 
     change: Change
     definition: DatasetDefinition
@@ -49,10 +49,10 @@ class _Attempt:
 
 
 class Collected:
-    """The metadata of the attempts so far; a context, which ends theirs.
+    """The metadata of all attempts so far; its context ends the contexts of their changes.
 
-    Metadata is used again only for an object of the same identity, and for an index whose definition is the same in
-    every respect, of a dataset that is read in the same way.
+    An attempt reuses metadata only for an object with the same identity, an index with the same definition, and a
+    dataset that is read in the same way.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Collected:
         unknown: Mapping[str, str],
         budget: Budget | None,
     ) -> None:
-        """Remember what a change has, which met a conflict, and leave its context later."""
+        """Keep the metadata of a change that met a conflict, and exit its context later."""
         self._contexts.push(context)
         self._attempts.append(_Attempt(change, definition, tuple(parts), dict(unknown), budget))
 
@@ -89,12 +89,12 @@ class Collected:
         unknown: dict[str, str],
         budget: Budget | None,
     ) -> Iterator[ObjectMetadata]:
-        """The metadata of these indexes of those of these objects that are here, an object at most once.
+        """Yield the kept metadata of these indexes and objects, each object at most once.
 
         Parameters
         ----------
         unknown, budget
-            Are added to: what was unknown, and degraded, when it was collected.
+            Receive the unknown and the reduced indexes from the time of collection.
         """
         left = np.sort(objects.keys)
         for attempt in reversed(self._attempts):
@@ -119,7 +119,7 @@ class Collected:
 
 
 def _is_same(one: DatasetDefinition, other: DatasetDefinition, indexes: frozenset[str]) -> bool:
-    """Whether metadata of these indexes that was collected for one definition is that of the other."""
+    """Whether metadata that was collected for one definition of these indexes is valid for the other."""
     first, second = ({index.id: index for index in definition.indexes} for definition in (one, other))
     return replace(one, indexes=()) == replace(other, indexes=()) and all(
         id in first and first[id] == second.get(id) for id in indexes
@@ -127,7 +127,7 @@ def _is_same(one: DatasetDefinition, other: DatasetDefinition, indexes: frozense
 
 
 class PutPart:
-    """The objects of one part of a build, by their keys."""
+    """The objects of one part of a build, by key."""
 
     def __init__(self, indexes: frozenset[str]) -> None:
         self.indexes = indexes
@@ -138,12 +138,12 @@ class PutPart:
 
 
 class Put:
-    """Counts the objects that one attempt puts, by their keys.
+    """Counts the objects that one attempt writes, by key.
 
     Parameters
     ----------
     known_paths
-        Of objects that something was known of.
+        The paths of objects that the store had metadata of.
     """
 
     def __init__(self, known_paths: frozenset[str]) -> None:
@@ -154,26 +154,27 @@ class Put:
 
     @contextmanager
     def part(self, indexes: frozenset[str]) -> Iterator[PutPart]:
-        """Objects that are noted now are of this part; it counts as collected when it is left without an error."""
+        """Assign the objects noted meanwhile to this part; it counts as collected if the context exits without an
+        error."""
         self._open = PutPart(indexes)
         yield self._open
         self._parts.append(self._open)
 
     def note(self, object: ObjectId) -> None:
-        """An object was put; several times where it came in parts."""
+        """Count an object; call it again for each further part of the object."""
         assert self._open is not None
         self._open.keys += object.key
         if object.path in self._known_paths:
             self._again += object.key
 
     def parts(self, failed: Iterable[ObjectId]) -> list[Part]:
-        """What was collected whole, but for objects that failed."""
+        """The parts that were collected completely, without the objects that failed."""
         without = np.sort(ObjectList(failed).keys)
         found = [(part.indexes, part.sorted()) for part in self._parts]
         return [Part(indexes, keys[~is_among(keys, without)]) for indexes, keys in found]
 
     def counts(self, failed: Iterable[ObjectId], known: Keys) -> tuple[int, int]:
-        """How many were added and updated, but for those that failed."""
+        """The numbers of added and updated objects, without those that failed."""
         done = np.unique(as_keys(b"".join(part.keys for part in self._parts)))
         done = done[~is_among(done, np.sort(ObjectList(failed).keys))]
         updated = is_among(done, known) | is_among(done, np.sort(as_keys(self._again)))

@@ -1,4 +1,4 @@
-"""From what a user wrote as a column to the tree that is recognised in filters, and back to Spark columns."""
+"""Turns a user's column into the tree to recognise in filters, and back into Spark columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ResolvedColumn", "resolve"]
 
-# Not the same from one query to the next, though Spark calls them deterministic.
+# Functions whose value differs between queries, although Spark calls them deterministic.
 _OF_THE_MOMENT: Final = frozenset(
     {
         "CurrentDate", "CurrentTimestamp", "CurrentTimestampLike", "LocalTimestamp", "Now", "CurrentTime",
@@ -48,9 +48,9 @@ class ResolvedColumn:
     Parameters
     ----------
     text
-        From which it can be resolved again: a name or a SQL expression.
+        A name or a SQL expression that resolves to the column again.
     operand
-        Its tree.
+        The column's tree.
     """
 
     text: str
@@ -62,7 +62,7 @@ class ResolvedColumn:
 
     @property
     def sql(self) -> str:
-        """The column as a part of a SQL expression: a name needs quotes there that it does without on its own."""
+        """The column as part of a SQL expression, where a name may need quotes."""
         if isinstance(self.operand, Column):
             return ".".join(map(quoted_name, self.operand.path))
         return f"({self.text})"
@@ -81,8 +81,8 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
     Raises
     ------
     ColumnError
-        It is unknown, a partition column, of a type that cannot be indexed, or an expression whose values the objects
-        alone do not decide.
+        The column is unknown, a partition column, or of a type that cannot be indexed; or it is an expression whose
+        values depend on more than the objects.
     """
     plain = _plain(source, given)
     if plain is not None:
@@ -98,44 +98,43 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
     undeclared = undeclared_functions(operand)
     if undeclared:
         raise ColumnError(
-            f"column {shown!r} calls the user function {undeclared[0]!r}, whose name alone does not say what it "
-            "computes: declare it with a version in this session, es_skipping.declare_function"
+            f"column {shown!r} calls the user function {undeclared[0]!r}, which this session has not declared: declare "
+            "it with a version by es_skipping.declare_function"
         )
     if any(map(_is_time_of_day, parts_of(operand))):
         raise ColumnError(
-            f"column {shown!r} reads a text as a timestamp, and a time without a date as one of the day on which it is "
-            "asked: it cannot be indexed; say how the text is written, as in to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')"
+            f"column {shown!r} cannot be indexed: it reads text as a timestamp, and a time without a date takes the "
+            "day of the query; give the text's format, as in to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')"
         )
     if has_short_year(_patterns_in(operand), source.settings):
         raise ColumnError(
-            f"column {shown!r} has a pattern with a year of two digits, whose century the legacy parser takes from the "
-            "day on which it is asked: it cannot be indexed; write years out, or unset "
-            "spark.sql.legacy.timeParserPolicy"
+            f"column {shown!r} cannot be indexed: its pattern has a two-digit year, whose century the legacy parser "
+            "takes from the day of the query; use four digits, or unset spark.sql.legacy.timeParserPolicy"
         )
     partitions = [name for name in _attribute_names(analyzed) if name in source.partition_columns]
     if partitions:
         raise ColumnError(
-            f"column {shown!r} is made of the partition column {partitions[0]!r}: Spark skips by partition values "
-            "itself; index a column that is stored in the files"
+            f"column {shown!r} uses the partition column {partitions[0]!r}, and Spark itself skips by partition "
+            "values: index a column that the files store"
         )
     if has_opaque(operand) or isinstance(operand, Literal) or not columns_of([operand]):
         why = getattr(operand, "reason", "it reads no column")
-        raise ColumnError(f"column {shown!r} cannot be indexed: {why}; give a column or an expression of columns")
+        raise ColumnError(f"column {shown!r} cannot be indexed: {why}; use a column or an expression of columns")
     for part in columns_of([operand]):
         if part.path[0] == source.corrupt_record_column:
             raise ColumnError(
-                f"column {shown!r} holds corrupt records, which depend on the other columns that a query reads; "
-                "it cannot be indexed"
+                f"column {shown!r} cannot be indexed: it holds corrupt records, which depend on the other columns that "
+                "a query reads"
             )
     if not operand.type.supported:
         raise ColumnError(
-            f"column {shown!r} is of type {operand.type}; only numbers, strings without a collation, binaries, "
+            f"column {shown!r} has type {operand.type}; only numbers, strings without a collation, binaries, "
             "booleans, dates and timestamps can be indexed"
         )
     if source.format in TEXT_FORMATS and not isinstance(operand, Column) and not _null_in_null_out(analyzed):
         raise ColumnError(
-            f"column {shown!r}: in {source.format} files a value can be null for one query and not for another, "
-            "and this expression is not null where its columns are; index the plain column"
+            f"column {shown!r} cannot be indexed: in {source.format} files a value can be null in one query and not in "
+            "another, and this expression is not null when its columns are; index the plain column"
         )
     return ResolvedColumn(given if isinstance(given, str) else _text_of(source.df, analyzed, tree, shown), operand)
 
@@ -150,7 +149,7 @@ _SCHEMA_TYPES: Final = {
 
 
 def _plain(source: Source, given: Any) -> ResolvedColumn | None:
-    """A column of the files by its very name and of a plain type: Spark need not be asked what that is."""
+    """Resolve the exact name of a file column with a plain type, without asking Spark."""
     if not isinstance(given, str) or not given.isidentifier() or given == source.corrupt_record_column:
         return None
     names = [*(field["name"] for field in source.schema["fields"]), *source.partition_columns]
@@ -165,7 +164,7 @@ def _plain(source: Source, given: Any) -> ResolvedColumn | None:
 
 
 def column_for_index(df: DataFrame, text: str) -> SparkColumn:
-    """The Spark column of a resolved text, as an index's own code takes it: that calls `pyspark.sql.functions`."""
+    """The Spark column of a resolved text, for an index's code, which calls `pyspark.sql.functions`."""
     from pyspark.sql import functions
 
     from es_skipping.spark.classic import functions_are_remote
@@ -177,7 +176,7 @@ def column_for_index(df: DataFrame, text: str) -> SparkColumn:
 
 
 def _analyzed(df: DataFrame, given: Any, shown: str) -> tuple[SparkColumn, DataFrame, Any]:
-    """The column, a frame of it alone, and its analysed expression. A text is a name where it can be, else SQL."""
+    """The column, a frame of it alone, and its analysed expression. A text is a name if possible, else SQL."""
     from pyspark.errors import AnalysisException, ParseException, PySparkException
     from pyspark.sql import Column as AnyColumn
 
@@ -185,7 +184,7 @@ def _analyzed(df: DataFrame, given: Any, shown: str) -> tuple[SparkColumn, DataF
 
     if not isinstance(given, str) and not (isinstance(given, AnyColumn) and hasattr(given, "_jc")):
         raise ColumnError(
-            f"column {shown!r} is a {type(given).__module__}.{type(given).__name__}; give a name or SQL as text"
+            f"column {shown!r} is a {type(given).__module__}.{type(given).__name__}; pass a name or SQL as text"
         )
     with _quiet():
         try:
@@ -194,7 +193,7 @@ def _analyzed(df: DataFrame, given: Any, shown: str) -> tuple[SparkColumn, DataF
             plan = projection._jdf.queryExecution().analyzed()
         except (AnalysisException, ParseException) as error:
             missing = str(error.getCondition()).startswith(("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND"))
-            wrong = "is not there" if missing else "is no column, and no SQL that Spark understands"
+            wrong = "does not exist" if missing else "is neither a column nor SQL that Spark understands"
             raise ColumnError(
                 f"column {shown!r} {wrong}: {_first_line(error)}; the columns are {', '.join(df.columns)}"
             ) from None
@@ -209,7 +208,7 @@ def _analyzed(df: DataFrame, given: Any, shown: str) -> tuple[SparkColumn, DataF
 
 
 def _is_name(df: DataFrame, text: str) -> bool:
-    """Whether a text is the name of a column, or of a field of one, rather than a SQL expression."""
+    """Whether a text names a column or a field of one, and is not a SQL expression."""
     from pyspark.sql.types import StructType
 
     parts = _name_parts(text)
@@ -230,7 +229,7 @@ def _is_name(df: DataFrame, text: str) -> bool:
 
 
 def _name_parts(text: str) -> list[str] | None:
-    """The parts of a name, as Spark splits it: at dots that are not between backticks. None for what is no name."""
+    """Split a name as Spark does, at dots outside backticks; None if the text is not a name."""
     parts = re.findall(r"(`(?:[^`]|``)+`|[^`.]+)(\.|$)", text)
     if "".join(part + end for part, end in parts) != text or text.endswith("."):
         return None
@@ -239,10 +238,10 @@ def _name_parts(text: str) -> list[str] | None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """PySpark logs a page for each name that it does not find; ours is an error of its own."""
+    """Silence PySpark's log, which writes a page for each unknown name; we raise our own error."""
     from pyspark.logger import PySparkLogger
 
-    # By PySpark's own getLogger: a plain logger of that name breaks every later error of analysis in this process.
+    # Use PySpark's own getLogger: a plain logger of that name breaks every later analysis error in this process.
     loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
     here = threading.get_ident()
 
@@ -279,17 +278,17 @@ def _attribute_names(expression: Any) -> list[str]:
 
 def _refuse_unrepeatable(expression: Any, shown: str) -> None:
     if not expression.deterministic():
-        raise ColumnError(
-            f"column {shown!r} is not deterministic: its values in a query would be others than those indexed"
-        )
+        raise ColumnError(f"column {shown!r} is not deterministic: a query would see other values than the index")
     for node in _nodes(expression):
         name = node.getClass().getSimpleName()
         if name in _OF_THE_MOMENT or name.startswith("Current"):
-            raise ColumnError(f"column {shown!r} depends on when or by whom it is asked ({name}): it cannot be indexed")
+            raise ColumnError(
+                f"column {shown!r} cannot be indexed: {name} depends on the time or the user of the query"
+            )
 
 
 def _is_time_of_day(part: Operand) -> bool:
-    """Whether a text becomes a timestamp without saying of which day: Spark takes the day on which it is asked."""
+    """Whether the expression turns text into a timestamp without a date: Spark then takes the day of the query."""
     if isinstance(part, Cast):
         source, target = part.child.type.name, part.type.name.replace("timestamp_ntz", "")
         return any(text in source for text in ("string", "char", "variant")) and "timestamp" in target
@@ -300,7 +299,7 @@ _PATTERN: Final = re.compile(r"(?:[GyYMLwWDdFEuaHkKhmsSzZX\W\d_]|'[^']*')*")
 
 
 def _patterns_in(operand: Operand) -> Iterator[str]:
-    """The texts in it that may be patterns of dates and times; a pattern that is no constant may be any."""
+    """The texts in an expression that may be date and time patterns; a pattern that is not a constant may be any."""
     for part in parts_of(operand):
         if isinstance(part, Literal) and isinstance(part.value, str) and _PATTERN.fullmatch(part.value):
             yield part.value
@@ -310,7 +309,7 @@ def _patterns_in(operand: Operand) -> Iterator[str]:
 
 
 def _null_in_null_out(expression: Any) -> bool:
-    """Whether every part of an expression is null where an argument is."""
+    """Whether every part of an expression is null if one of its arguments is."""
     for node in _nodes(expression):
         name = node.getClass().getSimpleName()
         if name in ("AttributeReference", "Literal", "Cast", "GetStructField"):
@@ -318,17 +317,17 @@ def _null_in_null_out(expression: Any) -> bool:
         try:
             if not node.nullIntolerant():
                 return False
-        except Exception:  # a class without the method: not known
+        except Exception:  # a class without the method: unknown
             return False
     return True
 
 
 def _text_of(df: DataFrame, analyzed: Any, tree: dict[str, Any], shown: str) -> str:
-    """SQL text that stands for the same expression as a `Column`; verified, because not all have one."""
+    """SQL text for a `Column`; verified, because not every expression has SQL text."""
     text = str(analyzed.sql())
     try:
         if expression_tree(_analyzed(df, text, text)[1]) == tree:
             return text
     except (ColumnError, DatasetError):
         pass
-    raise ColumnError(f"the Column {shown!r} cannot be written as SQL to be remembered; give it as SQL text")
+    raise ColumnError(f"the Column {shown!r} has no SQL form that the store can keep; pass it as SQL text")

@@ -22,6 +22,7 @@ from es_skipping.build.update import Update
 from es_skipping.catalog import DatasetEntry, IndexDefinition
 from es_skipping.errors import DatasetError, IndexDefinitionError, StoreConflict
 from es_skipping.indexes.base import Index
+from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.progress import shown_progress
 from es_skipping.settings import Settings
 from es_skipping.spark.services import service_of, store_conf, store_of
@@ -40,32 +41,32 @@ _DESCRIPTION: Final = (
 _LIST: Final = (
     "dataset string, `table` string, roots array<string>, format string, " + _DESCRIPTION + ", refreshed timestamp"
 )
-_CONFLICT_TRIES: Final = 6
-"""How often a change is tried where other writers publish in between."""
+_CONFLICT_ATTEMPTS: Final = 6
+"""Attempts at a change while other writers publish."""
 
-_CONFLICT_WAIT: Final = 0.2
-"""Up to how many seconds to wait after the first conflict; twice as many after each further one."""
+_CONFLICT_WAIT_SECONDS: Final = 0.2
+"""Longest wait in seconds after the first conflict; each further conflict doubles it."""
 
 
 class Dataset:
-    """A dataset of files, whose indexes are created, refreshed and dropped here. Queries need none of it.
+    """A dataset of files; creates, refreshes and drops its indexes. Queries do not need this object.
 
     Parameters
     ----------
     spark
-        The session; its settings say where the metadata is.
+        The session; its settings name the metadata store.
     path
-        Directory, file or glob, or several; as `DataFrameReader.load` takes it.
+        One or several directories, files or globs, as for `DataFrameReader.load`.
     table
-        Instead of a path: a table of the catalog.
+        A table of the catalog, instead of a path.
     format, options, schema
-        As the reader takes them. An index is used by reads of the same format and options. A dataset that is indexed
-        already is read as it was indexed, unless any of the three is given.
+        As for the reader. Queries use an index only if they read with the same format and options. If all three are
+        left out, an indexed dataset is read as it was indexed.
 
     Raises
     ------
     DatasetError
-        Neither or both of path and table are given.
+        Both path and table are given, or neither.
 
     Examples
     --------
@@ -88,13 +89,13 @@ class Dataset:
 
         paths = as_paths(path)
         if bool(paths) == (table is not None) or any(not part.strip() for part in paths):
-            raise DatasetError(f"give either a path or a table, not path={path!r} and table={table!r}")
+            raise DatasetError(f"pass either a path or a table, not path={path!r} and table={table!r}")
         if table is not None and (format is not None or options or schema is not None):
-            raise DatasetError(
-                f"table {table} has its format, options and schema in the catalog; give none of them here"
-            )
+            raise DatasetError(f"do not pass format, options or schema for table {table}: the catalog defines them")
         if options is not None and not isinstance(options, Mapping):
-            raise DatasetError(f"options={options!r}; give names and values, such as options={{'header': 'true'}}")
+            raise DatasetError(
+                f"options={options!r}: pass a mapping of names to values, such as options={{'header': 'true'}}"
+            )
         self._user_spark = spark
         self._spark = classic_session(spark)
         self._as_given = Reading(
@@ -112,23 +113,23 @@ class Dataset:
     # --- building -------------------------------------------------------------------------------------------------
 
     def create_indexes(self, *indexes: Index, progress: Progress | None = None) -> RefreshResult:
-        """Build indexes: all of a dataset that has none, or more for one that has some.
+        """Build the first indexes of a dataset, or add more.
 
-        Every object is read once for all of them (or only its Parquet footer, where that answers soundly). Objects
-        that are new or changed since the last build get all indexes.
+        One read per object serves all indexes; for some indexes the Parquet footer suffices. Objects that are new or
+        changed since the last build get all indexes, also the earlier ones.
 
         Parameters
         ----------
         *indexes
-            What to build.
+            The indexes to build.
         progress
-            Called with ``(done, total, phase)`` as the work goes on. Left out, a bar is drawn as the setting
-        ``progress`` says: in notebooks and terminals.
+            Called with ``(done, total, phase)`` during the build. By default the setting ``progress`` decides whether a
+            progress bar is shown.
 
         Raises
         ------
         IndexDefinitionError
-            One is there already, or is given twice.
+            An index exists already, or is given twice.
         ColumnError
             A column is unknown or cannot carry the index.
         DatasetError
@@ -139,7 +140,7 @@ class Dataset:
         return self._update(checked(indexes), ensure=False, progress=progress)
 
     def ensure_indexes(self, *indexes: Index, progress: Progress | None = None) -> RefreshResult:
-        """As `create_indexes`, but what is there already is no error and is refreshed: for nightly jobs."""
+        """Like `create_indexes`, but refresh an index that exists instead of raising: for nightly jobs."""
         return self._update(checked(indexes), ensure=True, progress=progress)
 
     def refresh(
@@ -149,32 +150,32 @@ class Dataset:
         *,
         progress: Progress | None = None,
     ) -> RefreshResult:
-        """Index what is new or changed since, and forget what is gone.
+        """Index new and changed objects, and drop the metadata of deleted ones.
 
         Parameters
         ----------
         paths
-            Only objects at or below these.
+            Refresh only objects at or below these paths.
         partitions
-            Only objects of these partitions: ``{"day": "2024-01-05"}`` or ``"day=2024-01-05"``, or several.
+            Refresh only objects of these partitions: ``{"day": "2024-01-05"}`` or ``"day=2024-01-05"``, or several.
 
         Raises
         ------
         DatasetError
-            There is no index, the dataset cannot be listed, or a path lies outside of it.
+            The dataset has no index or cannot be listed, or a path lies outside it.
         """
         return self._update((), must_exist=True, paths=paths, partitions=partitions, progress=progress)
 
     def drop_indexes(self, *indexes: Index, all: bool = False) -> None:
-        """Drop indexes with their metadata; the data is not touched.
+        """Drop indexes with their metadata; the data stays.
 
         Raises
         ------
         IndexDefinitionError
-            One is not there; then none is dropped. Or neither indexes nor ``all`` is given, or both.
+            An index does not exist (then none is dropped), or the call passes neither indexes nor ``all``, or both.
         """
         if bool(indexes) == all:
-            raise IndexDefinitionError("name the indexes to drop, or say all=True; not both and not neither")
+            raise IndexDefinitionError("pass either indexes or all=True")
         if not all:
             checked(indexes)
         store = self._store()
@@ -182,7 +183,7 @@ class Dataset:
             store.drop(self.id)
             service_of(self._spark).registry.forget()
             return
-        for left in reversed(range(_CONFLICT_TRIES)):
+        for left in reversed(range(_CONFLICT_ATTEMPTS)):
             try:
                 self._drop(store, indexes)
                 break
@@ -192,7 +193,7 @@ class Dataset:
                 _wait(left)
 
     def optimize(self) -> None:
-        """Compact what many refreshes left behind in the store. Readers are not disturbed."""
+        """Compact the metadata that many refreshes wrote. Readers continue undisturbed."""
         self._store().optimize(self.id)
         service_of(self._spark).registry.forget()
 
@@ -200,13 +201,13 @@ class Dataset:
 
     @property
     def id(self) -> str:
-        """The dataset's name in the store: readable, and made from its place alone."""
+        """The dataset's readable name in the store, made from its location."""
         if self._id is None:
             self._id = _dataset_id(self._spark, self._as_given)
         return self._id
 
     def is_indexed(self) -> bool:
-        """Whether the store holds a published index of it."""
+        """Whether the store holds a published index of the dataset."""
         entry = self._store().dataset(self.id)
         return entry is not None and bool(entry.definition.indexes)
 
@@ -214,7 +215,7 @@ class Dataset:
         """A row per index: ``id``, ``type``, ``columns``, ``params``, ``objects``, ``metadata_bytes``,
         ``bytes_per_object``.
 
-        Empty where there is none. ``objects`` counts those of which the index knows something.
+        Empty without indexes. ``objects`` counts the objects that the index has metadata of.
         """
         from es_skipping.spark.classic import local_frame
 
@@ -258,7 +259,7 @@ class Dataset:
         return store_of(self._spark)
 
     def _reading(self, entry: DatasetEntry | None) -> Reading:
-        """As the user said; where nothing was said, as it was indexed."""
+        """How to read the dataset: as the user passed it, or else as it was indexed."""
         given = self._as_given
         if entry is not None:
             given = replace(given, known_schema=entry.definition.schema)
@@ -281,7 +282,7 @@ class Dataset:
     def _updated(self, store: MetadataStore, settings: Settings, add: Sequence[Index], **options: Any) -> RefreshResult:
         limits = {"budget": settings["metadata.budget"], "writers": settings["build.executorWriters"]}
         with Collected() as collected:
-            for left in reversed(range(_CONFLICT_TRIES)):
+            for left in reversed(range(_CONFLICT_ATTEMPTS)):
                 entry = store.dataset(self.id)
                 reading = self._reading(entry)
                 update = Update(self._spark, store, self.id, reading, add, **limits, **options, collected=collected)
@@ -302,8 +303,8 @@ class Dataset:
         for index in indexes:
             found = next((one for one in left if is_definition_of(one, index)), None)
             if found is None:
-                names = ", ".join(one.id for one in there) or f"none in the store {store.url}"
-                raise IndexDefinitionError(f"{index!r} is no index of {self._as_given.name}; it has {names}")
+                names = ", ".join(readable_id(one.id) for one in there) or f"none in the store {store.url}"
+                raise IndexDefinitionError(f"{index} is not an index of {self._as_given.name}; it has {names}")
             left.remove(found)
         if not left or entry is None:
             store.drop(self.id)
@@ -314,8 +315,8 @@ class Dataset:
 
 
 def _wait(left: int) -> None:
-    """A random while, longer with each try, so that two writers do not meet again."""
-    time.sleep(random.uniform(0, _CONFLICT_WAIT * 2.0 ** (_CONFLICT_TRIES - 1 - left)))  # noqa: S311 - no secret
+    """Sleep for a random time that grows with each attempt, so that two writers separate."""
+    time.sleep(random.uniform(0, _CONFLICT_WAIT_SECONDS * 2.0 ** (_CONFLICT_ATTEMPTS - 1 - left)))  # noqa: S311 - not a secret
 
 
 def source_of(dataset: Dataset) -> Source:
@@ -329,7 +330,7 @@ def session_of(dataset: Dataset) -> SparkSession:
 
 
 def list_indexes(spark: SparkSession) -> DataFrame:
-    """Every index in the session's store, of all datasets. Its old name, `indexes`, works until 1.0.
+    """Every index of all datasets in the session's store. The old name `indexes` works until 1.0.
 
     Parameters
     ----------
@@ -339,7 +340,7 @@ def list_indexes(spark: SparkSession) -> DataFrame:
     Returns
     -------
     DataFrame
-        A row per index: where the dataset is, what is indexed, how much there is, and when it last changed.
+        A row per index: the dataset's location, the indexed columns, the metadata's size, and its last change.
     """
     from es_skipping.spark.classic import classic_session, local_frame
 
@@ -371,12 +372,12 @@ def _moment(milliseconds: int) -> datetime:
 
 
 def _text(value: Any) -> str:
-    """An option's value as the reader would write it."""
+    """An option's value as the reader writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _dataset_id(spark: SparkSession, reading: Reading) -> str:
-    """Readable, and different for the same path in two places: of the last name, and a hash of all of it."""
+    """A readable and unique id: the path's last name, and a hash of the whole location."""
     if reading.table is not None:
         place = _full_name(spark, reading.table)
         name = place.rpartition(".")[2]
@@ -384,9 +385,7 @@ def _dataset_id(spark: SparkSession, reading: Reading) -> str:
         try:
             places = sorted(qualified(spark, path) for path in reading.paths)
         except Exception as error:
-            raise DatasetError(
-                f"{reading.name} is no path that Spark can read: {str(error).splitlines()[0]}"
-            ) from error
+            raise DatasetError(f"Spark cannot read the path {reading.name}: {str(error).splitlines()[0]}") from error
         place = "\n".join(places)
         name = places[0].rpartition("/")[2]
     readable = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:40]
@@ -401,4 +400,4 @@ def _full_name(spark: SparkSession, table: str) -> str:
         identifier = state.sqlParser().parseTableIdentifier(table)
         return str(state.catalog().qualifyIdentifier(identifier).unquotedString())
     except PySparkException as error:
-        raise DatasetError(f"{table!r} is no table's name: {str(error).strip().splitlines()[0]}") from None
+        raise DatasetError(f"{table!r} is not a table name: {str(error).strip().splitlines()[0]}") from None

@@ -1,8 +1,8 @@
-"""Metadata that the executors write to the store themselves, so that only receipts come to the driver.
+"""Lets executors write metadata to the store, so that only receipts reach the driver.
 
-The driver begins the change, gives a share of it to each Spark job and publishes what came back as written. What the
-executors cannot do, because they lack a package, a route or a certificate, or because an object needs fields that are
-not there yet, the driver does as ever: it reads those objects again and writes them.
+The driver begins the change, gives each Spark job a share of it, and publishes what the receipts confirm. An executor
+may lack a package, a route or a certificate, or an object may need new fields. The driver then reads those objects
+again and writes them.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 __all__ = ["LEARNED", "ExecutorWriting"]
 
 LEARNED: Final = 500
-"""Objects that the driver writes first."""
+"""Number of objects that the driver writes first."""
 
 _log = logging.getLogger("es_skipping")
 
 
 class ExecutorWriting:
-    """What the executors may write in one change.
+    """The executors' share of one change.
 
     Parameters
     ----------
     spark, change
         The session, and the change.
     tasks
-        How many tasks may write at a time.
+        Number of tasks that write at the same time.
     noted
-        Told of each object that the executors wrote.
+        Called for each object that the executors wrote.
 
     Attributes
     ----------
     written
-        How many objects the executors wrote.
+        Number of objects that the executors wrote.
     """
 
     def __init__(self, spark: SparkSession, change: Change, tasks: int, noted: Callable[[ObjectId], None]) -> None:
@@ -57,7 +57,7 @@ class ExecutorWriting:
         self._possible: bool | None = None
 
     def share(self, objects: Sequence[ObjectId]) -> Share | None:
-        """What the executors need to write these; None where the driver has to."""
+        """The share that the executors need to write these objects; None if the driver must write them."""
         if self._possible is None:
             self._possible = self._preflight()
         if not self._possible or not self._left.isdisjoint(objects):
@@ -65,7 +65,7 @@ class ExecutorWriting:
         return self._change.share(objects)
 
     def received(self, share: Share, outcomes: Sequence[Outcome]) -> list[ObjectId]:
-        """Take what became of a share; returns what is left to the driver."""
+        """Record the receipts of a share; return the objects left for the driver."""
         self._change.receive(share, outcomes)
         for one in outcomes:
             if not one.refused:
@@ -73,26 +73,26 @@ class ExecutorWriting:
                 self._noted(share.objects[one.place])
         refused = [one for one in outcomes if one.refused]
         for why in {one.refused for one in refused}:
-            self._tell(f"some objects, which the driver writes: {why}")
+            self._tell(f"some objects, so the driver writes them: {why}")
         if len(refused) == len(outcomes):
             self._possible = False
         return self.leave([share.objects[one.place] for one in refused])
 
     def failed(self, share: Share, why: str, *, all: bool) -> list[ObjectId]:
-        """A job failed, and nobody knows what it wrote: none of it is used. Returns what is left to the driver.
+        """Discard a failed job's writes, which are unknown; return the objects left for the driver.
 
         Parameters
         ----------
         all
-            Whether every other job would fail as well.
+            Whether every other job would fail too.
         """
-        self._tell(f"a part of the dataset, which the driver reads again: {why}")
+        self._tell(f"a part of the dataset, so the driver reads it again: {why}")
         if all:
             self._possible = False
         return self.leave(share.objects)
 
     def leave(self, objects: Sequence[ObjectId]) -> list[ObjectId]:
-        """Give no more shares of these; returns them."""
+        """Give out no more shares; return these objects for the driver."""
         self._left.update(objects)
         return list(objects)
 
@@ -102,20 +102,20 @@ class ExecutorWriting:
             _log.warning("executors did not write the metadata of %s", text)
 
     def _preflight(self) -> bool:
-        """Ask one task whether metadata can be written from where it runs."""
+        """Let one task test whether it can write metadata."""
         from es_skipping.spark.classic import map_in_arrow
 
         share = self._change.share(())
         if share is None:
-            why = "this store takes it from the driver only"
+            why = "only the driver can write to this store"
         else:
             try:
                 with own_python(self._spark):
                     asked = map_in_arrow(self._spark.range(0, 1, 1, 1), _Reach(share), "why string")
-                    asked._jdf.queryExecution().executedPlan()  # here the Python to run is written down
+                    asked._jdf.queryExecution().executedPlan()  # fixes the Python to run
                 (row,) = asked.collect()
                 why = row[0]
-            except Exception as error:  # what is missing there may be this very package
+            except Exception as error:  # the executor may lack this very package
                 lines = [line for line in str(error).splitlines() if "Error" in line] or [type(error).__name__]
                 why = lines[-1].strip()[:300]
         if why:
@@ -124,7 +124,7 @@ class ExecutorWriting:
 
 
 class _Reach:
-    """Runs on an executor: one row that says what is lacking there, or nothing."""
+    """Runs on an executor: yields one row that names what is missing there, or none."""
 
     def __init__(self, share: Share) -> None:
         self._share = share

@@ -1,4 +1,4 @@
-"""Whose fault a failed Spark job was: the session's, or that of objects."""
+"""Decides whether the session or an object made a Spark job fail."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["is_systemic", "named_in"]
 
 
 def is_systemic(error: Exception, text: str) -> bool:
-    """Whether it is not an object's fault: our own code or the session, not what was read."""
+    """Whether the session or our own code failed, not an object."""
     from pyspark.errors import PythonException
 
     return isinstance(error, PythonException) or any(
@@ -28,7 +28,7 @@ def is_systemic(error: Exception, text: str) -> bool:
 
 
 def named_in(text: str, chunk: Sequence[ObjectId]) -> list[ObjectId]:
-    """The objects whose path an error message tells; the longest where one path is the beginning of another."""
+    """The objects whose path an error message names; the longest if one path is a prefix of another."""
     text = re.sub(r"\bfile:/{2,3}", "file:/", text)
     found: dict[str, ObjectId] = {}
     for object in chunk:

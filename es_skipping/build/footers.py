@@ -1,9 +1,9 @@
-"""MinMax metadata from Parquet footers, where they answer soundly; every doubt sends the object to the scan.
+"""MinMax metadata from Parquet footers that are sound; in doubt, a scan reads the object.
 
-What a footer does not tell is unknown, never "no such value": a row group without statistics, a column that the file
-lacks (it may have a default), a writer that left NaN out. Floats are never answered here for that reason, nor INT96,
-unsigned integers, wide decimals and bounds that may have been cut. A type must be read by Spark bit for bit. Nor are
-files with encrypted columns answered here: Spark has their keys.
+If a footer lacks a statistic, the value is unknown, never absent: a row group may have no statistics, the file may lack
+a column that has a default, and a writer may leave NaN out. Therefore footers never serve floats, INT96, unsigned
+integers, wide decimals, or bounds that may be truncated. Spark must read the type bit for bit. Footers do not serve
+files with encrypted columns either: only Spark has the keys.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _TEMPORAL: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
 _PLAIN_INTEGERS: Final = {"int": ("INT32", 32), "bigint": ("INT64", 64)}
 _SMALL_INTEGERS: Final = {"tinyint": 8, "smallint": 16}
 _WHOLE_BOUNDS: Final = ("parquet-mr", "parquet-cpp-arrow")
-"""Writers that keep a bound whole or leave it out, and do not say which."""
+"""Writers that never truncate a bound, and do not record that."""
 _THREADS: Final = 16
-_TAIL: Final = 1 << 16
-_TRAILER: Final = 8
-"""Bytes at the end of a file: the footer's length, and what tells Parquet."""
+_FOOTER_READ_BYTES: Final = 1 << 16
+_TRAILER_BYTES: Final = 8
+"""Bytes at the end of a file: the footer's length and Parquet's magic."""
 _LEGACY_DATES: Final = b"org.apache.spark.legacyDateTime"
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 
 
 def can_answer(source: Source, wanted: Sequence[Wanted]) -> bool:
-    """Whether footers may be asked at all: every index is a MinMax of a plain column of a type they are sound for."""
+    """Whether footers can serve at all: every index is a MinMax of a plain column whose type they are sound for."""
     if source.format != "parquet" or reader_options("parquet", source.options):
         return False
     if setting("spark.sql.parquet.fieldId.read.enabled", source.settings) != "false":
@@ -66,7 +66,7 @@ def can_answer(source: Source, wanted: Sequence[Wanted]) -> bool:
 
 
 def _has_metadata(schema: Mapping[str, Any], path: Sequence[str]) -> bool:
-    """Whether a field of the path carries metadata that may change how it is read; comments do not."""
+    """Whether a field of the path has metadata that may change its values; comments do not."""
     kind: Any = schema
     for name in path:
         field = next(field for field in kind["fields"] if field["name"] == name)
@@ -79,14 +79,14 @@ def _has_metadata(schema: Mapping[str, Any], path: Sequence[str]) -> bool:
 def from_footers(
     source: Source, wanted: Sequence[Wanted], objects: Sequence[ObjectId], left: list[ObjectId]
 ) -> Iterator[ObjectMetadata]:
-    """The metadata of those objects whose footers answer for every index; the others are added to ``left``.
+    """Yield the metadata of the objects whose footers serve every index; add the others to ``left``.
 
     Parameters
     ----------
     source, wanted, objects
-        As for a scan; `can_answer` holds.
+        As for a scan; `can_answer` must be true.
     left
-        Filled while the iterator is used.
+        Filled while the iterator runs.
     """
     sensitive = setting("spark.sql.caseSensitive", source.settings) != "false"
     opener = _opener(source)
@@ -106,11 +106,11 @@ def from_footers(
             return ObjectMetadata(
                 object, rows, {id: metadata for id, metadata in known.items() if metadata is not None}
             )
-        except Exception:  # whatever is wrong with it, the scan finds out and says so
+        except Exception:  # the scan finds and reports the error
             return None
 
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="es-skipping-footers") as pool:
-        for at in range(0, len(objects), _THREADS * 64):  # a bounded number of answers waits to be taken
+        for at in range(0, len(objects), _THREADS * 64):  # bounds the number of waiting answers
             part = objects[at : at + _THREADS * 64]
             for object, metadata in zip(part, pool.map(one, part), strict=True):
                 if metadata is None:
@@ -123,16 +123,16 @@ def from_footers(
 
 
 def read_extent(footer: pq.FileMetaData, column: Column, *, sensitive: bool = False) -> Extent | None:
-    """The bounds and null count of a column in one file, or None where the footer does not tell them for sure.
+    """The bounds and null count of a column in one file; None if the footer does not prove them.
 
     Parameters
     ----------
     footer
         The file's metadata.
     column
-        As Spark names and types it.
+        The column with Spark's name and type.
     sensitive
-        Whether names differ by case.
+        Whether names are case-sensitive.
     """
     if column.type.name in _TEMPORAL and _legacy_calendar(footer.metadata or {}):
         return None
@@ -188,13 +188,13 @@ def _exact(statistics: pq.Statistics, side: str) -> bool:
 
 
 def _legacy_calendar(metadata: Mapping[bytes, bytes]) -> bool:
-    """Whether dates in the file are of the calendar that Spark rebases from."""
+    """Whether the file's dates use the old calendar, which Spark rebases."""
     version = metadata.get(_SPARK_VERSION)
     return _LEGACY_DATES in metadata or (version is not None and not version[:1].isdigit()) or (version or b"9") < b"3"
 
 
 def _leaf(footer: pq.FileMetaData, path: Sequence[str], *, sensitive: bool) -> int | None:
-    """Which leaf column of the file a path leads to, through structs only; None where that is not plain."""
+    """The file's leaf column at a path through structs; None if it is not unambiguous."""
     import pyarrow as pa
 
     at = 0
@@ -226,7 +226,7 @@ def _leaf(footer: pq.FileMetaData, path: Sequence[str], *, sensitive: bool) -> i
 def _leaves(kind: Any) -> int:
     import pyarrow as pa
 
-    while isinstance(kind, pa.BaseExtensionType):  # a file has the leaves of what it is stored as
+    while isinstance(kind, pa.BaseExtensionType):  # a file has the leaves of the stored form
         kind = kind.storage_type
     if not pa.types.is_nested(kind):
         return 1
@@ -234,7 +234,8 @@ def _leaves(kind: Any) -> int:
 
 
 def _reader(leaf: Any, wanted: DataType) -> Callable[[Any], Any] | None:
-    """How a statistic's physical value becomes ours, if Spark reads this Parquet type as ``wanted`` bit for bit."""
+    """A function that converts a statistic's physical value, if Spark reads this Parquet type as ``wanted`` bit for
+    bit."""
     import json
 
     physical = leaf.physical_type
@@ -309,9 +310,9 @@ def _opener(source: Source) -> Callable[[ObjectId], pq.FileMetaData]:
 
 
 def _whole(file: Any) -> pq.FileMetaData:
-    """A file's footer, unless columns of it may be encrypted: pyarrow ends the process where it looks at such a one.
+    """A file's footer, unless its columns may be encrypted: pyarrow ends the process when it reads such a footer.
 
-    A footer with encrypted columns that is plain itself is signed: the signature stands between it and its length.
+    A plain footer of encrypted columns is signed: the signature stands between the footer and its length.
 
     Raises
     ------
@@ -320,17 +321,17 @@ def _whole(file: Any) -> pq.FileMetaData:
     """
     import pyarrow.parquet as pq
 
-    file.seek(-_TRAILER, io.SEEK_END)
+    file.seek(-_TRAILER_BYTES, io.SEEK_END)
     length = int.from_bytes(file.read(4), "little")
     file.seek(0)
     footer = pq.read_metadata(file)
     if footer.serialized_size != length:
-        raise ValueError("the footer is signed, so columns of it may be encrypted")
+        raise ValueError("the footer is signed, so some columns may be encrypted")
     return footer
 
 
 class _Tail(io.RawIOBase):
-    """A remote file of which only the end is wanted, read in one go."""
+    """The end of a remote file, read in one request."""
 
     def __init__(self, size: int, read: Callable[[int], bytes]) -> None:
         super().__init__()
@@ -356,7 +357,7 @@ class _Tail(io.RawIOBase):
     def read(self, size: int | None = -1) -> bytes:
         end = self._size if size is None or size < 0 else min(self._size, self._at + size)
         if self._at < self._from:
-            self._from = max(0, min(self._at, self._size - _TAIL))
+            self._from = max(0, min(self._at, self._size - _FOOTER_READ_BYTES))
             self._data = self._read(self._from)
         data = self._data[self._at - self._from : end - self._from]
         self._at = end

@@ -1,4 +1,4 @@
-"""The indexes that a user gives: whether they are some, and which of a dataset's they are."""
+"""Checks the indexes that a user passes, and matches them with a dataset's indexes."""
 
 from __future__ import annotations
 
@@ -13,28 +13,30 @@ __all__ = ["checked", "is_definition_of"]
 
 
 def checked(indexes: Sequence[Index]) -> Sequence[Index]:
-    """The indexes that a user gives, if that is what they are.
+    """Return the indexes if all arguments are indexes.
 
     Raises
     ------
     IndexDefinitionError
-        There is none, or something else is among them.
+        No index is given, or an argument is not an index.
     """
     if not indexes:
-        raise IndexDefinitionError("give at least one index, such as MinMax('ts')")
+        raise IndexDefinitionError("pass at least one index, such as MinMax('ts')")
     for index in indexes:
         if isinstance(index, Index):
             continue
         if isinstance(index, (list, tuple)):
-            raise IndexDefinitionError(f"{index!r} is no index; give them one by one, or with a star: *indexes")
+            raise IndexDefinitionError(f"{index!r} is not an index; pass indexes one by one, or with a star: *indexes")
         if isinstance(index, type) and issubclass(index, Index):
-            raise IndexDefinitionError(f"{index.__name__} is no index but a type; say of what: {index.__name__}('ts')")
-        raise IndexDefinitionError(f"{index!r} is no index; give for example MinMax('ts'), without quotes around it")
+            raise IndexDefinitionError(f"{index.__name__} is an index type; give it a column: {index.__name__}('ts')")
+        raise IndexDefinitionError(
+            f"{index!r} is not an index; pass for example MinMax('ts'), without quotes around it"
+        )
     return indexes
 
 
 def is_definition_of(definition: IndexDefinition, index: Index) -> bool:
-    """Whether a definition is of an index as the user writes it."""
+    """Whether a stored definition matches a user's index."""
     if definition.type != index.type or dict(definition.parameters) != dict(index.parameters):
         return False
     given = tuple(column if isinstance(column, str) else str(column) for column in index.columns)
@@ -42,6 +44,6 @@ def is_definition_of(definition: IndexDefinition, index: Index) -> bool:
 
 
 def _bare(column: str) -> str:
-    """A name without needless quotes and, as Spark prints a Column, without its wrapping."""
+    """A name without needless quotes, and without the wrapping that Spark prints around a Column."""
     text = re.sub(r"^Column<'(.*)'>$", r"\1", column, flags=re.DOTALL)
     return text[1:-1] if re.fullmatch(r"`[^`.]+`", text) else text

@@ -1,4 +1,4 @@
-"""Which objects a dataset has now, and which of them can be believed."""
+"""Lists a dataset's objects, and finds those whose identity can be trusted."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["Listing", "Restriction", "changed_since", "directory_names", "settled"]
 
 _FINE_MS: Final = 10
-"""Local file systems give milliseconds or better, from a clock that ticks some hundred times a second."""
+"""Local file systems report milliseconds or better, from a clock that ticks some hundred times a second."""
 _COARSE_MS: Final = 1000
-_FEW: Final = 20
-"""Of so many listed objects one is few."""
+_OBJECTS_PER_SINGLE_CHECK: Final = 20
+"""Look at objects one by one up to this share: one in this many listed objects."""
 _NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -38,11 +38,11 @@ class Listing:
     Parameters
     ----------
     source
-        Whose scan reads exactly these objects.
+        A source whose scan reads exactly these objects.
     objects
-        Those that can be indexed.
+        The objects that can be indexed.
     unsettled
-        Those that may yet change under the same modification time, with what to tell of them.
+        The objects that may still change within their modification time, with the reason to report.
     """
 
     source: Source
@@ -53,15 +53,15 @@ class Listing:
 def settled(
     spark: SparkSession, reading: Reading, restored: Callable[[Source], Source] = lambda source: source
 ) -> Listing:
-    """List a dataset, and wait a moment where objects are so new that they could change within their own time stamp.
+    """List a dataset, and wait briefly if objects are so new that they can change within their time stamp.
 
-    An object that is younger at its listing than twice the file system's time resolution could be written again without
-    a trace; git keeps its index honest by the same rule.
+    A writer can change an object without a trace while it is younger than twice the file system's time resolution. Git
+    protects its index by the same rule.
 
     Parameters
     ----------
     restored
-        What is done to the source once it is open.
+        Called with the opened source.
     """
     source = Source.open(spark, reading)
     objects = source.objects()
@@ -76,9 +76,9 @@ def settled(
     young = objects.mtimes + 2 * resolution > now
     unsettled = {
         object: (
-            "modified in the future, by this machine's clock"
+            "modified in the future by this machine's clock"
             if object.mtime > now
-            else "modified a moment ago, while it was listed; the next refresh takes it"
+            else "modified just before it was listed; the next refresh indexes it"
         )
         for object in objects.those(young)
     }
@@ -90,37 +90,37 @@ def _resolution(objects: ObjectList) -> int:
 
 
 def changed_since(spark: SparkSession, reading: Reading, listing: Listing, *parts: ObjectList) -> Iterator[ObjectId]:
-    """Those of these objects, of a listing, that are not there any more as they were listed.
+    """The objects of a listing that have changed or disappeared since.
 
-    A few are looked at one by one, so that what a refresh costs is one listing and what has changed. Where one of them
-    seems to be another, or they are many, all is listed again: some file systems tell other times of one object than of
-    a directory's.
+    A few objects are checked one by one, so that a refresh costs one listing plus the changes. If one seems to have
+    changed, or if there are many, everything is listed again: some file systems report other times for one object than
+    in a directory's listing.
     """
     count = sum(map(len, parts))
-    few = count * _FEW <= len(listing.objects)
+    few = count * _OBJECTS_PER_SINGLE_CHECK <= len(listing.objects)
     if not count or (few and listing.source.are_unchanged(object for part in parts for object in part)):
         return
     try:
         now = np.sort(listing.source.objects_again(spark, reading).keys)
-    except DatasetError:  # it is gone altogether
+    except DatasetError:  # the dataset is gone
         now = as_keys(b"")
     for part in parts:
         yield from part.those(~is_among(part.keys, now))
 
 
 class Restriction:
-    """The part of a dataset that a refresh is restricted to.
+    """The part of a dataset that a restricted refresh covers.
 
     Parameters
     ----------
     spark
         The session, which knows the file systems.
     paths
-        Objects or directories; all below them counts.
+        Objects or directories, with everything below them.
     partitions
-        Each a mapping of partition columns to values, or a text such as ``"day=2024-01-05"``.
+        Mappings of partition columns to values, or texts such as ``"day=2024-01-05"``.
     partition_columns
-        Of the dataset.
+        The dataset's partition columns.
 
     Raises
     ------
@@ -140,23 +140,23 @@ class Restriction:
         self._partitions = None if partitions is None else directory_names(partitions, partition_columns)
 
     def refuse_elsewhere(self, name: str, roots: Sequence[str]) -> None:
-        """Paths outside of a dataset are a mistake: nothing there would be refreshed, without a word.
+        """Refuse paths outside the dataset, which a refresh would silently ignore.
 
         Raises
         ------
         DatasetError
-            One lies neither below these roots nor above one of them.
+            A path lies neither below these roots nor above one of them.
         """
         for path in self._paths or ():
             if not is_under(path, roots) and not any(is_under(root, [path]) for root in roots):
-                raise DatasetError(f"{path} is no part of {name}, which lies at {', '.join(sorted(set(roots)))}")
+                raise DatasetError(f"{path} is not part of {name}, which is at {', '.join(sorted(set(roots)))}")
 
     @property
     def everything(self) -> bool:
         return self._paths is None and self._partitions is None
 
     def holds(self, path: str) -> bool:
-        """Whether an object's path is in the part."""
+        """Whether the part contains an object's path."""
         if self.everything:
             return True
         if is_under(path, self._paths or ()):
@@ -168,7 +168,7 @@ class Restriction:
 
 
 def qualified(spark: SparkSession, path: str) -> str:
-    """A path as Hadoop writes it, scheme included, without a trailing slash."""
+    """A path as Hadoop writes it, with scheme, without a trailing slash."""
     jvm: Any = spark._jvm
     hadoop = jvm.org.apache.hadoop.fs.Path(str(path))
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
@@ -177,7 +177,7 @@ def qualified(spark: SparkSession, path: str) -> str:
 
 
 def directory_names(partitions: Any, columns: Sequence[str]) -> list[set[str]]:
-    """Of each partition the names of the directories that lead to it, decoded.
+    """For each partition, the decoded names of the directories that lead to it.
 
     Raises
     ------
@@ -197,11 +197,11 @@ def directory_names(partitions: Any, columns: Sequence[str]) -> list[set[str]]:
         for name, value in pairs.items():
             if name.lower() not in by_name:
                 raise DatasetError(
-                    f"{name!r} is no partition column of this dataset; "
+                    f"{name!r} is not a partition column of this dataset; "
                     + (f"it has {', '.join(columns)}" if columns else "it has none")
                 )
             wanted.add(f"{by_name[name.lower()]}={_NULL_PARTITION if value is None else unquote(str(value))}")
         if not wanted:
-            raise DatasetError(f"partition {one!r} names no column; give {{column: value}} or 'column=value'")
+            raise DatasetError(f"partition {one!r} does not name a column; pass {{column: value}} or 'column=value'")
         found.append(wanted)
     return found

@@ -1,8 +1,8 @@
-"""Listing only the part of a dataset that a refresh is restricted to, where that part can be read on its own.
+"""Lists only the part of a dataset that a restricted refresh covers, if that part can be read alone.
 
-A part can be where it is made of files or partition directories below one root: Spark then lists these, and by the
-option ``basePath`` takes partition values as ever. Everything else (tables, globs, plain sub-directories, which Spark
-may or may not read) is listed whole, and what is outside the part is left out.
+This works for files and partition directories below one root: Spark lists these, and finds partition values by the
+option ``basePath``. Other datasets (tables, globs, plain sub-directories, which Spark may or may not read) are listed
+completely, and objects outside the part are left out.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _GLOB: Final = frozenset("*?[{\\")
 
 
 def has_glob(path: str) -> bool:
-    """Whether a path is a pattern of paths."""
+    """Whether a path is a glob."""
     return bool(_GLOB & set(path))
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a dataset that can be read on its own.
+    """A part of a dataset that can be read alone.
 
     Parameters
     ----------
     reading
-        Of the part.
+        How to read the part.
     paths
-        Files and directories: all that is known at or below them is in the part.
+        Files and directories: the part contains all stored objects at or below them.
     """
 
     reading: Reading
@@ -49,7 +49,7 @@ class Part:
     stored: DatasetDefinition
 
     def restored(self, source: Source) -> Source:
-        """What was opened by `reading`, with the facts of the whole dataset."""
+        """Give a source that `reading` opened the facts of the whole dataset."""
         options = {name: value for name, value in source.options.items() if name != _BASE.lower()}
         return replace(source, roots=self.stored.roots, options=options)
 
@@ -57,12 +57,12 @@ class Part:
 def narrowed(
     spark: SparkSession, reading: Reading, stored: DatasetDefinition, paths: str | Sequence[str] | None, partitions: Any
 ) -> Part | None:
-    """The part that a refresh of these paths and partitions is restricted to; None where all has to be listed.
+    """The part that a refresh of these paths and partitions covers; None if everything must be listed.
 
     Parameters
     ----------
     stored
-        The dataset as it was indexed: its schema is not inferred again from a part.
+        The dataset as it was indexed; a part does not infer its schema again.
     """
     lower = {name.lower() for name in reading.options}
     if reading.table is not None or len(reading.paths) != 1 or lower & {_BASE.lower(), "recursivefilelookup"}:
@@ -89,7 +89,7 @@ def narrowed(
 
 
 def _readable(root: str, path: str) -> bool:
-    """Whether a scan of the root reads what lies at a path, if it is a file or a partition's directory."""
+    """Whether a scan of the root reads a path, given that it is a file or a partition directory."""
     if not path.startswith(root + "/"):
         return False
     names = path[len(root) + 1 :].split("/")
@@ -97,7 +97,7 @@ def _readable(root: str, path: str) -> bool:
 
 
 class _Files:
-    """A file system, as far as it is needed here."""
+    """The file system operations that narrowing needs."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         jvm: Any = spark._jvm
@@ -107,20 +107,20 @@ class _Files:
         self._system = self._path(root).getFileSystem(configuration)
 
     def is_readable(self, path: str) -> bool:
-        """Whether there is a file, or a directory of a partition."""
+        """Whether the path is a file or a partition directory."""
         at = self._path(path)
         if not self._system.exists(at):
             return False
         return "=" in path.rpartition("/")[2] or bool(self._system.getFileStatus(at).isFile())
 
     def directories(self, path: str) -> list[str]:
-        """The partitions' directories directly below one."""
+        """The partition directories directly below a directory."""
         listed = self._system.listStatus(self._path(path))
         names = [str(one.getPath().getName()) for one in listed if one.isDirectory()]
         return [f"{path}/{name}" for name in names if "=" in name]
 
     def partitions(self, partitions: Any) -> list[str] | None:
-        """The directories of these partitions; None where there are none, or a column is not that of a directory."""
+        """The directories of these partitions; None if there are none, or if a column has no directory."""
         columns, level = [], self._root
         while below := self.directories(level):
             level = below[0]

@@ -1,6 +1,6 @@
-"""A number for each object that a row can carry cheaply, and that Spark and Python compute alike.
+"""A number per object that Spark and Python compute alike, cheap to carry in each row.
 
-A path per row would cost more than the data. A row carries ``xxhash64(_metadata.file_path)`` instead, and the driver
+A path per row would cost more than the data. Each row carries ``xxhash64(_metadata.file_path)`` instead, and the driver
 computes the same numbers from the listing.
 """
 
@@ -18,7 +18,7 @@ _P3: Final = 0x165667B19E3779F9
 _P4: Final = 0x85EBCA77C2B2AE63
 _P5: Final = 0x27D4EB2F165667C5
 _SEED: Final = 42
-"""Spark's, for ``xxhash64`` of one column."""
+"""Spark's seed for ``xxhash64`` of one column."""
 
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.!~*'(),;:$&+=/@")
 
@@ -29,7 +29,7 @@ def encoded_path(path: str) -> str:
     Parameters
     ----------
     path
-        Hadoop's decoded text, scheme included.
+        Hadoop's decoded text, with scheme.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def encoded_path(path: str) -> str:
 
 
 def _quoted(character: str) -> str:
-    """As ``java.net.URI`` quotes a path: other than ASCII only spaces and control characters."""
+    """Quote a path as ``java.net.URI`` does: beyond ASCII only spaces and control characters."""
     if character in _PLAIN:
         return character
     if ord(character) >= 0x80 and not ("\x80" <= character <= "\x9f") and unicodedata.category(character)[0] != "Z":
@@ -58,12 +58,12 @@ def _quoted(character: str) -> str:
 
 
 def path_number(path: str) -> int:
-    """What ``xxhash64(_metadata.file_path)`` is for the rows of the object at a path."""
+    """The value of ``xxhash64(_metadata.file_path)`` in the rows of the object at a path."""
     return xxhash64(encoded_path(path).encode("utf-8", "surrogatepass"))
 
 
 def xxhash64(data: bytes, seed: int = _SEED) -> int:
-    """XXH64 (Yann Collet's specification), as the signed number that Spark makes of it.
+    """XXH64 (Yann Collet's specification) as a signed number, like Spark's.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which files of a dataset still have a writer; what the file system is asked is in ``OpenFiles.java``."""
+"""Finds a dataset's files that a writer has open; ``OpenFiles.java`` asks the file system."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 __all__ = ["open_among"]
 
-_REASON: Final = "a writer has it open; the first refresh after it is closed takes it"
+_REASON: Final = "a writer has it open; the first refresh after it is closed indexes it"
 _PATHS_PER_CALL: Final = 20_000
-"""Paths in one question to the JVM, which asks the file system by directories where they are many."""
+"""Paths per call to the JVM, which asks the file system by directory if there are many."""
 
 
 def open_among(source: Source, objects: Iterable[ObjectId]) -> dict[ObjectId, str]:
-    """Those of a source that a writer has open, which may change without a trace, with what to tell of them.
+    """The objects that a writer has open and may change without a trace, with the reason to report.
 
-    Nothing is asked where no file system of the source shows files before they are closed.
+    Makes no call if none of the source's file systems shows files before they are closed.
     """
     spark = source.df.sparkSession
     api = jvm_api(spark)

@@ -1,4 +1,4 @@
-"""What building an index gives back, as people read it: results, health, and the indexes of a dataset."""
+"""Readable results of builds: refresh results, health, and a dataset's indexes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from es_skipping.errors import EsSkippingError
+from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.render import Cell, Rendered, Table, html_parts, html_table, text_table
 from es_skipping.reports.units import human_bytes, human_seconds, share
 
@@ -26,30 +27,30 @@ __all__ = [
     "shown_as",
 ]
 
-_SHOWN: Final = 20
-"""Failures that are listed; the others are counted."""
+_MAX_FAILURES_SHOWN: Final = 20
+"""Most failures that are listed; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RefreshResult(Rendered):
-    """What a build or a refresh did. It prints in a terminal and shows itself in a notebook.
+    """The result of a build or a refresh, readable in a terminal and in a notebook.
 
     Parameters
     ----------
     added, updated, removed, unchanged
-        Objects that were new; whose metadata was made again or added to; that are gone; that were left as they are.
+        Numbers of objects that are new; whose metadata was rebuilt or extended; that were deleted; and that stayed.
     failed
         ``(path, reason)`` of objects that were not indexed. Queries read them; the next refresh tries them again.
     unknown
-        ``(index id, reason)`` of indexes that failed at some object, of which they say nothing: they skip it for no
-        query, the other indexes do. The reason is that of the first such object.
+        ``(index id, reason)`` of indexes that failed on some objects, with the first such object's reason. Such an
+        index has no metadata for these objects and never skips them; the other indexes still do.
     degraded
-        ``(index id, form, objects)``: of so many objects the index remembers less than it would, because the budget
-        ``metadata.budget`` was used up. The form is fingerprints, interval, box or unknown.
+        ``(index id, form, objects)``: the budget ``metadata.budget`` reduced the index's metadata of this many objects
+        to fingerprints, an interval, a box, or unknown.
     by_executors
-        Of how many objects the executors wrote the metadata themselves (``build.executorWriters``).
+        Number of objects whose metadata the executors wrote themselves (``build.executorWriters``).
     seconds, store
-        How long it took, and the URL of the store; results that differ in these alone are equal.
+        Duration, and the store's URL; comparisons of results ignore both.
 
     Examples
     --------
@@ -81,22 +82,22 @@ class RefreshResult(Rendered):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Health(Rendered):
-    """How well the metadata fits the dataset as it is now. It prints in a terminal and shows itself in a notebook.
+    """How well the metadata covers the dataset as it is now, readable in a terminal and in a notebook.
 
     Parameters
     ----------
     objects
-        Listed now.
+        Number of objects listed now.
     covered, coverage
-        Those with metadata of exactly what is listed, and their share.
+        Objects whose metadata matches the listing exactly, and their share.
     stale, stale_share
-        Those whose metadata is of an earlier version of the object, and their share: queries read them.
+        Objects whose metadata describes an earlier version, and their share: queries read them.
     missing
-        Those without any metadata.
+        Objects without metadata.
     gone
-        Objects with metadata that are not listed any more.
+        Deleted objects that still have metadata.
     refreshed
-        When the metadata last changed; None where there is none.
+        Time of the metadata's last change; None without metadata.
     failed
         ``(path, reason)`` of objects that the last build could not read.
     """
@@ -119,7 +120,7 @@ class Health(Rendered):
 
 
 def _refresh_parts(result: RefreshResult) -> Iterator[str | Table]:
-    """Of what a build did."""
+    """The table of a build's result."""
     names = ("added", "updated", "removed", "unchanged")
     row = [_count(getattr(result, name)) for name in names] + [_count(len(result.failed))]
     header = [*names, "failed"]
@@ -130,12 +131,14 @@ def _refresh_parts(result: RefreshResult) -> Iterator[str | Table]:
     if result.store:
         yield f"store: {result.store}"
     yield from _failures(result.failed)
-    yield from (f"{index} knows nothing of some objects: {reason}" for index, reason in result.unknown)
-    yield from (f"{index} remembers {objects:,} objects only as {form}" for index, form, objects in result.degraded)
+    yield from (f"{readable_id(index)} has no metadata for some objects: {reason}" for index, reason in result.unknown)
+    yield from (
+        f"{readable_id(index)} is reduced to {form} for {objects:,} objects" for index, form, objects in result.degraded
+    )
 
 
 def _health_parts(health: Health) -> Iterator[str | Table]:
-    """Of how well metadata fits a dataset."""
+    """The table of a dataset's health."""
     refreshed = "never" if health.refreshed is None else health.refreshed.isoformat(sep=" ", timespec="seconds")
     covered = f"{health.covered:,} ({share(health.covered, health.objects)})"
     stale = f"{health.stale:,} ({share(health.stale, health.objects)})"
@@ -146,14 +149,14 @@ def _health_parts(health: Health) -> Iterator[str | Table]:
 
 
 def _health_line(health: Health) -> str:
-    """The same in a line."""
+    """A dataset's health in one line."""
     others = ", ".join(f"{getattr(health, name)} {name}" for name in ("stale", "missing", "gone"))
     known = f"{health.covered} of {health.objects} objects covered ({share(health.covered, health.objects)})"
     return f"Health({known}, {others}, {len(health.failed)} failed)"
 
 
 def dataset_html(name: str, store_of: Callable[[], MetadataStore], id: str) -> str:
-    """What a store knows of a dataset, for a notebook; a store that does not answer is told, not raised."""
+    """A dataset's summary for a notebook; it shows a store's error instead of raising it."""
     try:
         store = store_of()
         entry = store.dataset(id)
@@ -162,12 +165,12 @@ def dataset_html(name: str, store_of: Callable[[], MetadataStore], id: str) -> s
     if entry is None:
         return html_parts([f"{name}: no indexes in the store {store.url}"])
     size = human_bytes(sum(entry.metadata_bytes.values()))
-    told = f"{name}: {entry.objects:,} objects, {size} of metadata in the store {store.url}"
-    return html_parts([told, index_table(entry, {index.id: entry.objects for index in entry.definition.indexes})])
+    summary = f"{name}: {entry.objects:,} objects, {size} of metadata in the store {store.url}"
+    return html_parts([summary, index_table(entry, {index.id: entry.objects for index in entry.definition.indexes})])
 
 
 def index_table(entry: DatasetEntry | None, known: Mapping[str, int]) -> Table:
-    """A row for each index, with its bytes and how many objects it knows something of."""
+    """A row per index, with its bytes and the number of objects it has metadata of."""
     rows = []
     for index in entry.definition.indexes if entry is not None else ():
         size, objects = entry.metadata_bytes.get(index.id) if entry else None, known.get(index.id, 0)
@@ -183,7 +186,7 @@ def index_name(index: IndexDefinition) -> str:
 
 
 def shown_as(frame: DataFrame, table: Table) -> DataFrame:
-    """The same DataFrame, which shows a table of its rows where it is printed or is the last value of a cell."""
+    """Make a DataFrame show its rows as a table when printed or as the last value of a notebook cell."""
     kind = type(frame)
     attributes: Mapping[str, Any] = {
         "__module__": kind.__module__,
@@ -197,9 +200,11 @@ def shown_as(frame: DataFrame, table: Table) -> DataFrame:
 
 def _failures(failed: Sequence[tuple[str, str]]) -> Iterator[str | Table]:
     if failed:
-        yield Table(["not indexed", "reason"], [[Cell(path), Cell(reason)] for path, reason in failed[:_SHOWN]])
-    if len(failed) > _SHOWN:
-        yield f"and {len(failed) - _SHOWN:,} more"
+        yield Table(
+            ["not indexed", "reason"], [[Cell(path), Cell(reason)] for path, reason in failed[:_MAX_FAILURES_SHOWN]]
+        )
+    if len(failed) > _MAX_FAILURES_SHOWN:
+        yield f"and {len(failed) - _MAX_FAILURES_SHOWN:,} more"
 
 
 def _count(number: int) -> Cell:

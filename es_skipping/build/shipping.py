@@ -1,4 +1,4 @@
-"""What tasks on executors need beside the data: this package, its jar, and a Python that has pyarrow."""
+"""Ships what executor tasks need: this package, its jar, and a Python with pyarrow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _ship_lock = threading.Lock()
 
 
 def ship_package(spark: SparkSession) -> None:
-    """Give executors this package's jar, and on other machines its Python code; they need only pyarrow and pandas."""
+    """Give executors this package's jar, and on other machines its Python code. They themselves need pyarrow and
+    pandas."""
     ship_jar(spark)
     context = spark.sparkContext
     if _is_local(context.master):
@@ -50,7 +51,7 @@ def package_archive(folder: str) -> str:
 
 @contextmanager
 def own_python(spark: SparkSession) -> Iterator[None]:
-    """In local mode let workers be this very Python, unless one was chosen: what ``python3`` is may lack pyarrow."""
+    """In local mode run workers with this Python, unless another was configured: ``python3`` may lack pyarrow."""
     context = spark.sparkContext
     before = context.pythonExec
     chosen = "PYSPARK_PYTHON" in os.environ or context._jsc.sc().conf().contains("spark.pyspark.python")

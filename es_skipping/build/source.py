@@ -1,7 +1,7 @@
 """A dataset as Spark reads it: the relation, its facts, and a fresh listing of its objects.
 
-Everything is read in a clone of the user's session, so that settings can be pinned for the build without touching the
-user's, and so that no listing cached in the user's session is believed.
+A clone of the user's session reads everything. The build can pin settings there without touching the user's, and the
+clone has no cached listing.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ __all__ = [
     "moved",
 ]
 
-_ASKED: Final = 1_000
+_FILES_PER_CALL: Final = 1_000
 """Files in one question to the JVM."""
 _PINNED: Final = {
-    # The build reads everything, and must notice what it cannot read: nothing may pass for "no such value".
+    # The build must notice everything that it cannot read: an unread value must never count as absent.
     "spark.es_skipping.enabled": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.variant.pushVariantIntoScan": "false",  # else a VARIANT column is a struct of what is asked of it
-    # With a bound in bytes Spark measures the batch after each row, which costs more than writing the row.
+    "spark.sql.variant.pushVariantIntoScan": "false",  # else a VARIANT column becomes a struct of the requested fields
+    # With a byte limit Spark measures the batch after each row, which costs more than writing the row.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
@@ -59,7 +59,7 @@ _PINNED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a dataset is read: what `pyspark.sql.DataFrameReader` is told."""
+    """How to read a dataset: the arguments of `pyspark.sql.DataFrameReader`."""
 
     paths: tuple[str, ...] = ()
     table: str | None = None
@@ -67,26 +67,26 @@ class Reading:
     options: Mapping[str, str] = field(default_factory=dict)
     schema: str | StructType | None = None
     known_schema: str | None = None
-    """Of the data as it was indexed, JSON; for when no schema can be inferred because a file is broken."""
+    """The data's schema as indexed, in JSON; used if a broken file prevents inference."""
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """The dataset's name in messages."""
         return f"table {self.table}" if self.table is not None else ", ".join(self.paths)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A dataset, opened.
+    """An opened dataset.
 
     Parameters
     ----------
     df
-        Reads all of it, in the build's own session.
+        Reads the whole dataset, in the build's own session.
     roots, table, format, options
-        As a query's request would have them.
+        As in a query's request.
     schema
-        Of the data, ``StructType.jsonValue()``.
+        The data's, as ``StructType.jsonValue()``.
     settings
         The session's relevant settings.
     """
@@ -107,12 +107,12 @@ class Source:
         Parameters
         ----------
         settings
-            Of the session, where they are known.
+            The session's relevant settings, if known.
 
         Raises
         ------
         DatasetError
-            It is not there, is empty, or is not read the way Spark reads files.
+            The dataset does not exist, is empty, or is not a dataset of files.
         """
         if settings is None:
             settings = session_settings(spark, RELEVANT_SETTINGS)
@@ -126,8 +126,8 @@ class Source:
         for option in ("ignorecorruptfiles", "ignoremissingfiles"):
             if str(facts["options"].get(option, "")).lower() == "true":
                 raise DatasetError(
-                    f"{reading.name} has the option {option} = true, with which an object that cannot be read would "
-                    "pass for one without rows: index its path instead of its name, or take the option from it"
+                    f"{reading.name} has the option {option} = true, which makes an unreadable object look empty: "
+                    "remove the option from the table, or index the table's path"
                 )
         return cls(
             df=df,
@@ -141,57 +141,57 @@ class Source:
         )
 
     def again(self, spark: SparkSession, reading: Reading) -> Source:
-        """The same dataset, listed afresh; a schema that was inferred is not inferred again, which can be costly."""
+        """The same dataset with a new listing; it keeps an inferred schema, since inference can be costly."""
         if reading.table is None and reading.schema is None:
             reading = replace(reading, schema=schema_of(json.dumps(self.schema)))
         return Source.open(spark, reading, self.settings)
 
     @property
     def corrupt_record_column(self) -> str | None:
-        """The column that would hold records which cannot be parsed, if this format has such a thing."""
+        """The column for records that cannot be parsed, if the format has one."""
         if self.format not in ("csv", "json"):
             return None
         named = self.options.get("columnnameofcorruptrecord")
         return named or self.settings.get("spark.sql.columnNameOfCorruptRecord") or "_corrupt_record"
 
     def objects(self) -> ObjectList:
-        """The objects as this frame's scan sees them."""
+        """The objects that this frame's scan reads."""
         return ObjectList(ObjectId(*one) for one in list_objects(self.df))
 
     def are_unchanged(self, objects: Iterable[ObjectId]) -> bool:
-        """Whether the file system says of each object, asked for it alone, what was listed."""
+        """Whether the file system reports for each single object what the listing said."""
         listed = iter(objects)
-        while batch := list(islice(listed, _ASKED)):
+        while batch := list(islice(listed, _FILES_PER_CALL)):
             if not same_files(self.df.sparkSession, [(one.path, one.length, one.mtime) for one in batch]):
                 return False
         return True
 
     def objects_again(self, spark: SparkSession, reading: Reading) -> ObjectList:
-        """What has become of them by now; objects that are new may be missing.
+        """List the objects again; new objects may be missing.
 
         Raises
         ------
         DatasetError
-            It is gone altogether.
+            The dataset is gone.
         """
         try:
             found = list_objects_again(self.df)
         except DatasetError:
             raise
         except Exception as error:
-            raise DatasetError(f"{reading.name} cannot be listed any more: {_first_line(error)}") from error
+            raise DatasetError(f"{reading.name} can no longer be listed: {_first_line(error)}") from error
         if found is None:
             return self.again(spark, reading).objects()
         return ObjectList(ObjectId(*one) for one in found)
 
 
 def build_session(spark: SparkSession) -> SparkSession:
-    """A clone of a session, with its settings, views and catalog, in which `_PINNED` holds."""
+    """Clone a session with its settings, views and catalog, and pin the settings `_PINNED`."""
     return cloned_session(spark, _PINNED)
 
 
 def cloned_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """A clone of a session, with its views and catalog, and its settings save these."""
+    """Clone a session with its views, catalog and settings, and override these settings."""
     from es_skipping.spark.classic import python_session
 
     clone = python_session(spark.sparkContext, spark._jsparkSession.cloneSession())
@@ -202,7 +202,7 @@ def cloned_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSes
 
 
 def moved(df: DataFrame, session: SparkSession) -> DataFrame:
-    """A DataFrame as analysed, computed and written under another session's settings."""
+    """A DataFrame with the same analysed plan, computed and written under another session's settings."""
     from pyspark.sql.classic.dataframe import DataFrame as Classic
 
     datasets = session._jvm.org.apache.spark.sql.classic.Dataset  # type: ignore[union-attr]
@@ -218,18 +218,18 @@ def _frame(spark: SparkSession, reading: Reading) -> DataFrame:
         except Exception as error:
             if reading.table is not None or reading.schema is not None or _condition(error):
                 raise
-            # Spark took the schema from a file that cannot be read. The others can be indexed all the same.
+            # Spark took the schema from an unreadable file. The other files can still be indexed.
             return _load_around(spark, reading)
     except PySparkException as error:
         condition = _condition(error)
         if condition.startswith(("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
             place = (error.getMessageParameters() or {}).get("path", reading.name)
             raise DatasetError(
-                f"{reading.name} is not there" + (f": nothing is at {place}" if place != reading.name else "")
+                f"{reading.name} does not exist" + (f": Spark looked at {place}" if place != reading.name else "")
             ) from None
         if condition.startswith("UNABLE_TO_INFER_SCHEMA"):
             raise DatasetError(
-                f"{reading.name} holds no {reading.format} files to take a schema from: empty, or of another format?"
+                f"{reading.name} holds no {reading.format} files with a schema: it is empty, or has another format"
             ) from None
         raise _unreadable(reading, error) from error
     except Exception as error:
@@ -258,7 +258,7 @@ def _load(spark: SparkSession, reading: Reading, **more: str) -> DataFrame:
 
 
 def _load_around(spark: SparkSession, reading: Reading) -> DataFrame:
-    """With the schema that was indexed, or that of the files which can be read; the scan still ignores nothing."""
+    """Open with the indexed schema, or the schema of the readable files; the scan still reports unreadable files."""
     if reading.known_schema is not None:
         return _load(spark, replace(reading, schema=schema_of(reading.known_schema)))
     key = "spark.sql.files.ignoreCorruptFiles"
@@ -272,14 +272,14 @@ def _load_around(spark: SparkSession, reading: Reading) -> DataFrame:
 
 
 def _condition(error: Exception) -> str:
-    """Spark's name of an error of the user's, such as a path that is not there; empty where it has none."""
+    """Spark's name for a user's error, such as a missing path; empty if it has none."""
     from pyspark.errors import AnalysisException
 
     return (error.getCondition() or "") if isinstance(error, AnalysisException) else ""
 
 
 def _first_line(error: Exception) -> str:
-    """What people can use of an error: py4j's own first line says nothing."""
+    """The useful line of an error; py4j's own first line is not."""
     java = getattr(error, "java_exception", None)
     if java is not None:
         while java.getCause() is not None:
@@ -289,7 +289,7 @@ def _first_line(error: Exception) -> str:
 
 
 def schema_of(text: str) -> StructType:
-    """A schema as a definition stores it."""
+    """A schema in the form that a definition stores."""
     from pyspark.sql.types import StructType
 
     return StructType.fromJson(json.loads(text))
@@ -303,5 +303,5 @@ def as_paths(path: str | Sequence[str] | None) -> tuple[str, ...]:
     parts = tuple(path) if several else (path,)
     for part in parts:
         if not isinstance(part, (str, os.PathLike)):
-            raise DatasetError(f"{part!r} is a {type(part).__name__}, no path; give a path or several, as text")
+            raise DatasetError(f"{part!r} is a {type(part).__name__}, not a path; pass one or several paths as text")
     return tuple(str(part) for part in parts)

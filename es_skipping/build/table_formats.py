@@ -1,4 +1,4 @@
-"""Directories of table formats, which look like plain Parquet and are not."""
+"""Refuses directories of table formats, which look like plain Parquet."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
 __all__ = ["refuse_table_formats"]
 
 _MARKS: Final = {"_delta_log": "a Delta table", ".hoodie": "a Hudi table", "metadata": "an Iceberg table"}
-"""The directory that only the table's own directory holds; Iceberg's has files that end with `_ICEBERG`."""
+"""Sub-directories that mark a table's directory; Iceberg's holds files that end with `_ICEBERG`."""
 _ICEBERG: Final = ".metadata.json"
 
 
 def refuse_table_formats(spark: SparkSession, paths: Iterable[str], name: str) -> None:
-    """Refuse directories that are, or lie in, the directory of a Delta, Iceberg or Hudi table.
+    """Refuse directories that belong to a Delta, Iceberg or Hudi table, or lie inside one.
 
     Parameters
     ----------
     spark
         The session, which knows the file systems.
     paths
-        Of the dataset.
+        The dataset's paths.
     name
-        The dataset, for the message.
+        The dataset's name in the message.
 
     Raises
     ------
     DatasetError
-        One is such a directory.
+        A path is such a directory.
     """
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
     jvm: Any = spark._jvm
@@ -41,7 +41,7 @@ def refuse_table_formats(spark: SparkSession, paths: Iterable[str], name: str) -
         directory = jvm.org.apache.hadoop.fs.Path(path)
         try:
             system = directory.getFileSystem(configuration)
-        except Exception:  # Spark says so when it opens the dataset
+        except Exception:  # Spark reports it when it opens the dataset
             continue
         directory = system.makeQualified(directory)
         while directory is not None and directory.toString() not in seen:
@@ -49,8 +49,8 @@ def refuse_table_formats(spark: SparkSession, paths: Iterable[str], name: str) -
             for mark, table in _MARKS.items():
                 if _is_there(system, jvm.org.apache.hadoop.fs.Path(directory, mark)):
                     raise DatasetError(
-                        f"{name} is {table}: {directory.toString()} holds {mark}. Its own log says which files and "
-                        "rows are live, so it cannot be indexed as plain files; index a dataset of plain files instead"
+                        f"{name} is {table}: {directory.toString()} holds {mark}. The table's own log decides which "
+                        "files and rows are live, so es_skipping cannot index it as plain files"
                     )
             directory = directory.getParent()
 
@@ -60,5 +60,5 @@ def _is_there(system: Any, mark: Any) -> bool:
         if mark.getName() != "metadata":
             return bool(system.exists(mark))
         return any(str(status.getPath().getName()).endswith(_ICEBERG) for status in system.listStatus(mark))
-    except Exception:  # it is not there, or above the dataset, where not everybody may look
+    except Exception:  # missing, or above the dataset, where permissions may forbid a look
         return False

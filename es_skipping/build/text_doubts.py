@@ -1,14 +1,14 @@
-"""Objects of text of which a value depends on more than the object and its reader; no index believes them.
+"""Finds text objects with values that depend on more than the object and its reader; no index trusts them.
 
-- Of a column that nobody asked for Spark's CSV parser skips the text without parsing it, and takes a quote behind an
-  escape character for an escaped one, which it need not be: ``"",`` where a quote is escaped by another one,
-  ``"\\\\",`` where it is escaped by a backslash. All that follows in the record is then cut elsewhere. Where that pair
-  is nowhere in an object, skipping and parsing agree; with a separator of several characters, or another handling of
-  unescaped quotes than the default, they agree where no quote is at all.
-- A time of day that is read as a timestamp is one of the day on which it is read.
-- A year of two digits, under the legacy parser's policy, is of one century or another as years pass.
-- A header behind empty lines or comments is a row like any other where a split ends before it.
-- A separator of lines that overlaps itself, such as ``||`` in ``a|||b``, is another one for a split that begins in it.
+- Spark's CSV parser skips the text of a column that the query does not read. It then takes every quote after an
+  escape character as escaped, which can be wrong: ``"",`` if a quote escapes a quote, ``"\\\\",`` if a backslash does.
+  The rest of the record is then split differently. Without that pair of characters in an object, skipping and parsing
+  agree. With a separator of several characters, or with a non-default handling of unescaped quotes, they agree only
+  without any quote.
+- A time of day that is read as a timestamp takes the day of the query.
+- Under the legacy parser's policy, the century of a two-digit year changes as years pass.
+- A header behind empty lines or comments is read as a row if a split ends before it.
+- A line separator that overlaps itself, such as ``||`` in ``a|||b``, is found elsewhere by a split that begins in it.
 """
 
 from __future__ import annotations
@@ -40,41 +40,41 @@ __all__ = [
 ]
 
 _QUOTES: Final = (
-    "they hold escaped quotes, with which the value that Spark reads of a column of CSV can depend on the other "
-    "columns that a query reads; with the reader option columnPruning=false, or the setting "
-    "spark.sql.csv.parser.columnPruning.enabled=false, it does not"
+    "they hold escaped quotes, with which a CSV column's value can depend on the other columns that a query reads; "
+    "to prevent this, set the reader option columnPruning=false, or "
+    "spark.sql.csv.parser.columnPruning.enabled=false"
 )
-_DAY: Final = "they hold what may be a time without a date, which as a timestamp is one of the day on which it is read"
-_CENTURY: Final = (
-    "their pattern has a year of two digits, whose century the legacy parser takes from the day on which it reads"
+_DAY: Final = "they may hold a time without a date, which as a timestamp takes the day of the query"
+_CENTURY: Final = "their pattern has a two-digit year, whose century the legacy parser takes from the day of the query"
+_OVERLAPPING: Final = (
+    "their lines end with {!r}, which can overlap itself, so that the lines depend on where a split begins"
 )
-_OVERLAPPING: Final = "their lines end with {!r}, which can overlap itself, so that where a split begins changes lines"
-_HEADER: Final = "their header is behind empty lines or comments, where it can be taken for a row"
+_HEADER: Final = "their header follows empty lines or comments, so Spark can read it as a row"
 
 _DEFAULT_HANDLING: Final = "STOP_AT_DELIMITER"
 _WIDE: Final = ("utf_16", "utf_32")
 _SHIFTING: Final = ("iso2022", "utf_7", "hz")
-"""Encodings in which two characters that follow each other may have something between them."""
+"""Encodings that may put bytes between two successive characters."""
 _BLANK: Final = r"[\x00-\x20\x7f]"
 _TIME: Final = "(?:[0-9]{1,2}:|T[0-9])"
-"""What a value begins with that is a time, in Java's regular expressions and in Python's."""
+"""The beginning of a value that is a time, as a regular expression for both Java and Python."""
 _TIME_IN_TEXT: Final = rf"(?:{_BLANK}|\\[bfnrt])*{_TIME}|\\u00"
-"""As JSON may write it: with blanks, and perhaps with other characters, in escapes."""
+"""The same in JSON, which may escape blanks and other characters."""
 _SHORT_YEAR: Final = re.compile("(?<![yY])[yY]{1,2}(?![yY])")
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """One reason not to believe objects.
+    """One reason not to trust objects.
 
     Parameters
     ----------
     why
-        For people, of several objects.
+        A reason for people, about several objects.
     holds
-        Of a line, whether it gives reason to doubt its object; None where every object is in doubt.
+        Whether a line makes its object doubtful; None if every object is doubtful.
     first
-        Whether that is asked of the first line only.
+        Whether only the first line is tested.
     """
 
     why: str
@@ -83,12 +83,12 @@ class Doubt:
 
 
 def doubts_of(source: Source, types: Iterable[str]) -> list[Doubt]:
-    """What must be asked of the objects of a dataset before its values are believed.
+    """The checks that a dataset's objects must pass before an index trusts their values.
 
     Parameters
     ----------
     types
-        Of the columns that are read.
+        The types of the columns to read.
     """
     options = reader_options(source.format, source.options)
     codec = _codec(options)
@@ -121,7 +121,7 @@ def doubts_of(source: Source, types: Iterable[str]) -> list[Doubt]:
 
 
 def has_short_year(patterns: Iterable[str], settings: Mapping[str, str]) -> bool:
-    """Whether one of the patterns of dates and times means another century as years pass.
+    """Whether the century of a date or time pattern changes as years pass.
 
     Examples
     --------
@@ -134,14 +134,14 @@ def has_short_year(patterns: Iterable[str], settings: Mapping[str, str]) -> bool
 
 
 def prunes_columns(options: Mapping[str, str], settings: Mapping[str, str]) -> bool:
-    """Whether a read of CSV parses the columns only that it needs.
+    """Whether a CSV read parses only the columns that it needs.
 
     Parameters
     ----------
     options
-        Of the reader, their names in lower case.
+        The reader's options, with names in lower case.
     settings
-        Of the session.
+        The session's settings.
 
     Examples
     --------
@@ -156,12 +156,12 @@ def prunes_columns(options: Mapping[str, str], settings: Mapping[str, str]) -> b
 
 
 def quotes_in_doubt(options: Mapping[str, str]) -> list[bytes] | None:
-    """What must not be in an object of CSV: an escape character before a quote; nothing where nothing is quoted.
+    """The bytes that make a CSV object doubtful: an escape character before a quote; none if nothing is quoted.
 
     Returns
     -------
     list of bytes or None
-        Its bytes, in each byte order that the encoding may have; None where it cannot be looked for.
+        The bytes in each byte order that the encoding may have; None if they cannot be searched for.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def quotes_in_doubt(options: Mapping[str, str]) -> list[bytes] | None:
 
 
 def overlaps_itself(separator: str, codec: str | None) -> bool:
-    """Whether two of a separator can share bytes: it begins as it ends. What cannot be encoded may.
+    """Whether two separators can share bytes, because the separator's end equals its beginning. If in doubt, true.
 
     Examples
     --------
@@ -206,7 +206,7 @@ def overlaps_itself(separator: str, codec: str | None) -> bool:
 
 
 def _orders(codec: str) -> list[str]:
-    """An encoding, in each byte order that it may have."""
+    """An encoding in each byte order that it may have."""
     return [f"{codec}_le", f"{codec}_be"] if codec in _WIDE else [codec]
 
 
@@ -216,12 +216,12 @@ def _separator(options: Mapping[str, str]) -> str:
 
 
 def _literally(text: str) -> str:
-    """In a regular expression of Java's."""
+    """A Java regular expression that matches the text literally."""
     return "".join(f"\\x{{{ord(character):x}}}" for character in text)
 
 
 def _codec(options: Mapping[str, str]) -> str | None:
-    """Python's name of the encoding; None of one that is not known, or in which bytes do not tell characters."""
+    """Python's name of the encoding; None if it is unknown, or if its bytes do not determine characters."""
     try:
         name = codecs.lookup(options.get("encoding") or "utf-8").name.replace("-", "_")
     except LookupError:
@@ -243,20 +243,20 @@ def _is_passed_over(line: Column, comment: str) -> Column:
 
 
 def files_in_doubt(source: Source, paths: Iterable[str], doubts: Sequence[Doubt]) -> dict[str, str]:
-    """Those of the files that give reason to doubt them, as ``_metadata.file_path`` spells them, and the first reason.
+    """The doubtful files, as ``_metadata.file_path`` spells them, with the first reason.
 
     Parameters
     ----------
     paths
-        Of the files, as Hadoop decodes them.
+        The files' paths, as Hadoop decodes them.
     doubts
-        None of them of every object.
+        Only doubts that have a test for lines.
     """
     from es_skipping.spark.classic import functions as F
 
     given = reader_options(source.format, source.options)
     options = {name: given[name] for name in ("linesep", "encoding") if name in given}
-    # Neither patterns nor partitions are to be found in these paths.
+    # Treat these paths literally, without patterns or partitions.
     read = (
         source.df.sparkSession.read.format("text")
         .schema("value STRING")

@@ -1,4 +1,4 @@
-"""Bringing a dataset's metadata up to date: what create, ensure and refresh have in common."""
+"""Brings a dataset's metadata up to date; create, ensure and refresh share this."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from es_skipping.build.wanted import Wanted
 from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.errors import ColumnError, DatasetError, IndexDefinitionError, StoreConflict
 from es_skipping.indexes.base import Index
-from es_skipping.indexes.registry import from_definition, index_id
+from es_skipping.indexes.registry import from_definition, index_id, readable_id
 from es_skipping.lookup.built_with import dataset_facts, index_facts, is_secret
 from es_skipping.predicates.codec import operand_to_data
 from es_skipping.stores.base import check_understood
@@ -45,27 +45,27 @@ __all__ = ["Update", "defined", "same_index"]
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is to be done to get from what is stored to what is wanted."""
+    """The work that leads from the stored metadata to the wanted metadata."""
 
     definition: DatasetDefinition
     wanted: tuple[Wanted, ...]
     fresh: bool
     all_indexes: ObjectList
-    """Objects of which nothing is known."""
+    """Objects without metadata."""
     new_indexes: ObjectList
     """Objects that lack the indexes ``new``."""
     new: frozenset[str]
     gone: tuple[ObjectId, ...]
     removed: int
-    """Paths at which nothing is any more."""
+    """Number of paths without an object now."""
     known: Keys
-    """Of the objects that are in the store, sorted."""
+    """The stored objects' keys, sorted."""
     known_paths: frozenset[str]
-    """Of objects in the store that are not there any more as they were."""
+    """The paths of stored objects that have changed or disappeared."""
     unchanged: int
 
     def without(self, left: Iterable[ObjectId]) -> _Plan:
-        """The same, save objects that are left as they are."""
+        """The same plan without these objects."""
         keys = np.sort(ObjectList(left).keys)
         every, new = (part.those(~is_among(part.keys, keys)) for part in (self.all_indexes, self.new_indexes))
         return replace(self, all_indexes=every, new_indexes=new)
@@ -80,19 +80,19 @@ class Update:
     spark
         A classic session.
     store, id, reading
-        Where metadata is kept, of which dataset, and how that is read.
+        The metadata store, the dataset's id, and how to read the dataset.
     add
         Indexes to add.
     ensure
-        Whether an index that is there already is no error.
+        Whether an index that exists already is accepted.
     must_exist
-        Whether there must be an index already: refresh.
+        Whether the dataset must have an index already, as for a refresh.
     budget
-        Bytes that may be remembered of one object; None for no limit.
+        Limit of one object's metadata in bytes; None for no limit.
     writers
-        How many tasks on the executors write metadata at a time; None where the driver writes.
+        Number of executor tasks that write metadata at the same time; None if the driver writes.
     collected
-        What earlier attempts at this update collected; this one's is added where it meets a conflict.
+        The metadata of earlier attempts at this update; a conflict adds this attempt's.
     """
 
     spark: SparkSession
@@ -110,12 +110,12 @@ class Update:
     collected: Collected | None = None
 
     def run(self) -> RefreshResult:
-        """List, compare, collect what is new, publish whole.
+        """List the dataset, compare, collect the new metadata, and publish all of it at once.
 
         Raises
         ------
         EsSkippingError
-            Nothing was changed.
+            The update failed and changed nothing.
         """
         self._tell(0, 0, "list")
         entry = self.store.dataset(self.id)
@@ -156,7 +156,7 @@ class Update:
             budget = self._budget(entry, plan)
             put = Put(plan.known_paths)
             writing = None
-            if self.writers is not None and budget is None:  # a budget is kept, and counted, in one place
+            if self.writers is not None and budget is None:  # only one place applies and counts a budget
                 writing = ExecutorWriting(self.spark, change, self.writers, put.note)
             try:
                 self._put(change, collection, plan, listing, budget, writing, put)
@@ -164,7 +164,7 @@ class Update:
                 changed = set(changed_since(self.spark, reading, listing, plan.all_indexes, plan.new_indexes))
                 change.remove([*plan.gone, *changed])
                 failed = {object: why for object, why in collection.failed.items() if object not in changed}
-                failed.update(dict.fromkeys(changed, "changed while it was read; the next refresh takes it"))
+                failed.update(dict.fromkeys(changed, "changed while it was read; the next refresh indexes it"))
                 failed.update(unsettled)
                 self._tell(0, 0, "publish")
                 change.publish((*_failures(failed), *elsewhere))
@@ -181,13 +181,13 @@ class Update:
             unchanged=plan.unchanged,
             failed=_failures(failed),
             unknown=tuple(sorted(collection.unknown.items())),
-            degraded=budget.told() if budget is not None else (),
+            degraded=budget.reported() if budget is not None else (),
             by_executors=writing.written if writing is not None else 0,
         )
 
     def _budget(self, entry: DatasetEntry | None, plan: _Plan) -> Budget | None:
-        """What this build may remember of an object. An index that is added has what is left by those that are there,
-        by their mean."""
+        """The budget of each object's metadata. An index added later gets the budget that the existing ones leave on
+        average."""
         if self.budget is None:
             return None
         used = 0.0
@@ -212,7 +212,7 @@ class Update:
 
         everything = len(listing.objects) + len(listing.unsettled)
         new = tuple(wanted for wanted in plan.wanted if wanted.id in plan.new)
-        # From the first objects the store learns which fields they take, which executors have to know.
+        # The first objects show the store which fields to create, and executors need these fields.
         first = LEARNED if writing is not None else len(plan.all_indexes)
         places = np.arange(len(plan.all_indexes))
         parts = (
@@ -250,8 +250,8 @@ class Update:
                 added.append(asked)
             elif not self.ensure:
                 raise IndexDefinitionError(
-                    f"index {twice.id} is there already; use ensure_indexes where that is no mistake, refresh to "
-                    "update it, or drop it first to build it anew"
+                    f"index {readable_id(twice.id)} exists already: call ensure_indexes to accept that, refresh to "
+                    "update it, or drop it first to rebuild it"
                 )
         both = [*kept, *added]
         definition = DatasetDefinition(
@@ -267,13 +267,13 @@ class Update:
         fresh = stored is None or _rebuilt(stored, definition)
         if stored is not None and not restriction.everything and fresh:
             raise DatasetError(
-                f"{self.reading.name} has another schema, other options or other settings than when it was indexed, so "
-                "all of it must be indexed again: refresh without paths and partitions"
+                f"{self.reading.name} has another schema, other options or other settings than when it was indexed: "
+                "refresh it without paths and partitions to index all of it again"
             )
         found = None if fresh or under is None else ObjectList(id for id, _ in self.store.objects(self.id, under=under))
         if fresh:
             known = as_keys(b"")
-        else:  # of a part the objects are few; of all of them only the keys are held
+        else:  # a part has few objects; of the whole dataset only the keys are kept in memory
             known = np.sort(as_keys(self.store.keys(self.id)) if found is None else found.keys)
         listed = listing.objects
         current = np.sort(np.concatenate([listed.keys, ObjectList(listing.unsettled).keys]))
@@ -307,7 +307,7 @@ class Update:
     def _incomplete(
         self, entry: DatasetEntry | None, listed: ObjectList, there: npt.NDArray[np.bool_], complete: frozenset[str]
     ) -> npt.NDArray[np.bool_]:
-        """Which listed objects failed last time and lack one of these indexes: they are tried again."""
+        """The listed objects that failed last time and lack one of these indexes, to try again."""
         again = np.zeros(len(listed), np.bool_)
         failed = {path for path, _ in entry.failed} if entry is not None else set()
         if failed and there.any():
@@ -323,12 +323,12 @@ class Update:
 
 
 def defined(source: Source, index: Index, *, again: bool = False) -> tuple[IndexDefinition, Wanted]:
-    """An index of a dataset as it is remembered, and as it is collected.
+    """An index in its stored form and in its form for collecting.
 
     Parameters
     ----------
     again
-        Whether it is indexed already.
+        Whether the dataset has the index already.
 
     Raises
     ------
@@ -342,7 +342,7 @@ def defined(source: Source, index: Index, *, again: bool = False) -> tuple[Index
         index.check(types)
     except ColumnError as error:
         if again:
-            raise ColumnError(f"{error} (it is indexed: drop the index, or give the dataset its column back)") from None
+            raise ColumnError(f"{error} (an index uses this column: drop the index, or restore the column)") from None
         raise
     texts = tuple(column.text for column in given)
     operands = tuple(column.operand for column in columns)
@@ -362,14 +362,14 @@ def defined(source: Source, index: Index, *, again: bool = False) -> tuple[Index
 
 
 def _summarised(source: Source, index: Index, given: tuple[ResolvedColumn, ...]) -> tuple[ResolvedColumn, ...]:
-    """What an index makes of its columns, where that is more than they are."""
+    """The expression that an index computes of its columns, if it is not just the columns."""
     columns = [column.sql for column in given]
     expressions = list(index.summarised(columns))
     return given if expressions == columns else tuple(resolve(source, expression) for expression in expressions)
 
 
 def same_index(first: IndexDefinition, second: IndexDefinition) -> bool:
-    """Whether two definitions are of the same index, however its columns are written."""
+    """Whether two definitions describe the same index, even if its columns are written differently."""
     return first.id == second.id or (
         first.type == second.type
         and list(first.operands) == list(second.operands)
@@ -378,7 +378,7 @@ def same_index(first: IndexDefinition, second: IndexDefinition) -> bool:
 
 
 def _rebuilt(stored: DatasetDefinition, now: DatasetDefinition) -> bool:
-    """Whether what is stored was built from other values than a build now would see."""
+    """Whether the stored metadata was built from other values than a build now sees."""
     if dict(stored.built_with) != dict(now.built_with) or stored.format != now.format:
         return True
     indexes = {index.id: index for index in now.indexes}
@@ -391,7 +391,7 @@ def _facts(index: IndexDefinition) -> tuple[Any, ...]:
 
 
 def _paths_without(objects: Sequence[ObjectId], others: Sequence[Iterable[ObjectId]]) -> int:
-    """At how many paths of these objects there is none of the others."""
+    """The number of these objects' paths that none of the others has."""
     paths = {object.path for object in objects}
     for listed in others:
         if paths:

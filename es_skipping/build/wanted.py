@@ -1,4 +1,4 @@
-"""What a build collects: an index type on columns of one dataset."""
+"""An index to collect: an index type on columns of one dataset."""
 
 from __future__ import annotations
 

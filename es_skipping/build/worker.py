@@ -1,6 +1,6 @@
-"""What runs in Spark's Python workers while a dataset is read: partials per object, and their merging.
+"""Runs in Spark's Python workers during a build: makes partials per object and merges them.
 
-Light on imports: every worker process loads it.
+It imports little, because every worker process loads it.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class Part:
     Parameters
     ----------
     id
-        Of the index.
+        The index's id.
     collector
-        Its collector.
+        The index's collector.
     columns
-        Where its selected columns stand in a batch.
+        Positions of its selected columns in a batch.
     kind, value_type
-        What the collector's metadata must be.
+        The kind and value type of the collector's metadata.
     nulls_known
-        Whether the number of nulls is what any read would see.
+        Whether every read sees the same number of nulls.
     """
 
     id: str
@@ -58,22 +58,22 @@ class Part:
 
 @dataclass(frozen=True)
 class _Unknown:
-    """Instead of a partial: this index says nothing of this object."""
+    """Replaces a partial: the index has no metadata for this object."""
 
     why: str
 
 
 class CollectPartials:
-    """Batches of rows, the object's number in their first column, to partials of all indexes per run of an object.
+    """Turns batches of rows, with the object's number in the first column, into partials of all indexes per object.
 
-    Rows of one object come together, since a task reads one split after the other: what is held is one object's.
+    Rows of one object are adjacent, because a task reads one split after the other. So memory holds one object's.
 
     Parameters
     ----------
     parts
-        What is collected.
+        The parts to collect.
     distinct
-        Whether the batches are those of `es_skipping.spark.bridge.distinct_rows`.
+        Whether the batches come from `es_skipping.spark.bridge.distinct_rows`.
     """
 
     def __init__(self, parts: Sequence[Part], *, distinct: bool = False) -> None:
@@ -103,7 +103,7 @@ class CollectPartials:
 
 
 class Finish:
-    """Partials, sorted by object, to each object's metadata by index id."""
+    """Merges partials, sorted by object, into each object's metadata by index id."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = tuple(parts)
@@ -115,7 +115,7 @@ class Finish:
         yield from out.flush()
 
     def objects(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, _Found]]:
-        """Each object's number and rows, and what was `finished` of it."""
+        """Yield each object's number, its number of rows, and the result of `finished`."""
         current: int | None = None
         rows = 0
         state: list[Any] = []
@@ -136,18 +136,18 @@ class Finish:
 
 
 class FinishAndWrite:
-    """As `Finish`, but the metadata goes to the store from here, and only what became of it goes on.
+    """Like `Finish`, but writes the metadata to the store and yields only receipts.
 
     Parameters
     ----------
     parts
-        As of `Finish`.
+        As for `Finish`.
     share
-        The share of a change that its objects are written by.
+        The share of a change that writes the objects.
     numbers
         The objects' numbers, in the order of the share.
     counted
-        Whether the number of rows is worth remembering.
+        Whether to store the number of rows.
     """
 
     def __init__(self, parts: Sequence[Part], share: Share, numbers: Sequence[int], *, counted: bool) -> None:
@@ -182,7 +182,7 @@ class FinishAndWrite:
 
 
 def finished(parts: Sequence[Part], state: Sequence[Any]) -> _Found:
-    """Metadata by index id, and by index id why there is none though it was tried."""
+    """Metadata by index id; and the reasons, by index id, for collectors that failed."""
     from dataclasses import replace
 
     from es_skipping.clauses.check import why_no_metadata
@@ -210,10 +210,10 @@ def finished(parts: Sequence[Part], state: Sequence[Any]) -> _Found:
 
 
 def _distinct(piece: pa.RecordBatch) -> Iterator[tuple[int, list[pa.Array]]]:
-    """How many rows a piece stands for, and its columns as if those rows had come, repeated values left out.
+    """The number of rows that a piece represents, and its columns for these rows, without repeated values.
 
-    The columns differ in length; the first, the object's, is not used. A piece that stands for very many rows comes in
-    several parts, because its nulls are written out.
+    The columns differ in length; the first, with the object's number, is unused. A piece that represents very many rows
+    is split into parts, because its nulls are written out.
     """
     import numpy as np
 
@@ -244,7 +244,7 @@ def _told_again(piece: pa.RecordBatch) -> list[pa.Array]:
 
 
 def _with(part: Part, state: Any, columns: Sequence[pa.Array]) -> Any:
-    """One more piece of an object. A collector that fails makes its own index unknown there, and nothing else."""
+    """Add a piece of an object. If a collector fails, only its own index becomes unknown for this object."""
     if isinstance(state, _Unknown):
         return state
     try:
@@ -265,7 +265,7 @@ def _merged(part: Part, first: Any, second: Any) -> Any:
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The stretches of rows of one object; nearly always there is one."""
+    """The runs of adjacent rows of one object; nearly always one."""
     import pyarrow.compute as pc
 
     numbers = batch.column(0)
@@ -281,7 +281,7 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
 
 
 class _Output:
-    """Rows gathered into batches of a bounded size."""
+    """Gathers rows into batches of limited size."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[int, int, bytes]] = []

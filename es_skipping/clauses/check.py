@@ -30,24 +30,24 @@ _KINDS: Final[dict[str, tuple[type, ...]]] = {
 
 
 def why_no_clause(found: object, value_type: DataType) -> str | None:
-    """Why something is no clause about metadata whose values are of that type; None where it is one.
+    """Why something is not a clause about metadata with values of that type; None if it is one.
 
     Examples
     --------
     >>> why_no_clause(Ask("it", AnyOf((1, "one"))), DataType("int"))
-    "it asks for 'one', which is no value of type int"
+    "it asks for 'one', which is not a value of type int"
     """
     if isinstance(found, Decided):
         return None
     if isinstance(found, Conjunction | Disjunction):
         return next(filter(None, (why_no_clause(part, value_type) for part in found.clauses)), None)
     if not isinstance(found, Ask):
-        return f"{str(found)[:100]!r} is no clause"
+        return f"{str(found)[:100]!r} is not a clause"
     if not isinstance(found.question, _QUESTIONS):
-        return f"{str(found.question)[:100]!r} is no question"
+        return f"{str(found.question)[:100]!r} is not a question"
     for value in _asked(found.question):
         if not is_value_of(value, _DOUBLE if isinstance(found.question, Meets) else value_type):
-            return f"it asks for {str(value)[:100]!r}, which is no value of type {value_type}"
+            return f"it asks for {str(value)[:100]!r}, which is not a value of type {value_type}"
     return None
 
 
@@ -66,7 +66,7 @@ def _bounds(ranges: Iterable[Range]) -> list[Value]:
 
 
 def why_no_metadata(found: object, kind: Kind, value_type: DataType) -> str | None:
-    """Why something is no metadata of that kind about values of that type; None where it is.
+    """Why something is not metadata of that kind with values of that type; None if it is.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def why_no_metadata(found: object, kind: Kind, value_type: DataType) -> str | No
     wanted = _KINDS.get(kind)
     if wanted is None or isinstance(found, wanted):
         return _fault(found, value_type) if isinstance(found, (*_SETS, Boxes)) else None
-    return f"{str(found)[:100]!r} is no metadata of kind {kind}"
+    return f"{str(found)[:100]!r} is not metadata of kind {kind}"
 
 
 def _fault(found: Metadata, value_type: DataType) -> str | None:
@@ -88,12 +88,12 @@ def _fault(found: Metadata, value_type: DataType) -> str | None:
         return wrong
     for counted in (found.nulls, found.nans):
         if counted is not None and not (type(counted) is int and counted >= 0):
-            return f"{str(counted)[:100]!r} is no count of rows"
+            return f"{str(counted)[:100]!r} is not a count of rows"
     if isinstance(found, Fingerprints):
         return _no_cells(found)
     if isinstance(found, Values):
         if not isinstance(found.values, frozenset):
-            return f"its values are a {type(found.values).__name__}, and no frozenset"
+            return f"its values are a {type(found.values).__name__}, not a frozenset"
         return _stranger(found.values, value_type)
     ends = [end for low, high in found.ranges or () for end in (low, high)]
     wrong = _stranger(ends, value_type)
@@ -115,7 +115,7 @@ def _no_cells(found: Fingerprints) -> str | None:
 def _stranger(values: Iterable[Value], type: DataType) -> str | None:
     for value in values:
         if not is_value_of(value, type):
-            return f"{str(value)[:100]!r} is no value of type {type}"
+            return f"{str(value)[:100]!r} is not a value of type {type}"
         if isinstance(value, float) and math.isnan(value):
-            return "NaN is no value: it is counted"
+            return "NaN is not a value: it is counted"
     return None

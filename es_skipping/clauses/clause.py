@@ -1,9 +1,9 @@
 """Clauses: conditions on metadata that represent expressions.
 
 A clause c *represents* an expression e if, whenever any row of an object satisfies e, c is true of the object
-(*Extensible Data Skipping*, section on Merge-Clause). So an object of which c is false can be skipped, and an object of
-which c cannot be decided is kept: over metadata that may be missing a clause is true, false or unknown, combined by
-Kleene's rules, and only *false* skips. There is no negation: a negated leaf has a clause of its own.
+(*Extensible Data Skipping*, section on Merge-Clause). So an object can be skipped if c is false for it, and is kept if
+c cannot be decided. Over metadata that may be missing, a clause is true, false or unknown, combined by Kleene's rules;
+only *false* skips. There is no negation: a negated leaf has its own clause.
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ def _comparable(values: Iterable[Value]) -> bool:
     for value in values:
         if isinstance(value, float) and math.isnan(value):
             return False
-        kinds.add(type(value))  # so bool is no int, and Decimal is not compared with float
+        kinds.add(type(value))  # so bool is not an int, and Decimal is not compared with float
     return len(kinds) <= 1
 
 

@@ -58,7 +58,7 @@ def cell_of(hash: int, space: int) -> int:
 
 
 def space_for(count: int, fpp: float) -> int:
-    """The space for so many values: of the next power of two of them, so that objects of similar size share one.
+    """The space for this many values: that of the next power of two, so that objects of similar size share one.
 
     Examples
     --------

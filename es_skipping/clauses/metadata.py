@@ -1,7 +1,7 @@
-"""The kinds of metadata: what an index may remember of one object.
+"""The kinds of metadata that an index may store for one object.
 
-An object of which an index remembers nothing at all has no entry; that is *unknown*, and unknown keeps the object. The
-counts ``nulls`` and ``nans`` are None where they are unknown while the rest is known.
+An object without an entry is *unknown* to the index, and unknown keeps the object. The counts ``nulls`` and ``nans``
+are None if only they are unknown.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Clauses as text for people: what is asked of which index."""
+"""Clauses as text for people: the question to each index."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from es_skipping.clauses.clause import Ask, Clause, Conjunction, Decided
@@ -35,7 +35,7 @@ _TESTS: Final = {
 }
 
 
-def clause_text(clause: Clause, types: Mapping[str, DataType] | None = None) -> str:
+def clause_text(clause: Clause, types: Mapping[str, DataType] | None = None, name: Callable[[str], str] = str) -> str:
     """One line for a clause.
 
     Parameters
@@ -44,6 +44,8 @@ def clause_text(clause: Clause, types: Mapping[str, DataType] | None = None) -> 
         Of a look-up.
     types
         The type of each index's values, so that dates read as dates.
+    name
+        Turns an index id into the name that people read.
 
     Examples
     --------
@@ -52,18 +54,19 @@ def clause_text(clause: Clause, types: Mapping[str, DataType] | None = None) -> 
     >>> clause_text(clause, {"minmax(day)": DataType("date")})
     "minmax(day): a value > DATE '2024-01-01'"
     """
-    return _show(clause, types or {}, 0)
+    return _show(clause, types or {}, name, 0)
 
 
-def _show(clause: Clause, types: Mapping[str, DataType], level: int) -> str:
+def _show(clause: Clause, types: Mapping[str, DataType], name: Callable[[str], str], level: int) -> str:
     if level > _LEVELS:
         return "..."
     if isinstance(clause, Decided):
         return "every object is kept" if clause.value else "no object is kept"
     if isinstance(clause, Ask):
-        return f"{clause.index}: {clause.about or _question(clause.question, types.get(clause.index, _UNKNOWN))}"
+        question = clause.about or _question(clause.question, types.get(clause.index, _UNKNOWN))
+        return f"{name(clause.index)}: {question}"
     word = " AND " if isinstance(clause, Conjunction) else " OR "
-    parts = [_show(part, types, level + 1) for part in clause.clauses]
+    parts = [_show(part, types, name, level + 1) for part in clause.clauses]
     return word.join(
         part if isinstance(inner, Ask | Decided) else f"({part})"
         for part, inner in zip(parts, clause.clauses, strict=True)

@@ -1,18 +1,15 @@
 """The command line: ``es-skipping``.
 
-===========================  ==================================================
-``es-skipping demo``         indexes and queries on real data, with skipping off and on
-``es-skipping index ...``    create, refresh, describe, drop and list indexes
-``es-skipping reindex``      metadata from one store to another, or to a new index of the same
-``es-skipping layout ...``   lay rows out so that a workload's filters skip
-``es-skipping explain``      why a query would skip what, and why not more
-``es-skipping kibana ...``   data views and a dashboard for Kibana
-``es-skipping doctor``       is everything here that is needed?
-===========================  ==================================================
+===========================  ================================================== ``es-skipping demo``         indexes and
+queries on real data, with skipping off and on ``es-skipping index ...``    create, refresh, describe, drop and list
+indexes ``es-skipping reindex``      copy metadata to another store, or to a new index of the same store ``es-skipping
+layout ...``   lay rows out so that a workload's filters skip ``es-skipping explain``      what a query would skip and
+why ``es-skipping kibana ...``   data views and a dashboard for Kibana ``es-skipping doctor``       check the
+installation ===========================  ==================================================
 
-Data goes to standard output, everything else to standard error. Exit codes: 0 done; 1 an error, or (``demo``,
-``doctor``) something is not as it should be; 2 the command was not understood; 3 done, but some objects could not be
-read; 4 (``layout status``) a new layout is due; 130 interrupted.
+Data goes to standard output, everything else to standard error. Exit codes: 0 done; 1 an error, or a problem found by
+``demo`` or ``doctor``; 2 wrong usage; 3 done, but some objects could not be read; 4 (``layout status``) a new layout is
+due; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -34,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments
-        Without the program's name; ``sys.argv`` where left out.
+        Without the program's name; by default ``sys.argv``.
 
     Returns
     -------
@@ -52,13 +49,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.tell(f"es-skipping: {error}")
         return 1
     except BrokenPipeError:
-        # The reader (head, less) has left: not an error. Standard output is replaced so that Python's own flush at
-        # exit does not complain once more.
+        # The reader (head, less) has closed the pipe: not an error. Replace standard output, so that Python's flush at
+        # exit does not raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        # Spark's own complaint, of a query that cannot be analysed for instance, or a file that cannot be written: its
-        # first line says what it is.
+        # Spark's own error, for example about a query that cannot be analysed or a file that cannot be written: its
+        # first line suffices.
         known = isinstance(error, OSError) or type(error).__module__.startswith("pyspark.errors")
         if given.debug or not known:
             raise

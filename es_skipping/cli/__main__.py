@@ -1,4 +1,4 @@
-"""``python -m es_skipping.cli``, where the console script is not on the path."""
+"""``python -m es_skipping.cli``, if the console script is not on the path."""
 
 from __future__ import annotations
 

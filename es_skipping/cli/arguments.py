@@ -1,4 +1,4 @@
-"""What the command line understands."""
+"""The arguments of the command line."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ def _command(commands: Commands, name: str, help: str, run: Command) -> argparse
         default=[],
         help="a Spark setting; repeat for more. Secrets as spark.es_skipping.store.token=env:NAME or =file:PATH",
     )
-    command.add_argument("--master", help="Spark master; Spark's own default where left out")
+    command.add_argument("--master", help="Spark master (default: Spark's own)")
     command.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return command
 
 
 def _demo(commands: Commands) -> None:
     command = _command(
-        commands, "demo", "show what skipping saves, on TPC-H tables and real places", demo_command.run_demo
+        commands, "demo", "show the savings of skipping on TPC-H tables and real places", demo_command.run_demo
     )
-    command.add_argument("--folder", type=Path, default=Path("demo-output"), help="where data, store and page are kept")
+    command.add_argument("--folder", type=Path, default=Path("demo-output"), help="directory for data, store and page")
     command.add_argument("--scale", type=_scale, default=0.1, help="TPC-H scale factor (default 0.1)")
-    command.add_argument("--repeat", type=_positive, default=3, help="runs per query; the median time counts")
+    command.add_argument("--repeat", type=_positive, default=3, help="runs per query; the page shows the median time")
 
 
 def _index(commands: Commands) -> None:
@@ -82,17 +82,15 @@ def _index(commands: Commands) -> None:
     create.add_argument(
         "indexes", nargs="+", metavar="INDEX", help="for example 'MinMax(ts)' 'Prefix(db_name, length=15)'"
     )
-    create.add_argument(
-        "--ensure", action="store_true", help="leave out those that exist; without it they are an error"
-    )
+    create.add_argument("--ensure", action="store_true", help="accept indexes that exist; without it they are an error")
     refresh = _command(actions, "refresh", "bring the metadata of a dataset up to date", index_commands.refresh)
     _dataset(refresh)
-    describe = _command(actions, "describe", "list a dataset's indexes and how fresh they are", index_commands.describe)
+    describe = _command(actions, "describe", "list a dataset's indexes and their freshness", index_commands.describe)
     _dataset(describe)
-    drop = _command(actions, "drop", "forget indexes of a dataset", index_commands.drop)
+    drop = _command(actions, "drop", "drop indexes of a dataset", index_commands.drop)
     _dataset(drop)
-    drop.add_argument("indexes", nargs="*", metavar="INDEX", help="as they were created")
-    drop.add_argument("--all", action="store_true", help="all of them")
+    drop.add_argument("indexes", nargs="*", metavar="INDEX", help="written as when they were created")
+    drop.add_argument("--all", action="store_true", help="all indexes")
     _command(actions, "list", "list every index in the store", index_commands.list_indexes)
 
 
@@ -110,33 +108,35 @@ def _reindex(commands: Commands) -> None:
     command = _command(
         commands,
         "reindex",
-        "copy metadata from --store to another store, or to a new index of the same; no data is read",
+        "copy metadata from --store to another store, or to a new index of the same store; reads no data",
         reindex_command.run_reindex,
     )
     command.add_argument("datasets", nargs="*", metavar="DATASET", help="id, root or table, as in the source")
     command.add_argument("--all", action="store_true", help="every dataset of the source")
-    command.add_argument("--to", metavar="URL", help="the store to copy to; the same as --store where left out")
+    command.add_argument("--to", metavar="URL", help="the store to copy to (default: --store)")
     command.add_argument(
         "--to-conf", metavar="KEY=VALUE", action="append", default=[], help="a setting of the target only; repeatable"
     )
     command.add_argument("--into", metavar="ID", help="the dataset's id in the target")
     command.add_argument("--shards", type=_positive, help="primary shards of the new Elasticsearch index")
     command.add_argument("--replicas", type=int, help="replicas of the new Elasticsearch index")
-    command.add_argument("--throttle", type=_positive, metavar="N", help="objects per second, at most")
+    command.add_argument("--throttle", type=_positive, metavar="N", help="most objects per second")
     command.add_argument("--sample", type=_positive, default=1000, help="objects to compare (default 1000)")
-    command.add_argument("--dry-run", action="store_true", help="look and tell; change nothing")
-    command.add_argument("--drop-old", action="store_true", help="remove what is kept of the target and used by nobody")
+    command.add_argument("--dry-run", action="store_true", help="report only; change nothing")
+    command.add_argument(
+        "--drop-old", action="store_true", help="remove the target's old indexes that are no longer in use"
+    )
 
 
 def _layout(commands: Commands) -> None:
     layout = commands.add_parser("layout", help="lay rows out so that a workload's filters skip")
     actions = layout.add_subparsers(dest="action", required=True, metavar="ACTION")
-    analyze = _command(actions, "analyze", "tell what a layout would save; nothing is written", layout_commands.analyze)
-    apply = _command(actions, "apply", "write a dataset in a layout, to another place", layout_commands.apply)
+    analyze = _command(actions, "analyze", "predict the savings of a layout; writes nothing", layout_commands.analyze)
+    apply = _command(actions, "apply", "write a dataset in a layout, to another location", layout_commands.apply)
     for command in (analyze, apply):
         _dataset(command)
         _workload(command, required=True)
-        command.add_argument("--min-rows", type=_positive, default=50_000, help="least rows of an object (50000)")
+        command.add_argument("--min-rows", type=_positive, default=50_000, help="fewest rows of an object (50000)")
         command.add_argument(
             "--system",
             choices=("sop", "gsop", "gsopr"),
@@ -144,23 +144,29 @@ def _layout(commands: Commands) -> None:
             help="one order of rows (sop, the default), column groups (gsop), or groups that store some cells twice",
         )
         command.add_argument(
-            "--storage-budget", type=_budget, help="with gsopr: cells stored, relative to the table's (1.2)"
+            "--storage-budget", type=_budget, help="with gsopr: stored cells, relative to the table's (1.2)"
         )
         command.add_argument(
-            "--features", type=_count, help="at most so many (15, of groups 40); with sop 0 finds out by trying"
+            "--features", type=_count, help="most features (15; for groups 40); with sop, 0 finds the number by trying"
         )
-        command.add_argument("--min-support", type=_positive, help="queries a feature must help")
+        command.add_argument("--min-support", type=_positive, help="fewest queries that a feature must help")
         command.add_argument(
-            "--within", metavar="SQL", action="append", default=[], help="rows that differ in it share no object"
+            "--within",
+            metavar="SQL",
+            action="append",
+            default=[],
+            help="rows with different values of this column never share an object",
         )
         command.add_argument("--picture", type=Path, metavar="FILE", help="draw the layout, as SVG")
         command.add_argument("--holdout", type=_share, default=0.2, help="share of the queries to predict on (0.2)")
     analyze.add_argument("--chart", type=Path, metavar="FILE", help="draw how much the workload repeats, as SVG")
-    apply.add_argument("--to", metavar="PATH", help="where to write: a place that is not there yet")
-    apply.add_argument("--to-table", metavar="NAME", help="instead: a table that is not there yet")
-    apply.add_argument("--index", metavar="INDEX", action="append", default=[], help="also build it; repeatable")
+    apply.add_argument("--to", metavar="PATH", help="where to write: a path that does not exist")
+    apply.add_argument("--to-table", metavar="NAME", help="instead: a table that does not exist")
+    apply.add_argument(
+        "--index", metavar="INDEX", action="append", default=[], help="an index to build on the result; repeatable"
+    )
     status = _command(
-        actions, "status", "tell whether a layout is due again; exit code 4 if it is", layout_commands.status
+        actions, "status", "report whether a new layout is due; exit code 4 if it is", layout_commands.status
     )
     status.add_argument("dataset", help="where the layout was written; with --table a catalog table")
     status.add_argument("--table", action="store_true", help="DATASET is the name of a catalog table")
@@ -169,9 +175,9 @@ def _layout(commands: Commands) -> None:
 
 def _workload(command: argparse.ArgumentParser, *, required: bool) -> None:
     given = command.add_mutually_exclusive_group(required=required)
-    given.add_argument("--queries", metavar="FILE", help="queries or conditions, the oldest first")
+    given.add_argument("--queries", metavar="FILE", help="queries or conditions, oldest first")
     given.add_argument(
-        "--query-log", type=_positive, metavar="DAYS", help="instead: what the store's query log has of the last days"
+        "--query-log", type=_positive, metavar="DAYS", help="instead: the last days of the store's query log"
     )
     _views(command)
 
@@ -180,7 +186,7 @@ def _explain(commands: Commands) -> None:
     command = _command(
         commands,
         "explain",
-        "tell what a query would skip and why not more; nothing is executed",
+        "explain what a query would skip and why not more; runs nothing",
         explain_command.run_explain,
     )
     command.add_argument(
@@ -204,10 +210,10 @@ def _kibana(commands: Commands) -> None:
     actions = kibana.add_subparsers(dest="action", required=True, metavar="ACTION")
     export = _command(actions, "export", "write the saved objects to a file", kibana_command.export_objects)
     export.add_argument("file", help="where to write; - is standard output")
-    export.add_argument("--kibana", metavar="URL", help="take them from this Kibana, as they are there")
+    export.add_argument("--kibana", metavar="URL", help="export them from this Kibana")
     export.add_argument("--space", help="the space's id")
-    put = _command(actions, "import", "put the saved objects into a Kibana", kibana_command.import_objects)
-    put.add_argument("file", nargs="?", help="a file of saved objects; the shipped ones where left out")
+    put = _command(actions, "import", "import the saved objects into a Kibana", kibana_command.import_objects)
+    put.add_argument("file", nargs="?", help="a file of saved objects (default: the shipped ones)")
     put.add_argument("--kibana", metavar="URL", required=True, help="http(s)://host:port of Kibana")
     put.add_argument("--space", help="the space's id")
 
@@ -216,12 +222,12 @@ def _doctor(commands: Commands) -> None:
     command = _command(
         commands, "doctor", "check Python, Java, Spark, the jar, the settings and the store", doctor_command.run_doctor
     )
-    command.add_argument("--no-spark", action="store_true", help="leave out the checks that start Spark")
+    command.add_argument("--no-spark", action="store_true", help="skip the checks that start Spark")
     command.add_argument(
         "--stale-days",
         type=_positive,
         default=7,
-        help="tell of datasets that were not refreshed for longer (default 7)",
+        help="report datasets that were not refreshed for this many days (default 7)",
     )
 
 
@@ -242,19 +248,19 @@ def _count(text: str) -> int:
 def _share(text: str) -> float:
     value = float(text)
     if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no share between 0 and 1")
+        raise argparse.ArgumentTypeError(f"{text} is not a share between 0 and 1")
     return value
 
 
 def _budget(text: str) -> float:
     value = float(text)
     if not 1 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is below 1: the table itself is 1")
+        raise argparse.ArgumentTypeError(f"{text} is below 1, the size of the table itself")
     return value
 
 
 def _scale(text: str) -> float:
     value = float(text)
     if not 0 < value <= 1000:
-        raise argparse.ArgumentTypeError(f"{text} is no scale factor above 0")
+        raise argparse.ArgumentTypeError(f"{text} is not a scale factor above 0")
     return value

@@ -24,7 +24,7 @@ def run_demo(args: argparse.Namespace, console: Console) -> int:
         "spark.ui.enabled": "false",
         "spark.driver.memory": "2g",
         "spark.sql.shuffle.partitions": str(cores),
-        # The session time zone is part of what a dataset is built with; the demo is the same everywhere.
+        # A dataset is built with a session time zone; fix it, so that the demo is the same everywhere.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
@@ -36,7 +36,7 @@ def run_demo(args: argparse.Namespace, console: Console) -> int:
         console.rows([_line(comparison) for comparison in result.comparisons])
     console.tell(f"\nThe page: {result.page}")
     if not result.equal:
-        console.tell("es-skipping: rows differ with skipping on; this must never happen, please report it")
+        console.tell("es-skipping: rows differ with skipping on; this must never happen: please report it")
         return 1
     console.tell("All queries return the same rows with skipping off and on.")
     return 0

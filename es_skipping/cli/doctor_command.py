@@ -1,4 +1,4 @@
-"""``es-skipping doctor``: is everything here that is needed, and does it work together?"""
+"""``es-skipping doctor``: checks that everything needed is installed and works together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Finding", "run_doctor"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found: ``bad`` means that es_skipping cannot work, ``note`` that it works with less."""
+    """One check's result: ``bad`` means that es_skipping cannot work, ``note`` that it works with restrictions."""
 
     check: str
     state: Literal["good", "note", "bad"]
@@ -55,7 +55,7 @@ def _checked(check: Check, args: argparse.Namespace) -> list[Finding]:
         found.extend(check(args))
     except EsSkippingError as error:
         found.append(Finding(name, "bad", str(error)))
-    except Exception as error:  # a check that breaks has found something, whatever it is
+    except Exception as error:  # a check that raises has found a problem
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         found.append(Finding(name, "bad", f"{type(error).__name__}: {first}"))
     return found
@@ -84,8 +84,8 @@ def _java(args: argparse.Namespace) -> Iterator[Finding]:
     if program is None:
         yield Finding("java", "bad", "not found on the PATH and JAVA_HOME is not set; Java 17 or later is needed")
         return
-    told = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=60).stderr
-    match = re.search(r'version "(\d+)', told)
+    output = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=60).stderr
+    match = re.search(r'version "(\d+)', output)
     major = int(match[1]) if match else 0
     yield Finding(
         "java", "good" if major >= 17 else "bad", f"{major or 'unknown version'} at {program}; 17 or later is needed"
@@ -96,7 +96,7 @@ def _settings(args: argparse.Namespace) -> Iterator[Finding]:
     settings = Settings(given_conf(args))
     for key, nearest in settings.unknown.items():
         meant = f"; did you mean {nearest}?" if nearest else ""
-        yield Finding("settings", "bad", f"nobody reads {key}{meant}")
+        yield Finding("settings", "bad", f"unknown setting {key}{meant}")
     for name in SETTINGS:
         try:
             settings[name]
@@ -113,7 +113,7 @@ def _store(args: argparse.Namespace) -> Iterator[Finding]:
         yield Finding("store", "note", "no --store given: the embedded Parquet store in the warehouse is used")
         return
     if store_type(url).uses_files:
-        return  # it is reached by Spark's file systems: the round trip tries it
+        return  # only Spark's file systems reach it: the round trip tests it
     store = open_store(url, Settings(conf))
     yield Finding("store", "good", f"{store.url} answers; it holds {len(store.datasets())} datasets")
     for check in store.checks(args.stale_days):
@@ -121,7 +121,7 @@ def _store(args: argparse.Namespace) -> Iterator[Finding]:
 
 
 def _round_trip(args: argparse.Namespace) -> Iterator[Finding]:
-    """Four objects, one index, one query that needs one of them; removed again."""
+    """Index four objects and run a query that needs one of them; then remove everything."""
     import es_skipping as esk
     from es_skipping.cli.measure import run
 
@@ -143,7 +143,7 @@ def _round_trip(args: argparse.Namespace) -> Iterator[Finding]:
         yield Finding("round trip", "bad", "rows differ with skipping on; please report this")
     else:
         state: Literal["good", "bad"] = "good" if on.objects < off.objects else "bad"
-        yield Finding("round trip", state, f"a query read {on.objects} of {off.objects} objects; 1 of 4 is expected")
+        yield Finding("round trip", state, f"a query read {on.objects} of {off.objects} objects; expected 1 of 4")
 
 
 _CHECKS: tuple[Check, ...] = (_python, _pyspark, _java, _settings, _store)

@@ -1,4 +1,4 @@
-"""``es-skipping explain``: what a query would skip, and why not more."""
+"""``es-skipping explain``: explains what a query would skip and why not more."""
 
 from __future__ import annotations
 

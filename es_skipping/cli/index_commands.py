@@ -12,7 +12,7 @@ from es_skipping.cli.index_text import parse_index
 from es_skipping.cli.output import Console
 from es_skipping.cli.session import dataset_named, given_conf, spark_session
 from es_skipping.errors import IndexDefinitionError, StoreError
-from es_skipping.indexes.registry import index_class, index_types
+from es_skipping.indexes.registry import index_class, index_types, readable_id
 from es_skipping.settings import PREFIX, Settings
 from es_skipping.spark.services import store_of
 from es_skipping.stores.registry import open_store, store_type
@@ -31,7 +31,7 @@ STORE_URL = PREFIX + "store.url"
 
 
 def create(args: argparse.Namespace, console: Console) -> int:
-    indexes = [parse_index(text) for text in args.indexes]  # before Spark is started: a mistake is told at once
+    indexes = [parse_index(text) for text in args.indexes]  # before Spark starts, so that a mistake is reported at once
     with spark_session(args) as spark:
         dataset = _dataset(spark, args)
         with console.step(f"indexing {args.dataset}") as progress:
@@ -67,7 +67,7 @@ def describe(args: argparse.Namespace, console: Console) -> int:
 
 def drop(args: argparse.Namespace, console: Console) -> int:
     if bool(args.indexes) == args.all:
-        raise IndexDefinitionError("name the indexes to drop, or write --all; not both")
+        raise IndexDefinitionError("pass either indexes or --all")
     indexes = [parse_index(text) for text in args.indexes]
     with spark_session(args) as spark:
         dataset = _dataset(spark, args)
@@ -110,7 +110,7 @@ def list_indexes(args: argparse.Namespace, console: Console) -> int:
 
 
 def index_label(index: IndexDefinition) -> str:
-    """An index as it is written on the command line (columns that need quotes excepted); defaults are left out.
+    """An index as on the command line, without parameters at their defaults and without quotes around columns.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def index_label(index: IndexDefinition) -> str:
 
 
 def _defaults(index_type: str) -> dict[str, Any]:
-    """The defaults of an index type's parameters; none where the type is not known here."""
+    """The defaults of an index type's parameters; empty if the type is unknown here."""
     if index_type not in index_types():
         return {}
     cls = index_class(index_type)
@@ -133,7 +133,7 @@ def _defaults(index_type: str) -> dict[str, Any]:
 
 
 def _needs_no_spark(url: str) -> bool:
-    """Servers, and files on a local disk, are reached without a session's file systems."""
+    """Whether a store can be reached without a session's file systems: a server, or files on a local disk."""
     return not store_type(url).uses_files or scheme_of(url) in (None, "file")
 
 
@@ -144,7 +144,7 @@ def _dataset(spark: SparkSession, args: argparse.Namespace) -> Dataset:
 
 
 def _may_be_indexed(dataset: Dataset) -> bool:
-    """Dropping works in spite of what is damaged, so that is no reason not to."""
+    """Whether the store holds the dataset. Dropping also works on damaged metadata."""
     try:
         return dataset.is_indexed()
     except StoreError:
@@ -163,7 +163,7 @@ def _report(result: RefreshResult, console: Console) -> int:
     for failure in failed:
         console.tell(f"not indexed: {failure['path']}: {failure['reason']}")
     for id, form, objects in result.degraded:
-        console.tell(f"metadata.budget is used up: {id} remembers {objects} objects only as {form}")
+        console.tell(f"metadata.budget is used up: {readable_id(id)} is reduced to {form} for {objects} objects")
     return SOME_FAILED if failed else 0
 
 
@@ -172,7 +172,7 @@ def _rows(frame: Any) -> list[dict[str, Any]]:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """What a result object says, by name."""
+    """A result object's fields by name."""
     if isinstance(value, dict):
         return value
     names = list(getattr(value, "__dataclass_fields__", ()) or getattr(value, "_fields", ()))

@@ -1,4 +1,4 @@
-"""Indexes as they are written on the command line: ``MinMax(ts)``, ``Prefix(db_name, length=15)``."""
+"""Parses indexes as written on the command line: ``MinMax(ts)``, ``Prefix(db_name, length=15)``."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ __all__ = ["parse_index"]
 
 
 def parse_index(text: str, types: Mapping[str, Callable[..., Index]] | None = None) -> Index:
-    """An index from its text.
+    """Make an index from its text.
 
-    Columns are bare (``ts``, ``address.city``) or, where they are no plain names, quoted: SQL expressions and columns
-    with odd names. Parameters follow as they do in Python.
+    Write columns plainly (``ts``, ``address.city``). Quote SQL expressions and names that are not plain identifiers.
+    Parameters follow as in Python.
 
     Parameters
     ----------
     text
         For example ``GeoBox(lat, lon, boxes=4)`` or ``MinMax("to_date(ts)")``.
     types
-        The constructors by name; every index type there is (`es_skipping.indexes.registry`) where left out.
+        The constructors by name; by default all index types of `es_skipping.indexes.registry`.
 
     Raises
     ------
     IndexDefinitionError
-        The text is no such call, the type is unknown, or the constructor refuses its arguments.
+        The text is not such a call, the type is unknown, or the constructor refuses its arguments.
 
     Examples
     --------
@@ -45,22 +45,24 @@ def parse_index(text: str, types: Mapping[str, Callable[..., Index]] | None = No
         call = None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         raise IndexDefinitionError(
-            f"{text!r} is no index: write TYPE(column, ..., parameter=value), for example MinMax(ts); "
-            'quote what is no plain column name: MinMax("to_date(ts)")'
+            f"{text!r} is not an index: write TYPE(column, ..., parameter=value), for example MinMax(ts); "
+            'quote names that are not plain identifiers: MinMax("to_date(ts)")'
         )
     name = call.func.id
     if types is not None and name not in types:
-        raise IndexDefinitionError(f"There is no index type {name!r} in {text!r}, only {', '.join(sorted(types))}")
+        raise IndexDefinitionError(
+            f"unknown index type {name!r} in {text!r}; the index types are {', '.join(sorted(types))}"
+        )
     constructor = index_class(name) if types is None else types[name]
     arguments = [_argument(node, text) for node in call.args]
     keywords = {keyword.arg: _argument(keyword.value, text) for keyword in call.keywords if keyword.arg is not None}
     if len(keywords) < len(call.keywords):
-        raise IndexDefinitionError(f"{text!r} is no index: ** is not understood")
+        raise IndexDefinitionError(f"{text!r} is not an index: ** is not allowed")
     try:
         return constructor(*arguments, **keywords)
     except TypeError as error:
         usage = _usage(name, constructor)
-        raise IndexDefinitionError(f"{text!r} is not how {name} is written: {usage} ({error})") from None
+        raise IndexDefinitionError(f"{text!r} is wrong; write {usage} ({error})") from None
 
 
 def _argument(node: ast.expr, text: str) -> Any:
@@ -74,7 +76,9 @@ def _argument(node: ast.expr, text: str) -> Any:
         return ast.literal_eval(node)
     except ValueError:
         written = ast.unparse(node)
-        raise IndexDefinitionError(f"{text!r}: quote what is no plain column name or number: {written!r}") from None
+        raise IndexDefinitionError(
+            f"{text!r}: quote {written!r}, which is neither a plain column name nor a number"
+        ) from None
 
 
 def _usage(name: str, constructor: Callable[..., Any]) -> str:

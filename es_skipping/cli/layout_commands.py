@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["analyze", "apply", "status"]
 
 RUN_AGAIN = 4
-"""Exit code of ``status`` where a new layout is due, for scripts."""
+"""Exit code of ``status`` if a new layout is due."""
 
 
 def analyze(args: argparse.Namespace, console: Console) -> int:
@@ -44,9 +44,9 @@ def apply(args: argparse.Namespace, console: Console) -> int:
 
     indexes = [parse_index(text) for text in args.index]
     if (args.to is None) == (args.to_table is None):
-        raise DatasetError("say where the layout is written: --to PATH or --to-table NAME")
+        raise DatasetError("pass the layout's target: --to PATH or --to-table NAME")
     if args.system != "sop" and (args.to is None or indexes):
-        raise DatasetError("column groups are written to a path, and have no other indexes: give --to and no --index")
+        raise DatasetError("column groups need --to PATH, and do not support --index")
     with spark_session(args) as spark:
         maker, log = _maker(spark, args)
         plan = _fit(maker, log, args, console)
@@ -106,7 +106,7 @@ def _maker(spark: SparkSession, args: argparse.Namespace) -> tuple[SOP | GSOP, Q
     }
     if args.storage_budget is not None:
         if args.system != "gsopr":
-            raise DatasetError(f"--storage-budget is of --system gsopr; {args.system} stores every cell once")
+            raise DatasetError(f"--storage-budget needs --system gsopr; {args.system} stores every cell once")
         given["storage_budget"] = args.storage_budget
     maker: SOP | GSOP
     if args.system == "sop":
@@ -114,7 +114,7 @@ def _maker(spark: SparkSession, args: argparse.Namespace) -> tuple[SOP | GSOP, Q
         maker = SOP(dataset, features=features, **given)
     else:
         if args.features == 0:
-            raise DatasetError(f"--features 0 is of --system sop; give {args.system} at least 1")
+            raise DatasetError(f"--features 0 needs --system sop; for {args.system} pass at least 1")
         if args.features is not None:
             given["features"] = args.features
         maker = GSOPR(dataset, **given) if args.system == "gsopr" else GSOP(dataset, **given)
@@ -128,7 +128,7 @@ def _log(df: DataFrame, args: argparse.Namespace) -> QueryLog:
         return QueryLog.from_query_log(df, since=datetime.now(timezone.utc) - timedelta(days=args.query_log))
     path = Path(args.queries)
     if not path.is_file():
-        raise DatasetError(f"--queries {args.queries} is no file; give a file of queries or conditions")
+        raise DatasetError(f"--queries {args.queries} is not a file; pass a file of queries or conditions")
     return QueryLog.from_file(df, path)
 
 
@@ -154,10 +154,10 @@ def _draw(path: Path, picture: str, console: Console) -> None:
 def _told(plan: Plan | GroupPlan) -> dict[str, Any]:
     from es_skipping.layout import GroupPlan
 
-    told: dict[str, Any] = {"rows": plan.rows, "features": list(plan.conditions)}
+    described: dict[str, Any] = {"rows": plan.rows, "features": list(plan.conditions)}
     if isinstance(plan, GroupPlan):
         groups = [list(group.columns) for group in plan.groups]
         read = {kind: round(share, 4) for kind, share in plan.read.items()}
-        return {**told, "groups": groups, "storage": round(plan.storage, 3), "predicted share of cells read": read}
+        return {**described, "groups": groups, "storage": round(plan.storage, 3), "predicted share of cells read": read}
     share = (plan.tested if plan.tested.shares else plan.trained).share
-    return {**told, "blocks": plan.blocks, "predicted share of rows read": round(share, 4)}
+    return {**described, "blocks": plan.blocks, "predicted share of rows read": round(share, 4)}

@@ -1,4 +1,4 @@
-"""What a query read, by Spark's own count."""
+"""Measures what a query reads, by Spark's own metrics."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def run(spark: SparkSession, sql: str) -> Run:
 
 
 def _file_scans(plan: Any) -> Iterator[Any]:
-    """The file scans of a physical plan, what adaptive execution hides and subqueries included."""
+    """The file scans of a physical plan, also inside adaptive execution and subqueries."""
     kind = plan.getClass().getSimpleName()
     if kind == "FileSourceScanExec":
         yield plan

@@ -1,4 +1,4 @@
-"""What the command line writes: data on standard output as a table or JSON, everything else on standard error."""
+"""The command line's output: data on standard output as a table or JSON, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["Console", "Step"]
 
 
 class Console:
-    """Where a command writes.
+    """The output of a command.
 
     Parameters
     ----------
     form
-        ``"text"`` or ``"json"``: how data is written.
+        The form of data: ``"text"`` or ``"json"``.
     data, chatter
-        Streams; standard output and standard error where left out.
+        Streams; by default standard output and standard error.
     """
 
     def __init__(self, form: str = "text", data: TextIO | None = None, chatter: TextIO | None = None) -> None:
@@ -36,15 +36,15 @@ class Console:
         self._chatter = chatter or sys.stderr
 
     def tell(self, message: str) -> None:
-        """One line for a person who watches."""
+        """Write one line for people."""
         print(message, file=self._chatter, flush=True)
 
     def text(self, text: str) -> None:
-        """Data that is text already."""
+        """Write data that is text already."""
         print(text, file=self._data, flush=True)
 
     def value(self, value: Mapping[str, Any]) -> None:
-        """One thing: ``name  value`` lines, or a JSON object."""
+        """Write one item: ``name  value`` lines, or a JSON object."""
         if self.form == "json":
             self.text(json.dumps(_keyed(value), default=_plain, ensure_ascii=False))
             return
@@ -53,7 +53,7 @@ class Console:
             self.text(f"{name:<{width}}  {_shown(item)}")
 
     def rows(self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
-        """Many things of one shape: an aligned table, or a JSON array."""
+        """Write items of one shape: an aligned table, or a JSON array."""
         if self.form == "json":
             self.text(json.dumps([_keyed(row) for row in rows], default=_plain, ensure_ascii=False))
             return
@@ -64,14 +64,14 @@ class Console:
 
     @contextmanager
     def step(self, what: str) -> Iterator[Step]:
-        """Say what is being done, how far it is, and how long it took.
+        """Show an operation's name, progress and duration.
 
-        On a terminal one line is rewritten while the work goes on; elsewhere a single line is written at the end.
+        A terminal shows one line that is rewritten during the work; elsewhere a single line appears at the end.
 
         Yields
         ------
         Step
-            To be called with ``(done, total, phase)`` from time to time, from any thread.
+            Call it with ``(done, total, phase)`` from time to time, from any thread.
         """
         begun = time.perf_counter()
         stop = threading.Event()
@@ -102,7 +102,7 @@ class Console:
 
 
 class Step:
-    """How far a step is. Set ``failed`` where it failed and no exception says so."""
+    """A step's progress. Set ``failed`` if it failed without an exception."""
 
     def __init__(self) -> None:
         self.failed = False
@@ -116,7 +116,7 @@ class Step:
 
 
 def table(names: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
-    """An aligned table; numbers to the right.
+    """An aligned table with right-aligned numbers.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def _shown(value: Any) -> str:
 
 
 def _keyed(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of JSON are names: the spaces of a table's header become underscores."""
+    """JSON keys from a table's header: spaces become underscores."""
     return {name.replace(" ", "_"): item for name, item in value.items()}
 
 

@@ -1,4 +1,4 @@
-"""``es-skipping reindex``: metadata from one store to another, or to a new index of the same."""
+"""``es-skipping reindex``: copies metadata to another store, or to a new index of the same store."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from es_skipping.catalog import DatasetEntry
 from es_skipping.cli.output import Console
 from es_skipping.cli.session import given_conf, key_values
 from es_skipping.errors import DatasetError, SettingError
+from es_skipping.indexes.registry import readable_id
 from es_skipping.settings import PREFIX, Settings
 from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.registry import open_store
@@ -26,7 +27,7 @@ def run_reindex(args: argparse.Namespace, console: Console) -> int:
     to_conf = conf | key_values(args.to_conf, "--to-conf")
     target = _store(to_conf | ({_STORE_URL: args.to} if args.to else {}), "--to")
     if args.into and (args.all or len(args.datasets) != 1):
-        raise SettingError("--into names one dataset anew: give exactly one")
+        raise SettingError("--into renames one dataset: pass exactly one")
     chosen = _chosen(source, args.datasets, args.all)
     if args.drop_old:
         return _drop_old(target, [entry.definition.id for entry in chosen], args.dry_run, console)
@@ -39,7 +40,7 @@ def run_reindex(args: argparse.Namespace, console: Console) -> int:
     if not chosen:
         console.tell(f"no datasets in the store {source.url}: nothing to copy")
     for entry in chosen:
-        verb = "looking at" if args.dry_run else "reindexing"
+        verb = "checking" if args.dry_run else "reindexing"
         with console.step(f"{verb} {entry.definition.id}") as progress:
             done = reindex(
                 source,
@@ -54,9 +55,11 @@ def run_reindex(args: argparse.Namespace, console: Console) -> int:
             )
         rows.append({name: value for name, value in dataclasses.asdict(done).items() if name != "seconds"})
         for index, count in done.forgotten.items():
-            console.tell(f"{target.url} keeps {index} not as exactly for {count} of {done.sampled} sampled objects")
+            console.tell(
+                f"{target.url} stores {readable_id(index)} less exactly for {count} of {done.sampled} sampled objects"
+            )
         if done.superseded:
-            console.tell(f"kept, and used by nobody: {', '.join(done.superseded)}; --drop-old removes it")
+            console.tell(f"kept but no longer in use: {', '.join(done.superseded)}; --drop-old removes it")
     console.rows(rows)
     return 0
 
@@ -73,14 +76,14 @@ def _drop_old(target: MetadataStore, datasets: list[str], dry_run: bool, console
 def _store(conf: dict[str, str], option: str) -> MetadataStore:
     url = conf.get(_STORE_URL)
     if url is None:
-        raise SettingError(f"{option} is missing: the URL of the metadata store")
+        raise SettingError(f"pass {option}, the URL of the metadata store")
     return open_store(url, Settings(conf))
 
 
 def _chosen(source: MetadataStore, named: list[str], everything: bool) -> list[DatasetEntry]:
     entries = source.datasets()
     if everything == bool(named):
-        raise SettingError("name the datasets to reindex, or write --all; not both")
+        raise SettingError("pass either datasets or --all")
     if everything:
         return entries
     chosen = []
@@ -89,6 +92,6 @@ def _chosen(source: MetadataStore, named: list[str], everything: bool) -> list[D
         found = [e for e in entries if plain in (e.definition.id, e.definition.table, *e.definition.roots)]
         if len(found) != 1:
             there = ", ".join(sorted(entry.definition.id for entry in entries)) or "none"
-            raise DatasetError(f"{len(found)} datasets in {source.url} are called {name!r}; there are: {there}")
+            raise DatasetError(f"{len(found)} datasets in {source.url} match {name!r}; the store holds {there}")
         chosen += found
     return chosen

@@ -1,4 +1,4 @@
-"""The Spark session a command runs in."""
+"""The Spark session of a command."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["dataset_named", "given_conf", "key_values", "spark_session"]
 
 _QUIET = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
-"""Spark's own progress bar and warnings would be mixed with ours; ``--conf`` can bring them back."""
+"""Turns off Spark's own progress bar and warnings, which would mix with ours; ``--conf`` can restore them."""
 
 
 def key_values(texts: Sequence[str], option: str) -> dict[str, str]:
-    """``KEY=VALUE`` texts as a dict.
+    """Parse ``KEY=VALUE`` texts into a dict.
 
     Raises
     ------
     SettingError
-        One has no ``=`` or no key. Only the key is shown: the value may be a secret.
+        A text has no ``=`` or no key. The message shows only the key, because the value may be a secret.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def key_values(texts: Sequence[str], option: str) -> dict[str, str]:
 
 
 def given_conf(args: argparse.Namespace) -> dict[str, str]:
-    """The Spark settings that the command line gives; ``--store`` wins over ``--conf``."""
+    """The Spark settings of the command line; ``--store`` overrides ``--conf``."""
     conf = key_values(args.conf, "--conf")
     if args.store:
         conf[PREFIX + "store.url"] = args.store
@@ -52,14 +52,14 @@ def given_conf(args: argparse.Namespace) -> dict[str, str]:
 
 @contextmanager
 def spark_session(args: argparse.Namespace, defaults: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """A session with es_skipping on it, stopped at the end.
+    """A session with es_skipping, stopped at the end.
 
     Parameters
     ----------
     args
-        The command line: ``conf``, ``store``, ``master`` and, where the command has it, ``view`` are read.
+        The command line: ``conf``, ``store``, ``master`` and, if the command has it, ``view``.
     defaults
-        Settings of the command, below those of the command line.
+        The command's settings, which the command line overrides.
     """
     import es_skipping as esk
     from es_skipping.spark.formats import INDEXED
@@ -76,7 +76,7 @@ def spark_session(args: argparse.Namespace, defaults: Mapping[str, str] | None =
     for key, value in {**_QUIET, **(defaults or {}), **given_conf(args)}.items():
         builder = builder.config(key, value)
     if not args.debug:
-        # PySpark writes an error of analysis as pages of JSON, before it raises what is then told in a line.
+        # PySpark logs an analysis error as pages of JSON before it raises it; we print one line.
         PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     views = key_values(getattr(args, "view", ()), "--view")
     spark = esk.configure(builder).getOrCreate()

@@ -1,18 +1,17 @@
-"""What an index type is: what it collects of an object, and which predicates it understands.
+"""The interface of an index type: the metadata that it collects, and the predicates that it understands.
 
-An index type is a frozen dataclass: its fields are the column(s) and parameters that the user wrote. It knows no store
-and no dataset. Three steps of its life are its own:
+An index type is a frozen dataclass: its fields are the user's column(s) and parameters. It knows neither stores nor
+datasets. It implements three steps:
 
-1. ``check``      may these column types carry me?
-2. ``collected`` / ``collector``   what Spark selects, and how batches of it become metadata;
-3. ``label``      which clause represents this node of a query's filter?
+1. ``check``      may these column types carry the index? 2. ``collected`` / ``collector``   the columns that Spark
+selects, and how their batches become metadata; 3. ``label``      the clause that represents a node of a query's filter.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from es_skipping.clauses.clause import Ask, Clause
@@ -33,7 +32,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One index of one dataset, as the filters see it.
+    """One index of one dataset, for its filters.
 
     Parameters
     ----------
@@ -44,7 +43,7 @@ class Target:
     types
         Their types.
     functions
-        What the session that asks declared of its functions; None where there is no session.
+        The functions that the querying session declared; None without a session.
     """
 
     id: str
@@ -64,11 +63,11 @@ class Collector(ABC, Generic[P]):
     Attributes
     ----------
     repeats_matter
-        False where the summary of rows is that of each column's distinct values, in any order, with as many nulls and
-        NaNs: then a build hands over fewer rows, which is most of what it costs.
+        False if the summary only depends on each column's distinct values and its numbers of nulls and NaNs. A build
+        then passes fewer rows, which is most of its cost.
     distinct_limit
-        Of more distinct values than this in one object nothing is said (`finish` returns None), so that a build may
-        leave out the rest of them; None where each value counts. For collectors to which repeats do not matter.
+        With more distinct values than this in an object, `finish` returns None, so a build may leave out the rest; None
+        if every value counts. Only for collectors with ``repeats_matter`` false.
     """
 
     repeats_matter: ClassVar[bool] = True
@@ -76,15 +75,15 @@ class Collector(ABC, Generic[P]):
 
     @abstractmethod
     def partial(self, columns: Sequence[pa.Array]) -> P:
-        """The summary of one batch of rows of one object; ``columns`` are what `Index.collected` selected."""
+        """Summarise one batch of rows of one object; ``columns`` are those that `Index.collected` selected."""
 
     @abstractmethod
     def merge(self, first: P, second: P) -> P:
-        """The summary of two batches together. Associative and commutative."""
+        """Merge the summaries of two batches. Must be associative and commutative."""
 
     @abstractmethod
     def finish(self, partial: P) -> Metadata | None:
-        """The metadata, or None where nothing can be said of the object (it is then *unknown*, and kept)."""
+        """The object's metadata; None makes the object *unknown* to the index, and queries keep it."""
 
 
 class Index(ABC):
@@ -95,7 +94,7 @@ class Index(ABC):
     Attributes
     ----------
     kind
-        Which kind of metadata they collect.
+        The kind of metadata that they collect.
     """
 
     kind: ClassVar[Kind]
@@ -105,6 +104,14 @@ class Index(ABC):
         """The index type's name, as the user writes it."""
         return type(self).__name__
 
+    def __str__(self) -> str:
+        """The index as people write it, without parameters at their defaults: ``Prefix(name, length=15)``."""
+        defaults: dict[str, Any] = {}
+        if is_dataclass(self):
+            defaults = {field.name: field.default for field in fields(self)}
+        parameters = [f"{name}={value}" for name, value in self.parameters.items() if defaults.get(name) != value]
+        return f"{self.type}({', '.join([*map(str, self.columns), *parameters])})"
+
     @property
     @abstractmethod
     def columns(self) -> tuple[Any, ...]:
@@ -112,23 +119,23 @@ class Index(ABC):
 
     @property
     def parameters(self) -> Mapping[str, int | float | str]:
-        """What is remembered besides the columns; passed back to the constructor by keyword."""
+        """The stored parameters besides the columns; the constructor takes them by keyword."""
         return {}
 
     def named_by(self, columns: Sequence[str]) -> Sequence[str]:
-        """What stands for the columns in the index's id: the columns, unless they are many and long."""
+        """The columns' part of the index's id: the columns, unless they are many and long."""
         return columns
 
     @classmethod
-    def remade(cls, columns: Sequence[Any], parameters: Mapping[str, Any]) -> Index:
-        """The index again, from the columns and parameters that a definition remembers.
+    def from_definition(cls, columns: Sequence[Any], parameters: Mapping[str, Any]) -> Index:
+        """Make the index from the columns and parameters of a stored definition.
 
-        Index types whose constructor does not take the columns one by one override it.
+        Override it if the constructor does not take the columns one by one.
         """
         return cls(*columns, **parameters)
 
     def summarised(self, columns: Sequence[str]) -> Sequence[str]:
-        """What is summarised, and recognised in filters: the columns themselves, or SQL expressions made of them.
+        """The expressions to collect, and to recognise in filters: the columns themselves, or SQL expressions of them.
 
         Parameters
         ----------
@@ -139,7 +146,7 @@ class Index(ABC):
 
     @abstractmethod
     def check(self, types: Sequence[DataType]) -> None:
-        """Raise `ColumnError` where columns of these types cannot carry this index.
+        """Raise `ColumnError` if columns of these types cannot carry this index.
 
         Raises
         ------
@@ -147,7 +154,7 @@ class Index(ABC):
         """
 
     def collected(self, columns: Sequence[SparkColumn]) -> list[SparkColumn]:
-        """The Spark columns that the collector wants, made of the indexed ones. Select as little as will do."""
+        """The Spark columns for the collector, made from the indexed ones. Select as little as possible."""
         return list(columns)
 
     @abstractmethod
@@ -160,8 +167,8 @@ class Index(ABC):
 
     @abstractmethod
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        """The clause that represents a node of a normal predicate, or None where this index has nothing to say.
+        """The clause that represents a node of a normal predicate; None if the index does not understand the node.
 
-        Called for every node, `And` and `Or` included; a node's children are labelled on their own, so an index that
+        Called for every node, including `And` and `Or`. A node's children are labelled separately, so an index that
         only understands leaves ignores the others.
         """

@@ -10,7 +10,7 @@ from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Fingerprints, Kind, Values
 from es_skipping.clauses.questions import HasNotNull, Range
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.labels import IsOneOf, Leaf, Text, Within, said_of, value_clause
+from es_skipping.indexes.labels import IsOneOf, Leaf, Text, Within, constraint_on, value_clause
 from es_skipping.indexes.toolkit.arguments import require_share
 from es_skipping.indexes.toolkit.column import ColumnIndex
 from es_skipping.indexes.toolkit.hashes import Hashes, fingerprints, hashes_of, merge_hashes
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
 __all__ = ["BloomFilter"]
 
 _MOST_LISTED: Final = 64
-"""A range of so few whole numbers or days is asked for by its values."""
+"""A range of at most this many whole numbers or days is asked by its values."""
 
 
 @dataclass(frozen=True)
 class BloomFilter(ColumnIndex):
-    """Fingerprints of each object's values: does it hold this one? No, or probably.
+    """Fingerprints of each object's values, which say that an object does not hold a value, or probably holds it.
 
-    For columns of very many values of which filters ask for single ones: ids, addresses, keys. Takes about 9 bits a
-    distinct value at 1 %, whatever the values are; a value that an object does not hold seems to be there with a
-    probability of at most ``fpp``. Nothing is answered of order, text patterns or negations.
+    For columns with very many values and filters for single ones: ids, addresses, keys. At 1 % it takes about 9 bits
+    per distinct value of any type. A value that an object does not hold seems present with a probability of at most
+    ``fpp``. It does not serve ranges, text patterns or negations.
 
     Parameters
     ----------
     column
         Name, SQL expression or Spark ``Column`` of any supported type.
     fpp
-        The probability of a false positive, per object and value asked for.
+        The probability of a false positive, per object and requested value.
 
     References
     ----------
     *Extensible Data Skipping* (Ta-Shma, Khazma, Lushi, Feder), Table I. Bloom, *Space/Time Trade-offs in Hash Coding
-    with Allowable Errors*, CACM 1970: the stores hold one fingerprint a value instead of a bit field, which takes less
-    room and is the inverted index's own form.
+    with Allowable Errors*, CACM 1970: the stores hold one fingerprint per value instead of a bit field, which takes
+    less space and fits an inverted index.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class BloomFilter(ColumnIndex):
         return _HashCollector(types[0], self.fpp)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = said_of(node, target)
+        leaf = constraint_on(node, target)
         if isinstance(leaf, Within) and (listed := _listed(leaf, target.types[0])) is not None:
             leaf = listed
         if isinstance(leaf, Text | Within) or (isinstance(leaf, IsOneOf) and leaf.negated):

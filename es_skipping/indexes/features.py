@@ -1,4 +1,4 @@
-"""`Features`: which of a layout's features any row of each object satisfies."""
+"""`Features`: the features of a layout that at least one row of each object satisfies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["WORD_BITS", "Features", "feature_words"]
 
 WORD_BITS: Final = 62
-"""So many features go into one whole number."""
+"""Features per integer."""
 
 
 @dataclass(frozen=True, init=False)
@@ -36,10 +36,10 @@ class Features(Index):
     """The union vector of each object: the features that at least one of its rows satisfies.
 
     A feature is a condition, such as ``returnflag = 'R' AND mode IN ('AIR', 'SHIP')``. A query whose filter implies it
-    skips every object without a row that satisfies it: conditions over several columns, comparisons of two columns,
-    LIKE and functions, which no index of one column can summarise. A query that asks for a list of values, each of
-    which is a feature (``size = 7``, ``size = 9``), skips every object without a row of any of them. It pays where
-    rows were laid out by these very features (`es_skipping.layout.SOP`), which writes this index itself.
+    skips every object without a row that satisfies it. Features may combine columns, compare two columns, or use LIKE
+    and functions, which no index on one column can summarise. If all values in a query's list are features (``size =
+    7``, ``size = 9``), the query skips every object without a row for any of them. The index pays if rows were laid out
+    by these features: `es_skipping.layout.SOP` does that and writes this index itself.
 
     Sun, *Skipping-oriented Data Design for Large-Scale Analytics*, section 3.5. A null feature counts as not satisfied.
 
@@ -60,7 +60,7 @@ class Features(Index):
 
     def __init__(self, *expressions: Any) -> None:
         if not expressions:
-            raise IndexDefinitionError("Features: give at least one condition, such as \"returnflag = 'R'\"")
+            raise IndexDefinitionError("Features: pass at least one condition, such as \"returnflag = 'R'\"")
         for expression in expressions:
             require_column(self, "a feature", expression)
         object.__setattr__(self, "expressions", expressions)

@@ -1,8 +1,8 @@
-"""Filters of one's own for index types that exist: more predicates recognised, by metadata that is collected already.
+"""Additional filters for existing index types, which recognise more predicates by the same metadata.
 
-A filter is a function of a node, the index and its target, which gives back a clause that represents the node, or None;
-`Index.label` is the first filter of each index type. Those of installed packages are found by entry point, in the group
-`ENTRY_POINTS`: the part of the entry's name before a dot is the index type, so that one type can have several.
+A filter is a function of a node, the index and its target. It returns a clause that represents the node, or None.
+`Index.label` is the first filter of each index type. Installed packages register filters by entry points in the group
+`ENTRY_POINTS`: the entry's name before a dot is the index type, so that one type can have several filters.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def filter_for(index_type: type[Index]) -> Callable[[F], F]:
-    """Let every index of a type be asked by one more filter, in this process.
+    """Add a filter to all indexes of a type, in this process.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def filter_for(index_type: type[Index]) -> Callable[[F], F]:
     Raises
     ------
     IndexDefinitionError
-        It is no index type.
+        The argument is not an index type.
 
     Examples
     --------
@@ -57,11 +57,13 @@ def filter_for(index_type: type[Index]) -> Callable[[F], F]:
     True
     """
     if not (isinstance(index_type, type) and issubclass(index_type, Index)):
-        raise IndexDefinitionError(f"{index_type!r} is no index type; give its class, such as esk.MinMax")
+        raise IndexDefinitionError(f"{index_type!r} is not an index type; pass a class such as esk.MinMax")
 
     def register(function: F) -> F:
         if not callable(function):
-            raise IndexDefinitionError(f"{function!r} is no filter: give a function of a node, an index and a target")
+            raise IndexDefinitionError(
+                f"{function!r} is not a filter: pass a function of a node, an index and a target"
+            )
         filters = _of(index_type.__name__)
         with _lock:
             if function not in filters:
@@ -72,7 +74,7 @@ def filter_for(index_type: type[Index]) -> Callable[[F], F]:
 
 
 def filters_of(index_type: type[Index]) -> Sequence[Filter]:
-    """The filters of an index type besides its own; those registered later appear in it too."""
+    """The additional filters of an index type, including those registered later."""
     return _of(index_type.__name__)
 
 
@@ -85,12 +87,12 @@ def _of(name: str) -> list[Filter]:
 
 
 def _loaded(point: Any) -> Filter:
-    """What an entry point leads to; where that cannot be had, a filter that says why at each node."""
+    """An entry point's filter; if it cannot be loaded, a filter that reports the reason at each node."""
     try:
         found: Filter = point.load()
         if callable(found):
             return found
-        why = f"the entry point {point.name} of {ENTRY_POINTS} leads to {found!r}, which is no function"
+        why = f"the entry point {point.name} of {ENTRY_POINTS} leads to {found!r}, which is not a function"
     except Exception as error:
         why = f"the entry point {point.name} of {ENTRY_POINTS} cannot be loaded: {type(error).__name__}: {error}"
 

@@ -11,7 +11,7 @@ from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Kind
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.labels import said_of
+from es_skipping.indexes.labels import constraint_on
 from es_skipping.indexes.toolkit.arguments import require_positive
 from es_skipping.indexes.toolkit.column import ColumnIndex
 from es_skipping.indexes.toolkit.summaries import Distinct
@@ -29,8 +29,8 @@ _FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 class Formatted(ColumnIndex):
     """The distinct results of a transform of each object's values, for filters on the same transform.
 
-    Where the values of a column are too many to list but what a filter makes of them is not: the host of a URL, the
-    family of a user agent, one group of a regular expression.
+    For columns with too many values to list, whose transformed values are few: the host of a URL, the family of a user
+    agent, one group of a regular expression.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Formatted(ColumnIndex):
         The name of a function of one argument, or a SQL expression with ``{}`` in the column's place. It must be
         deterministic.
     limit
-        An object with more distinct results than this (or more than a mebibyte of them) is remembered as unknown.
+        An object with more distinct results than this (or more than a mebibyte of them) is unknown to the index.
 
     References
     ----------
@@ -66,7 +66,7 @@ class Formatted(ColumnIndex):
         text = self.transform
         if not isinstance(text, str) or not (_PLACE in text or _FUNCTION.fullmatch(text)):
             raise IndexDefinitionError(
-                f"Formatted: transform is {text!r}; give a function's name such as 'lower', or SQL with {{}} in the "
+                f"Formatted: transform is {text!r}; pass a function's name such as 'lower', or SQL with {{}} in the "
                 "column's place such as \"regexp_extract({}, '/v([0-9]+)/', 1)\""
             )
 
@@ -78,5 +78,5 @@ class Formatted(ColumnIndex):
         return ValuesCollector(types[0], self.limit)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = said_of(node, target)
+        leaf = constraint_on(node, target)
         return None if leaf is None else listed_clause(leaf, target)

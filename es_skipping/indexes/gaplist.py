@@ -1,4 +1,4 @@
-"""`GapList`: the stretches of each object's values that its largest gaps leave."""
+"""`GapList`: each object's value ranges between its largest gaps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Intervals, Kind
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.labels import said_of, value_clause
+from es_skipping.indexes.labels import constraint_on, value_clause
 from es_skipping.indexes.toolkit.arguments import require_positive
 from es_skipping.indexes.toolkit.column import ColumnIndex
 from es_skipping.indexes.toolkit.stretches import Stretches, points, union, values_of
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 __all__ = ["GapList"]
 
 _STRETCHES: Final = 2048
-"""At least so many stretches are kept while an object is read: up to as many the largest gaps are exact."""
+"""Fewest ranges kept while an object is read: up to this number the largest gaps are exact."""
 
 
 @dataclass(frozen=True)
 class GapList(ColumnIndex):
-    """The stretches of each object's values that its largest gaps leave.
+    """The ranges of each object's values between its largest gaps.
 
-    Where a column's values come in clusters with nothing in between, such as hours of a nightly job, ids of several
-    generators, or readings of sensors that were off for weeks: `MinMax` knows one stretch from the least to the
-    greatest value, and keeps the object for everything in between.
+    For columns whose values form clusters with gaps in between, such as hours of a nightly job, ids of several
+    generators, or readings of sensors that were off for weeks. `MinMax` has one range from the least to the greatest
+    value, and keeps the object for every value in between.
 
     Parameters
     ----------
     column
         Name, SQL expression or Spark ``Column`` of a numeric, date or timestamp type.
     gaps
-        How many gaps are remembered at most: the widest ones.
+        Most gaps to store: the widest ones.
 
     References
     ----------
@@ -68,7 +68,7 @@ class GapList(ColumnIndex):
         return _GapCollector(types[0], self.gaps)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = said_of(node, target)
+        leaf = constraint_on(node, target)
         return None if leaf is None else value_clause(leaf, target)
 
 

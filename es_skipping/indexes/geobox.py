@@ -43,17 +43,17 @@ Stretch: TypeAlias = tuple[float, float]
 class GeoBox(Index):
     """A few boxes that together cover the points of each object.
 
-    For filters that bound both coordinates: two `MinMax` ask whether the object's one bounding box meets the query's,
-    while ``boxes=4`` tells an object with points in Paris and Tokyo from one with points in between. Points of which
-    a coordinate is null are in no box: no filter on both coordinates is true of them. So filters on one coordinate
-    alone are left to other indexes.
+    For filters that bound both coordinates. Two `MinMax` compare one bounding box per object with the query's;
+    ``boxes=4`` distinguishes an object with points in Paris and Tokyo from one with points in between. Points with a
+    null coordinate are in no box, because no filter on both coordinates is true for them. So other indexes serve
+    filters on one coordinate alone.
 
     Parameters
     ----------
     lat, lon
         Names, SQL expressions or Spark Columns of numeric type. Any two coordinates in any system will do.
     boxes
-        At most how many boxes per object.
+        Most boxes per object.
 
     Examples
     --------

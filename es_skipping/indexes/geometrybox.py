@@ -38,7 +38,7 @@ class GeometryBox(Index):
         Name, SQL expression (such as ``"ST_GeomFromWKB(shape)"``) or Spark ``Column`` of type geometry; the session
         needs Sedona's functions when the index is built.
     boxes
-        At most how many boxes per object.
+        Most boxes per object.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`Hybrid`: a value list of objects with few values, fingerprints of the others."""
+"""`Hybrid`: a value list for objects with few values, fingerprints for the others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.metadata import Fingerprints, Kind, Values
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.labels import said_of
+from es_skipping.indexes.labels import constraint_on
 from es_skipping.indexes.toolkit.arguments import require_positive, require_share
 from es_skipping.indexes.toolkit.column import ColumnIndex
 from es_skipping.indexes.toolkit.hashes import Hashes, fingerprints, hashes_of, hashes_of_distinct, merge_hashes
@@ -26,19 +26,19 @@ __all__ = ["Hybrid"]
 
 @dataclass(frozen=True)
 class Hybrid(ColumnIndex):
-    """A value list of each object that has few distinct values, fingerprints of each that has many.
+    """A value list for objects with few distinct values, fingerprints for objects with many.
 
-    The safe choice where it is not known how many values an object will have: what a `ValueList` answers it answers for
-    the small objects, and for the large ones, of which a `ValueList` would know nothing, still ``=`` and ``IN``.
+    The safe choice if the number of values per object is unknown. For small objects it serves everything that a
+    `ValueList` serves. For large ones, which are unknown to a `ValueList`, it still serves ``=`` and ``IN``.
 
     Parameters
     ----------
     column
         Name, SQL expression or Spark ``Column`` of any supported type.
     threshold
-        Objects of at most so many distinct values (and at most a mebibyte of them) have them listed.
+        Objects with at most this many distinct values (and at most a mebibyte of them) get a value list.
     fpp
-        The probability of a false positive among the others, per object and value asked for.
+        The probability of a false positive in the other objects, per object and requested value.
 
     References
     ----------
@@ -64,7 +64,7 @@ class Hybrid(ColumnIndex):
         return _HybridCollector(types[0], self.threshold, self.fpp)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = said_of(node, target)
+        leaf = constraint_on(node, target)
         return None if leaf is None else listed_clause(leaf, target)
 
 

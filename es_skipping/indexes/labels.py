@@ -1,8 +1,7 @@
-"""Recognising leaves: what a node of a normal predicate says of one indexed operand.
+"""Recognises leaves: the conditions that a node of a normal predicate puts on one indexed operand.
 
-Every index asks the same things of a node (is it about my column? with which values? what of NULL and NaN?), so they
-are answered once, here, as one of a few *leaf* forms. An index then only says what each form means for what it
-remembers.
+Every index needs the same facts about a node: its column, its values, its treatment of NULL and NaN. This module states
+them once, as one of a few *leaf* forms. An index then only defines the meaning of each form for its metadata.
 
 NaN follows Spark: equal to itself and greater than every number. NULL makes every comparison null, which is not true,
 so only `IsNull` ever speaks of null rows.
@@ -53,7 +52,7 @@ __all__ = [
     "Within",
     "common_values",
     "leaf_of",
-    "said_of",
+    "constraint_on",
     "text_parts",
     "text_prefix",
     "text_endings",
@@ -62,7 +61,7 @@ __all__ = [
 
 
 _MAX_RANGES: Final = 64
-"""Ranges that several parts of a filter leave together; of more each part is asked by itself."""
+"""Most common ranges of several parts of a filter; with more, each part is asked separately."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class NotNull:
-    """True of no null row; of which others is not known, or of all of them."""
+    """True for no null row; unknown for the others, or true for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ Leaf: TypeAlias = IsOneOf | Within | IsNull | NotNull | Text
 
 
 def leaf_of(node: Predicate, operand: Operand, type: DataType) -> Leaf | None:
-    """What a node of a normal predicate says of an operand; None where it is not a leaf about it.
+    """The condition that a node of a normal predicate puts on an operand; None if it is not a leaf about it.
 
     Parameters
     ----------
@@ -146,7 +145,7 @@ def leaf_of(node: Predicate, operand: Operand, type: DataType) -> Leaf | None:
     return None
 
 
-def said_of(node: Predicate, target: Target) -> Leaf | None:
+def constraint_on(node: Predicate, target: Target) -> Leaf | None:
     """What a node says of the one operand of a target: as a leaf, or as a conjunction that leaves it a common set of
     values.
 
@@ -179,15 +178,15 @@ def common_values(node: Predicate, operand: Operand, type: DataType, *, of_one_s
     """
     if not isinstance(node, And):
         return None
-    told = [values for child in node.children if not (values := _allowed(child, operand, type)).everything]
-    if len(told) < 2:
+    informative = [values for child in node.children if not (values := _allowed(child, operand, type)).everything]
+    if len(informative) < 2:
         return None
     if of_one_stretch:
-        kinds = {(len(values.stretches), values.nan, values.null) for values in told}
-        if len(kinds) == 1 and all(len(values.stretches) == 1 for values in told):
+        kinds = {(len(values.stretches), values.nan, values.null) for values in informative}
+        if len(kinds) == 1 and all(len(values.stretches) == 1 for values in informative):
             return None
-    both = common(told)
-    return None if both in told else _as_leaf(both)
+    both = common(informative)
+    return None if both in informative else _as_leaf(both)
 
 
 def _allowed(node: Predicate, operand: Operand, type: DataType) -> ValueSet:
@@ -254,7 +253,7 @@ def text_prefix(leaf: Text) -> str:
 
 
 def text_endings(leaf: Text) -> tuple[str, ...]:
-    """With one of which every string ends that passes the test (were it not negated); empty where nothing is certain.
+    """The endings that strings passing the test (without its negation) can have; empty if nothing is certain.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`MetricDistance`: how far each object's points are from one point."""
+"""`MetricDistance`: the distances of each object's points from one point."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _ABSOLUTE: Final = 1e-9
 class MetricDistance(Index):
     """The least and the greatest distance of each object's points from one point, the origin.
 
-    For filters on the distance from *any* point: by the triangle inequality, points within r of p are between
-    d(p, origin) - r and d(p, origin) + r from the origin. It helps where each object's points lie on a thin ring around
-    the origin, as after sorting by the distance from it, or where they are near each other.
+    For filters on the distance from *any* point: by the triangle inequality, points within r of p are between d(p,
+    origin) - r and d(p, origin) + r from the origin. It helps if each object's points lie on a thin ring around the
+    origin, for example after sorting by that distance, or if they are near each other.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class MetricDistance(Index):
         Names, SQL expressions or Spark Columns of numbers: two of them for ``haversine`` (latitude and longitude in
         degrees), any number for ``euclidean``.
     origin
-        As many numbers.
+        One number per column.
     metric
         ``"euclidean"``, or ``"haversine"``: great-circle distance in kilometres on a sphere of radius 6371.0088. Or the
         name of a function that the session declared to be a metric (`esk.declare_function`).
@@ -68,12 +68,12 @@ class MetricDistance(Index):
 
     def __init__(self, columns: Sequence[Any], origin: Sequence[float], metric: str = "euclidean") -> None:
         if isinstance(columns, str) or not columns:
-            raise IndexDefinitionError(f"MetricDistance: columns are {columns!r}; give a list such as ['x', 'y']")
+            raise IndexDefinitionError(f"MetricDistance: columns are {columns!r}; pass a list such as ['x', 'y']")
         for column in columns:
             require_column(self, "a column", column)
         if not isinstance(metric, str) or not metric.isidentifier():
             raise IndexDefinitionError(
-                f"MetricDistance: metric is {metric!r}; give one of {', '.join(METRICS)}, or the name of a function"
+                f"MetricDistance: metric is {metric!r}; pass one of {', '.join(METRICS)}, or the name of a function"
             )
         axes = METRICS[metric].axes if metric in METRICS else None
         if axes is not None and len(columns) != axes:
@@ -94,7 +94,7 @@ class MetricDistance(Index):
         return {"origin": json.dumps(self.origin), "metric": self.metric}
 
     @classmethod
-    def remade(cls, columns: Sequence[Any], parameters: Any) -> MetricDistance:
+    def from_definition(cls, columns: Sequence[Any], parameters: Any) -> MetricDistance:
         return cls(columns, json.loads(parameters["origin"]), parameters["metric"])
 
     def distance(self, point: Sequence[float]) -> str:
@@ -179,7 +179,7 @@ def _radius(literal: Literal) -> float | None:
 
 
 def _ring(comparator: str, between: float, radius: float) -> Range | None:
-    """How far from the origin a point can be that passes; None where that is no matter."""
+    """The range of distances from the origin that can pass; None if any distance can."""
     if not between < _LARGEST:
         return None
     slack = _RELATIVE * (between + abs(radius)) + _ABSOLUTE
@@ -196,5 +196,5 @@ def _point(given: Sequence[float], axes: int, name: str) -> tuple[float, ...]:
         for one in given
     )
     if isinstance(given, str) or not numbers or len(given) != axes:
-        raise IndexDefinitionError(f"MetricDistance: {name} is {given!r}; give {axes} finite numbers")
+        raise IndexDefinitionError(f"MetricDistance: {name} is {given!r}; pass {axes} finite numbers")
     return tuple(float(one) for one in given)

@@ -1,4 +1,4 @@
-"""`MinMax`: the least and the greatest value of each object, and how many nulls and NaNs it has."""
+"""`MinMax`: the least and the greatest value of each object, and its numbers of nulls and NaNs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["MinMax"]
 
 @dataclass(frozen=True)
 class MinMax(ColumnIndex):
-    """The least and the greatest value of each object, and how many rows are null and NaN.
+    """The least and the greatest value of each object, and its numbers of nulls and NaNs.
 
-    Small, cheap to build, and decisive where the rows lie in the column's order, at least roughly: time stamps of a
-    log, keys of a sorted or clustered table. Parquet footers can often stand in for reading the data.
+    Small, cheap to build, and effective if the rows are roughly in the column's order: time stamps of a log, keys of a
+    sorted or clustered table. A build can often read Parquet footers instead of the data.
 
     Parameters
     ----------
@@ -55,22 +55,22 @@ class MinMax(ColumnIndex):
 
 
 def _within(leaf: Text) -> Within | NotNull:
-    """What a test of a string says of its place in the order: those that begin with p are one stretch of it."""
+    """The range of strings that a string test implies: strings that begin with p form one range."""
     prefix = text_prefix(leaf)
     if not prefix:
         return NotNull()
-    above = successor(prefix)  # None: nothing is greater than all strings that begin with it
+    above = successor(prefix)  # None: no string is greater than all strings that begin with it
     if not leaf.negated:
         return Within((Range(prefix, above, high_open=True),))
     if leaf.test != "starts":
-        return NotNull()  # a string that begins with the prefix may well fail the rest of the pattern
+        return NotNull()  # a string that begins with the prefix may fail the rest of the pattern
     before = Range(None, prefix, high_open=True)
     return Within((before,) if above is None else (before, Range(above, None)))
 
 
 class Extent(NamedTuple):
-    """The bounds of some rows. ``low`` and ``high`` are None where there is no value; ``known`` is False where there
-    are values, but no bounds of them."""
+    """The bounds of some rows. ``low`` and ``high`` are None without values; ``known`` is False if there are values
+    with unknown bounds."""
 
     low: Any
     high: Any

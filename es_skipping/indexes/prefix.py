@@ -1,4 +1,4 @@
-"""`Prefix`: how the strings of each object begin."""
+"""`Prefix`: the distinct beginnings of each object's strings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.questions import Overlaps, Range
 from es_skipping.indexes.base import Target
-from es_skipping.indexes.labels import Text, Within, said_of, text_prefix
+from es_skipping.indexes.labels import Text, Within, constraint_on, text_prefix
 from es_skipping.indexes.toolkit.ends import EndIndex, checked_end
 from es_skipping.predicates.tree import Predicate
 
@@ -23,7 +23,7 @@ __all__ = ["Prefix"]
 class Prefix(EndIndex):
     """The distinct beginnings of each object's strings.
 
-    For columns with too many values for a list whose beginnings are few: names with a tenant or a date in front, URLs,
+    For columns with too many values for a list but few beginnings: names that start with a tenant or a date, URLs,
     paths.
 
     Parameters
@@ -31,9 +31,9 @@ class Prefix(EndIndex):
     column
         Name, SQL expression or Spark ``Column`` of type string.
     length
-        How many code points are remembered of each string.
+        Number of code points to store of each string.
     limit
-        An object with more distinct beginnings than this (or more than a mebibyte of them) is remembered as unknown.
+        An object with more distinct beginnings than this (or more than a mebibyte of them) is unknown to the index.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Prefix(EndIndex):
         return [checked_end(columns[0], F.substring(columns[0], 1, self.length), safe_bytes=4 * self.length)]
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = said_of(node, target)
+        leaf = constraint_on(node, target)
         if leaf is None:
             return None
         if isinstance(leaf, Within) and leaf.ranges:

@@ -1,9 +1,10 @@
-"""Index types by name: ours, those of installed packages (entry points), those a session registers."""
+"""Index types by name: built-in ones, those of installed packages (entry points), and registered ones."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
+import re
 from collections.abc import Sequence
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
@@ -21,11 +22,12 @@ __all__ = [
     "index_class",
     "index_id",
     "index_types",
+    "readable_id",
     "register",
 ]
 
 ENTRY_POINTS: Final = "es_skipping.indexes"
-"""Group of entry points; each is named as its index type and points to the class."""
+"""Group of entry points; each has its index type's name and points to the class."""
 
 _OURS: Final = {
     "MetricDistance": "es_skipping.indexes.metricdistance",
@@ -44,13 +46,15 @@ _OURS: Final = {
 
 _registered: Final[dict[str, type[Index]]] = {}
 
+_QUOTED_OR_COMMA: Final = re.compile(r"'[^']*'|`[^`]*`|\"[^\"]*\"|,(?! )")
+
 C = TypeVar("C", bound=type[Index])
 
 
 def register(cls: C) -> C:
-    """Make an index type known under its class name, in this process. Can be used as a decorator.
+    """Register an index type under its class name, in this process. Can be used as a decorator.
 
-    Registering another class under a name that is taken is an error; the same class again is not.
+    Registering the same class again does nothing; another class under a taken name is an error.
 
     Raises
     ------
@@ -58,12 +62,12 @@ def register(cls: C) -> C:
     """
     name = cls.__name__
     if not (isinstance(cls, type) and issubclass(cls, Index)):
-        raise IndexDefinitionError(f"{name} is no index type: derive it from es_skipping.indexes.base.Index")
+        raise IndexDefinitionError(f"{name} is not an index type: derive it from es_skipping.indexes.base.Index")
     _require_kind(cls)
     known = _find(name)
     if known is not None and known is not cls:
         raise IndexDefinitionError(
-            f"An index type {name} exists already, {known.__module__}.{known.__qualname__}: give yours another name"
+            f"an index type {name} exists already, {known.__module__}.{known.__qualname__}: rename yours"
         )
     _registered[name] = cls
     return cls
@@ -75,7 +79,7 @@ def index_class(name: str) -> type[Index]:
     Raises
     ------
     IndexDefinitionError
-        Nobody provides it.
+        No installed or registered package provides it.
 
     Examples
     --------
@@ -85,14 +89,14 @@ def index_class(name: str) -> type[Index]:
     found = _find(name)
     if found is None:
         raise IndexDefinitionError(
-            f"There is no index type {name!r} here, only {', '.join(index_types())}. If a package of yours provides "
-            f"it, install it, or call es_skipping.indexes.registry.register in this process"
+            f"unknown index type {name!r}; the index types here are {', '.join(index_types())}. If one of your "
+            f"packages provides it, install the package, or call es_skipping.indexes.registry.register in this process"
         )
     return found
 
 
 def index_types() -> list[str]:
-    """The names of all index types there are here."""
+    """The names of all index types in this process."""
     return sorted(
         {
             *_OURS,
@@ -115,7 +119,7 @@ def _find(name: str) -> type[Index] | None:
         found = next(iter(points)).load()
         if not (isinstance(found, type) and issubclass(found, Index)):
             raise IndexDefinitionError(
-                f"The entry point {name} of {ENTRY_POINTS} leads to {found!r}, which is no index type"
+                f"The entry point {name} of {ENTRY_POINTS} leads to {found!r}, which is not an index type"
             )
     cls: type[Index] = found
     _require_kind(cls)
@@ -126,36 +130,34 @@ def _find(name: str) -> type[Index] | None:
 def _require_kind(cls: type[Index]) -> None:
     kind = getattr(cls, "kind", None)
     if kind not in get_args(Kind):
-        raise IndexDefinitionError(
-            f"{cls.__name__}: kind is {kind!r}; give one of {', '.join(get_args(Kind))}: the kinds that stores keep"
-        )
+        raise IndexDefinitionError(f"{cls.__name__}: kind is {kind!r}; stores support {', '.join(get_args(Kind))}")
 
 
 def from_definition(definition: IndexDefinition) -> Index:
-    """The index that a dataset's definition remembers.
+    """Make the index of a stored definition.
 
     Raises
     ------
     IndexDefinitionError
-        Its type is not known here, or does not take what was remembered (another version of it wrote that).
+        Its type is unknown here, or refuses the stored columns or parameters, which another version of it wrote.
     """
     cls = index_class(definition.type)
     try:
-        return cls.remade(definition.columns, definition.parameters)
+        return cls.from_definition(definition.columns, definition.parameters)
     except TypeError as error:
         raise IndexDefinitionError(
-            f"Index {definition.id} cannot be made again from columns {definition.columns} and parameters "
-            f"{dict(definition.parameters)}: {error}. It was written by another version of {cls.__name__}"
+            f"index {definition.id} cannot be made from columns {definition.columns} and parameters "
+            f"{dict(definition.parameters)}: {error}. Another version of {cls.__name__} wrote it"
         ) from error
 
 
 def index_id(index: Index, column_texts: Sequence[str]) -> str:
-    """An index's id in its dataset's definition: type, columns, and those parameters that are not at their defaults.
+    """An index's id in its dataset's definition: type, columns, and parameters that differ from their defaults.
 
     Parameters
     ----------
     column_texts
-        The columns as the definition remembers them.
+        The columns as the definition stores them.
 
     Examples
     --------
@@ -168,3 +170,18 @@ def index_id(index: Index, column_texts: Sequence[str]) -> str:
         defaults = {field.name: field.default for field in dataclasses.fields(index)}
     parameters = [f"{name}={value}" for name, value in index.parameters.items() if defaults.get(name) != value]
     return f"{index.type.lower()}({','.join([*index.named_by(column_texts), *parameters])})"
+
+
+def readable_id(id: str) -> str:
+    """An index id as people write the index.
+
+    Examples
+    --------
+    >>> readable_id("minmax(ts)"), readable_id("prefix(db_name,length=15)")
+    ('MinMax(ts)', 'Prefix(db_name, length=15)')
+    """
+    type, parenthesis, arguments = id.partition("(")
+    name = next((known for known in (*_OURS, *_registered) if known.lower() == type), None)
+    if name is None or not parenthesis:
+        return id
+    return name + parenthesis + _QUOTED_OR_COMMA.sub(lambda found: ", " if found[0] == "," else found[0], arguments)

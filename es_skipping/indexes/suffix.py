@@ -1,4 +1,4 @@
-"""`Suffix`: how the strings of each object end."""
+"""`Suffix`: the distinct endings of each object's strings."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["Suffix"]
 class Suffix(EndIndex):
     """The distinct endings of each object's strings.
 
-    For tests of the end, which no order of the rows and no least and greatest value can help: file extensions, domains,
-    the last parts of paths.
+    For tests of a string's end, which neither an order of rows nor least and greatest values can help: file extensions,
+    domains, the last parts of paths.
 
     Parameters
     ----------
     column
         Name, SQL expression or Spark ``Column`` of type string.
     length
-        How many code points are remembered of each string.
+        Number of code points to store of each string.
     limit
-        An object with more distinct endings than this (or more than a mebibyte of them) is remembered as unknown.
+        An object with more distinct endings than this (or more than a mebibyte of them) is unknown to the index.
 
     Examples
     --------

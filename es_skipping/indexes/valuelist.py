@@ -10,7 +10,7 @@ from es_skipping.clauses.clause import Clause, conjunction
 from es_skipping.clauses.metadata import Kind, Values
 from es_skipping.clauses.questions import TextMatch
 from es_skipping.indexes.base import Collector, Target
-from es_skipping.indexes.labels import Leaf, Text, said_of, text_prefix, value_clause
+from es_skipping.indexes.labels import Leaf, Text, constraint_on, text_prefix, value_clause
 from es_skipping.indexes.toolkit.arguments import require_positive
 from es_skipping.indexes.toolkit.column import ColumnIndex
 from es_skipping.indexes.toolkit.summaries import (
@@ -30,23 +30,23 @@ __all__ = ["DEFAULT_LIMIT", "LIMIT_BYTES", "ValueList", "ValuesCollector", "list
 
 DEFAULT_LIMIT: Final = 10_000
 LIMIT_BYTES: Final = 1 << 20
-"""Beside the count: values of one object that take more bytes than this are not kept either."""
+"""Limit in bytes of one object's values, in addition to the count."""
 
 
 @dataclass(frozen=True)
 class ValueList(ColumnIndex):
-    """The distinct values of each object, and how many rows are null and NaN.
+    """The distinct values of each object, and its numbers of nulls and NaNs.
 
-    Decisive for columns of which each object holds few values, in whatever order the rows are: cities, states, tenants.
-    The only index that can answer any test of a string, and the sharpest for negations.
+    Effective if each object holds few distinct values, in any order: cities, states, tenants. The only index that
+    serves every string test, and the most precise one for negations.
 
     Parameters
     ----------
     column
         Name, SQL expression or Spark ``Column`` of any supported type.
     limit
-        An object with more distinct values than this (or with values of more than a mebibyte) is remembered as unknown,
-        and never skipped by this index.
+        An object with more distinct values than this (or with more than a mebibyte of values) is unknown to this index,
+        which then never skips it.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class ValueList(ColumnIndex):
         return ValuesCollector(types[0], self.limit)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = said_of(node, target)
+        leaf = constraint_on(node, target)
         return None if leaf is None else listed_clause(leaf, target)
 
 

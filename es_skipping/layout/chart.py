@@ -1,7 +1,7 @@
 """Charts as SVG text: a few lines or bars, readable in a light and in a dark page.
 
-A colour says what a line or bar is: ours are strong, references grey, the ideal dashed. Where there are several of a
-kind, lines also differ by their marks, so that a legend can be read without colours.
+Colours have a meaning: ours are strong, references grey, the ideal is dashed. Several lines of a kind also have
+different marks, so that a legend can be read without colours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from es_skipping.predicates.show import show
 __all__ = ["PALETTE", "Role", "bar_chart", "group_chart", "line_chart"]
 
 Role: TypeAlias = Literal["ours", "reference", "ideal"]
-"""What a line or bar stands for; what is not named is ours."""
+"""The role of a line or bar; the default is ours."""
 
 PALETTE: Final = ("#1b6ca8", "#d1495b", "#3f8f4f", "#8d6a9f", "#b97a0f", "#0f8b8d")
 """Strong colours."""
@@ -28,7 +28,7 @@ _DARK: Final[Mapping[str, str]] = {
     **dict(zip(_GREYS, ("#66717b", "#535d66", "#7a858e", "#454e56"), strict=True)),
     _IDEAL: "#98a2ab",
 }
-"""What colours become on a dark page, where strong is bright and muted is dim."""
+"""The colours on a dark page: strong ones are bright, muted ones dim."""
 _DASHES: Final = "5 4"
 _ORDER: Final[Mapping[Role, int]] = {"ours": 0, "reference": 1, "ideal": 2}
 _MARKS: Final = 4
@@ -38,7 +38,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 40, 40, 56
 _ROW: Final = 16
 _BAR, _GAP = 20, 8
 _LETTER: Final = 6.4
-"""Pixels that a letter of a label takes, about."""
+"""Approximate width of a label's letter, in pixels."""
 
 
 def line_chart(
@@ -52,12 +52,12 @@ def line_chart(
     powers: bool = False,
     roles: Mapping[str, Role] | None = None,
 ) -> str:
-    """Lines over common axes that begin at zero, or with ``powers`` of powers of ten; a legend stands above them.
+    """Lines over common axes from zero, or with ``powers`` over powers of ten, below a legend.
 
     Parameters
     ----------
     roles
-        What lines stand for, by name; the others are ours.
+        The lines' roles by name; the default is ours.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _mark(x: float, y: float, colour: str, mark: int) -> str:
 
 
 def _round_steps(values: Sequence[float]) -> list[float]:
-    """From zero to the greatest value in at most four steps, of numbers that people count in."""
+    """At most four steps of round numbers, from zero to the greatest value."""
     most = max(values, default=1) or 1
     magnitude = 10.0 ** math.floor(math.log10(most))
     step = next(size * magnitude for size in (0.25, 0.5, 1, 2, 2.5) if most / (size * magnitude) < 4.001)
@@ -168,7 +168,7 @@ def bar_chart(
     Parameters
     ----------
     roles
-        What bars stand for, by name; the others are ours.
+        The bars' roles by name; the default is ours.
 
     Examples
     --------

@@ -1,16 +1,16 @@
 """Bottom-up clustering of feature vectors into blocks (*Skipping-oriented Data Design*, section 3.4).
 
-A cluster is the OR of its vectors and a number of rows. At first each distinct vector is one, then the two whose merger
-costs least are merged, until each has the minimum of rows and leaves. The cost of a merger is what it adds to the rows
-that the workload, run once, must read:
+A cluster is the OR of its vectors and a number of rows. Each distinct vector starts as a cluster. Each step merges the
+two clusters with the cheapest merger; a cluster with the minimum of rows leaves. A merger costs the additional rows
+that one run of the workload must read:
 
     |a| * weight(bits of b that a lacks) + |b| * weight(bits of a that b lacks)
 
-Departures from the text, each for a block of [minimum, 2 * minimum) rows: a vector that has the minimum alone leaves
-before the first merger and is cut into equal blocks where it has twice that or more; what is left over at the end joins
-the cluster that it harms least, which is cut in two where it has become too large. It never gives bits to a vector that
-left alone, where there is another cluster to join: so such a vector's rows are surely skipped by what it lacks, which
-the estimate of GSOP relies on (`es_skipping.layout.groups.vectors`).
+Two departures from the text keep blocks within [minimum, 2 * minimum) rows. A vector with the minimum of rows leaves
+before the first merger; with twice the minimum or more it is cut into equal blocks. The leftover joins the cluster that
+it harms least, which is cut in two if it becomes too large. If possible the leftover does not join a vector that left
+alone, so that queries surely skip this vector's rows by its missing features. GSOP's estimate relies on this
+(`es_skipping.layout.groups.vectors`).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ Reals: TypeAlias = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Which block the rows of each vector go to.
+    """The block of each vector's rows.
 
     Parameters
     ----------
     first, pieces
-        Per vector: its rows fill blocks ``first`` .. ``first + pieces - 1``, with those of other vectors of the same
-        ``first``.
+        Per vector: its rows fill the blocks ``first`` .. ``first + pieces - 1``, together with other vectors with the
+        same ``first``.
     rows, unions
-        Per block: how many rows, and the OR of their vectors.
+        Per block: its number of rows, and the OR of their vectors.
     """
 
     first: Counts
@@ -48,7 +48,7 @@ class Blocks:
 
 
 def skipped(rows: Counts, unions: Bits, weights: Reals) -> float:
-    """C(P) of the dissertation (3.2): the rows skipped when each feature is asked for as often as it weighs.
+    """C(P) of the dissertation (3.2): the rows skipped if as many queries ask for each feature as its weight says.
 
     Examples
     --------
@@ -66,11 +66,11 @@ def cluster(vectors: Bits, counts: Counts, weights: Reals, minimum: int) -> Bloc
     vectors
         A row per distinct vector, a column per feature. Equal input gives equal output.
     counts
-        How many rows have each vector.
+        Number of rows of each vector.
     weights
-        How many queries each feature subsumes.
+        Number of queries that each feature subsumes.
     minimum
-        Rows that a block has at least, unless there are fewer in all.
+        Fewest rows of a block, unless there are fewer in total.
 
     Examples
     --------
@@ -83,10 +83,10 @@ def cluster(vectors: Bits, counts: Counts, weights: Reals, minimum: int) -> Bloc
 
 @dataclass
 class _Pool:
-    """The clusters that are still too small, and for each the best partner that is known.
+    """The clusters that are still too small, each with its best known partner.
 
-    A cluster's ``cost`` may be of a partner that has gone: then it is a lower bound, because a merger takes two away
-    and the one it adds is compared with all; ``partner`` is -1, and it is found anew when its turn comes.
+    If a cluster's partner is gone, ``partner`` is -1 and ``cost`` is a lower bound: a merger removes two clusters, and
+    the new one is compared with all others. The partner is searched again when the cluster's turn comes.
     """
 
     unions: Bits
@@ -96,7 +96,7 @@ class _Pool:
     partner: Counts = field(init=False)
 
     def __post_init__(self) -> None:
-        # The weights of exact counts are whole numbers, so sums are exact and ties are real ones.
+        # The weights of exact counts are whole numbers, so sums are exact and ties are real.
         self.bits = self.unions.astype(np.float64)
         self.total = self.bits @ self.weights
         self.gone = np.zeros(len(self.rows))
@@ -110,7 +110,7 @@ class _Pool:
             self.cost[some] = costs[np.arange(len(some)), self.partner[some]]
 
     def _costs(self, some: Counts) -> Reals:
-        """What it would cost to merge each of some with each there is."""
+        """The cost of merging each of these clusters with each cluster."""
         common = (self.bits[some] * self.weights) @ self.bits.T
         costs: Reals = self.rows[some, None] * (self.total[None, :] - common)
         costs += self.rows[None, :] * (self.total[some, None] - common)
@@ -118,7 +118,7 @@ class _Pool:
         return costs
 
     def best(self) -> tuple[int, int]:
-        """The pair whose merger costs least; of several the one whose members come first."""
+        """The pair with the cheapest merger; among equals the pair whose members come first."""
         while True:
             one = int(self.cost.argmin())
             if self.partner[one] >= 0:
@@ -126,7 +126,7 @@ class _Pool:
             self.refresh(one)
 
     def _costs_of(self, one: int) -> Reals:
-        """As `_costs` for a single cluster: the inner loop of it all."""
+        """Like `_costs` for a single cluster: the innermost loop."""
         common = self.bits @ (self.bits[one] * self.weights)
         costs: Reals = self.total - common
         costs *= self.rows[one]
@@ -148,7 +148,7 @@ class _Pool:
         self.partner[self.partner == one] = -1
 
     def merge(self, one: int, other: int) -> None:
-        """Let the first take in the second."""
+        """Merge the second cluster into the first."""
         self.remove(other)
         self.partner[self.partner == one] = -1
         self.unions[one] |= self.unions[other]
@@ -157,7 +157,7 @@ class _Pool:
         self.total[one] = self.bits[one] @ self.weights
 
     def rejoin(self, one: int) -> None:
-        """Compare a cluster that was merged with all others."""
+        """Compare a merged cluster with all others."""
         costs = self._costs_of(one)
         self.partner[one] = int(costs.argmin())
         self.cost[one] = costs[self.partner[one]]
@@ -167,7 +167,7 @@ class _Pool:
         self.partner[better] = one
 
     def compact(self) -> Counts:
-        """Forget those that are gone; returns the old places of the rest."""
+        """Remove clusters that are gone; return the old positions of the others."""
         kept = np.flatnonzero(self.gone == 0)
         place = np.full(len(self.gone), -1, np.int64)
         place[kept] = np.arange(len(kept))
@@ -195,7 +195,7 @@ class _Clustering:
         return self._blocks()
 
     def _merge(self, light: Counts) -> list[int] | None:
-        """Merge the light vectors; returns the cluster that stayed too small, if one did."""
+        """Merge the light vectors; return the cluster that stays too small, if any."""
         pool = _Pool(self._vectors[light], self._counts[light].astype(np.float64), self._weights)
         members = [[int(at)] for at in light]
         alive = len(members)
@@ -216,7 +216,7 @@ class _Clustering:
         return members[int(np.flatnonzero(pool.gone == 0)[0])] if alive else None
 
     def _fold(self, left: list[int]) -> None:
-        """Put the leftover into the block where it costs least."""
+        """Put the leftover into the block with the least cost."""
         if not self._groups:
             self._groups.append(sorted(left))
             return

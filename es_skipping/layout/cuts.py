@@ -1,8 +1,8 @@
-"""Where the rows of a vector are cut that fills several blocks, so that each block has exactly as many as were planned.
+"""Cuts the rows of a vector that fills several blocks, so that each block has exactly its planned number of rows.
 
-The rows lie in parts, each in an order that is the same each time (a part is a partition of the scan). They are counted
-by part, then the first row of each block is looked up by its rank in its part. A block is a stretch of the order in
-which the rows came, so what is near in that order, such as times, stays together.
+The rows lie in parts (the scan's partitions), each with a repeatable order. One pass counts them by part, another finds
+the first row of each block by its rank in its part. A block is a run of rows in their original order, so neighbours in
+that order, such as times, stay together.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["PART_BITS", "Stretch", "cuts", "part_of", "stretches"]
 
 PART_BITS: Final = 33
-"""A position is the number of its part, and in so many bits the row's place there: Spark's own
+"""A position holds its part's number, and in this many lower bits the row's place there, as in Spark's
 ``monotonically_increasing_id``."""
 
 
@@ -29,13 +29,13 @@ class Stretch:
     Parameters
     ----------
     bundle, part
-        Which vectors, by a number of the caller's; and which part.
+        The vectors, by the caller's number for them; and the part.
     first
-        The block that the first of these rows belongs to, counted from the bundle's first.
+        The block of the first row, counted from the bundle's first block.
     ranks
         The places, among these rows, of those that begin another block.
     positions
-        Of the same rows; filled in by `cuts`.
+        The positions of the same rows; `cuts` fills them in.
 
     Examples
     --------
@@ -58,14 +58,14 @@ def part_of(position: Column) -> Column:
 
 
 def stretches(counts: Iterable[tuple[int, int, int]], pieces: Mapping[int, int]) -> list[Stretch]:
-    """Cut each bundle into blocks that differ by one row at most.
+    """Cut each bundle into blocks that differ by at most one row.
 
     Parameters
     ----------
     counts
         ``(bundle, part, rows)``.
     pieces
-        Per bundle, how many blocks.
+        Per bundle, its number of blocks.
 
     Examples
     --------
@@ -97,9 +97,9 @@ def cuts(rows: DataFrame, pieces: Mapping[int, int]) -> list[Stretch]:
     Parameters
     ----------
     rows
-        With the columns ``bundle`` and ``position``; those whose bundle is not in ``pieces`` are left out.
+        Rows with the columns ``bundle`` and ``position``; bundles outside ``pieces`` are ignored.
     pieces
-        Per bundle, how many blocks.
+        Per bundle, its number of blocks.
     """
     from es_skipping.spark.classic import Window, local_frame
     from es_skipping.spark.classic import functions as F

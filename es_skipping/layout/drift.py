@@ -1,4 +1,4 @@
-"""When to lay a dataset out again: what was added since, and what the workload asks for now (section 3.6)."""
+"""Decides when to lay a dataset out again, by later additions and by the current workload (section 3.6)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Status", "layout_status", "status"]
 
 _BACKLOG: Final = 50.0
-"""So many blocks' worth of rows that were added later are worth a run, says the dissertation."""
+"""Blocks' worth of added rows that justify a new run, according to the dissertation."""
 _ADDED: Final = 0.2
 _DRIFT: Final = 0.7
 
@@ -35,15 +35,15 @@ class Status:
     Parameters
     ----------
     record
-        The layout as it was written.
+        The layout as written.
     objects, added
-        How many objects there are, and how many of them came later.
+        Number of objects, and of those added later.
     backlog
-        The bytes of those that came later, counted in blocks of the layout's average size.
+        The added objects' bytes, in blocks of the layout's average size.
     unindexed
-        Objects whose union vector is not known: queries read them until the next `Dataset.refresh`.
+        Objects with an unknown union vector: queries read them until the next `Dataset.refresh`.
     helped
-        Of the queries of a newer workload, the share that a feature helps; None where none was given.
+        Share of a newer workload's queries that a feature helps; None without a newer workload.
     """
 
     record: LayoutRecord
@@ -55,19 +55,19 @@ class Status:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it is time to lay the dataset out again; empty where it is not. Answers are right either way."""
+        """Why it is time to lay the dataset out again; empty if it is not. Answers are right either way."""
         found = []
         if self.backlog >= _BACKLOG or self.backlog > _ADDED * self.record.blocks:
             found.append(f"{self.added} objects were added since, worth {self.backlog:.0f} blocks")
         if self.helped is not None and self.helped < _DRIFT * self.record.helped:
             found.append(
-                f"the workload has moved on: its features help {self.helped:.0%} of the queries, "
-                f"where they helped {self.record.helped:.0%}"
+                f"the workload has changed: the features help {self.helped:.0%} of the queries, "
+                f"formerly {self.record.helped:.0%}"
             )
         return tuple(found)
 
     def counts(self) -> dict[str, int]:
-        """What there is, for programs."""
+        """The same facts for programs."""
         return {"objects": self.objects, "added": self.added, "unindexed": self.unindexed}
 
     @property
@@ -96,19 +96,19 @@ class Status:
 def status(
     spark: SparkSession, path: str | None = None, *, table: str | None = None, log: QueryLog | None = None
 ) -> Status | GroupStatus:
-    """How well the layout at a place still fits.
+    """Check how well the layout at a path or in a table still fits.
 
     Returns
     -------
     Status | GroupStatus
-        The latter of column groups. Both say whether to `run_again`, and for which `reasons`.
+        A GroupStatus for column groups. Both have `run_again` and its `reasons`.
 
     Parameters
     ----------
     path, table
-        What `SOP.write`, `GSOP.write` or `GSOPR.write` wrote.
+        The target of `SOP.write`, `GSOP.write` or `GSOPR.write`.
     log
-        Recent queries, to see whether the features still help them.
+        Recent queries, to check whether the features still help them.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def layout_status(
     source = source_of(dataset)
     record = read_record(source.roots[0])
     if record is None:
-        raise DatasetError(f"no layout was written to {path or table}: it has no record of one")
+        raise DatasetError(f"{path or table} has no record of a layout")
     objects = source.objects()
     helped = None if log is None else _helped(_features(source, record), log)
     added = [object for object in objects if object.mtime > record.written]

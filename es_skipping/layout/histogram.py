@@ -1,4 +1,4 @@
-"""How many rows have which feature vector, in each coarse partition: all that the clustering needs of the data."""
+"""Counts rows by feature vector in each coarse partition, which is all that the clustering needs of the data."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Words = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The rows of one coarse partition, which no block leaves.
+    """The rows of one coarse partition; blocks never cross partitions.
 
     Parameters
     ----------
     number
-        Stands for the partition.
+        Identifies the partition.
     keys
-        Per distinct vector, the number by which a row finds it again.
+        Per distinct vector, the number that links rows to it.
     vectors, counts
-        The distinct vectors, a column per feature, and how many rows have each.
+        The distinct vectors, a column per feature, and the number of rows of each.
     """
 
     number: int
@@ -57,7 +57,7 @@ class Histogram:
 
     @classmethod
     def of(cls, rows: Iterable[tuple[int, int, tuple[int, ...], int]], features: int) -> Histogram:
-        """From ``(partition, key, words, count)`` of each distinct vector."""
+        """Make it from ``(partition, key, words, count)`` of each distinct vector."""
         by_group: dict[int, list[tuple[tuple[int, ...], int, int]]] = {}
         for number, key, words, count in rows:
             by_group.setdefault(number, []).append((words, key, count))
@@ -81,7 +81,7 @@ class Histogram:
 
     @property
     def distinct(self) -> int:
-        """The most distinct vectors that any coarse partition has."""
+        """The largest number of distinct vectors in a coarse partition."""
         return max((len(group.counts) for group in self.groups), default=0)
 
     def satisfied(self, features: Sequence[int]) -> float:
@@ -90,7 +90,7 @@ class Histogram:
         return held / max(1, self.rows)
 
     def first(self, count: int) -> Histogram:
-        """As if there were only the first features. Keys are lost: nothing can be laid out by it."""
+        """Restrict it to the first features. The keys are lost, so it cannot lay rows out."""
         return Histogram(tuple(_narrowed(group, count) for group in self.groups), count)
 
     def cluster(self, weights: Sequence[float], minimum: int) -> list[GroupBlocks]:
@@ -115,7 +115,7 @@ def unpacked(words: Words, features: int) -> Bits:
 def predicted_share(
     clustered: Sequence[GroupBlocks], usable: Sequence[int], lists: Iterable[Collection[int]] = ()
 ) -> float:
-    """The share of all rows that lie in blocks which a query must read, by its features alone.
+    """The share of all rows in blocks that a query must read, by its features alone.
 
     Parameters
     ----------

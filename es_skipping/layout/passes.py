@@ -20,9 +20,9 @@ __all__ = ["PLACE", "blocked", "coarse", "histogram", "placed", "places"]
 
 _KEY: Final = "__es_skipping_key"
 PLACE: Final = "__es_skipping_place"
-"""The column in which `placed` puts the block's number."""
+"""The block number's column in the result of `placed`."""
 _BUNDLE: Final = "__es_skipping_bundle"
-"""The first block of the rows' vectors."""
+"""The column of the first block of a row's vector."""
 _POSITION: Final = "__es_skipping_position"
 _PART: Final = "__es_skipping_part"
 _PLACES: Final = "__es_skipping_places"
@@ -37,7 +37,7 @@ def histogram(df: DataFrame, features: Sequence[str], within: Sequence[str]) -> 
     features
         SQL conditions.
     within
-        SQL expressions whose values tell coarse partitions apart.
+        SQL expressions whose values define coarse partitions.
     """
     from es_skipping.spark.classic import functions as F
 
@@ -57,10 +57,10 @@ def histogram(df: DataFrame, features: Sequence[str], within: Sequence[str]) -> 
 
 
 def coarse(within: Sequence[str]) -> Column:
-    """A number for each coarse partition. Were two alike, a block might hold rows of both."""
+    """A number for each coarse partition. If two were equal, a block could hold rows of both."""
     from es_skipping.spark.classic import functions as F
 
-    # A null leaves a hash as it was: that it is one is told besides.
+    # A null does not change a hash, so add whether a value is null.
     parts = [part for text in within for part in (F.expr(text), F.expr(text).isNull())]
     return F.xxhash64(*parts) if parts else F.lit(0).cast("bigint")
 
@@ -74,7 +74,7 @@ def _key(coarse: Column, words: Sequence[Column]) -> Column:
 def blocked(
     df: DataFrame, features: Sequence[str], within: Sequence[str], clustered: Sequence[GroupBlocks]
 ) -> DataFrame:
-    """The rows of a scan, shuffled so that each block is one partition of the DataFrame."""
+    """Shuffle the rows of a scan so that each block is one partition of the DataFrame."""
     from es_skipping.spark.classic import functions as F
 
     blocks = sum(len(one.blocks.rows) for one in clustered)
@@ -90,15 +90,15 @@ def placed(
     clustered: Sequence[GroupBlocks],
     numbers: Sequence[int] | Words,
 ) -> DataFrame:
-    """The rows of a scan, with the number of their block in a column more, `PLACE`.
+    """Add the number of each row's block to the rows of a scan, in the column `PLACE`.
 
-    Vectors that fill several blocks together are cut so that each block has exactly the rows that were planned. Rows
-    that were not there when the histogram was made, because the data has changed since, share one more block.
+    Vectors that together fill several blocks are cut so that each block has exactly its planned number of rows. Rows
+    that appeared after the histogram was made share one more block.
 
     Parameters
     ----------
     numbers
-        What each block is to be called, and at the end what that last one is.
+        The number of each block, and at the end that of the extra block.
     """
     from es_skipping.spark.classic import functions as F
     from es_skipping.spark.classic import local_frame
@@ -140,7 +140,7 @@ def placed(
 
 
 def places(spark: SparkSession, counts: Collection[int]) -> dict[int, Words]:
-    """For shuffles of so many partitions, a number for each partition that Spark's hash partitioning sends there."""
+    """For each of this many shuffle partitions, a number that Spark's hash partitioning sends there."""
     from es_skipping.spark.classic import functions as F
 
     found = {count: np.full(count, -1, np.int64) for count in counts}

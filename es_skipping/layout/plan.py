@@ -1,4 +1,4 @@
-"""What `SOP.fit` found: the features, the blocks, and what they promise, to be read before a row is written."""
+"""The result of `SOP.fit`: the features, the blocks and the dry run, before a row is written."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["Plan", "Prediction", "predict"]
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The dry run: how much of the rows queries will read, by the features alone.
+    """The dry run: the share of the rows that queries will read, by the features alone.
 
-    Partition values and other indexes, `MinMax` above all, skip besides.
+    Partition values and other indexes, mainly `MinMax`, skip more.
 
     Parameters
     ----------
     shares
-        Of all rows, that each query reads.
+        The share of all rows that each query reads.
     helped
-        How many queries a feature helps, or a list of features.
+        Number of queries that a feature or a list of features helps.
     """
 
     shares: tuple[float, ...] = ()
@@ -35,7 +35,7 @@ class Prediction:
 
     @property
     def share(self) -> float:
-        """Of all rows, that a query reads on average; 1 where no query is known."""
+        """The share of all rows that a query reads on average; 1 without queries."""
         return sum(self.shares) / len(self.shares) if self.shares else 1.0
 
     def __str__(self) -> str:
@@ -47,20 +47,20 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Plan:
-    """A layout that could be written.
+    """A layout that `write` would write.
 
     Parameters
     ----------
     features, conditions
-        The features, and each as SQL.
+        The features, and their SQL.
     histogram, clustered
-        The feature vectors of the data, and the blocks they were put into.
+        The data's feature vectors, and their blocks.
     trained, tested
-        The dry run on the queries that the features were made from, and on those held out.
+        The dry run on the queries that the features come from, and on the held-out ones.
     refused
-        ``(feature, reason)`` of features that would have been used, but cannot be evaluated or remembered.
+        ``(feature, reason)`` of wanted features that cannot be evaluated or stored.
     seconds
-        By step.
+        Duration by step.
     """
 
     features: tuple[Feature, ...]
@@ -90,17 +90,17 @@ class Plan:
         return tuple(float(one) for one in found / max(1, self.rows))
 
     def fill(self) -> tuple[float, ...]:
-        """The share of the rows that lies in blocks with each feature's bit set: what a query by it alone reads."""
+        """The share of the rows in blocks with each feature's bit: a query for this feature alone reads them."""
         return tuple(predicted_share(self.clustered, [number]) for number in range(len(self.features)))
 
     def chart(self) -> str:
-        """Rows satisfying each feature against rows read for it, as an SVG picture."""
+        """An SVG picture of the rows that satisfy each feature and the rows read for it."""
         bars: dict[str, float] = {}
         for number, (held, read) in enumerate(zip(self.selectivities(), self.fill(), strict=True), 1):
             bars[f"feature {number}: satisfied"] = held
             bars[f"feature {number}: read"] = read
         ideal: dict[str, Role] = {name: "ideal" for name in bars if name.endswith("satisfied")}
-        return bar_chart(bars, title="Rows satisfying a feature, and rows read for it", percent=True, roles=ideal)
+        return bar_chart(bars, title="Rows that satisfy a feature, and rows read for it", percent=True, roles=ideal)
 
     def __str__(self) -> str:
         partitions = f"{len(self.histogram.groups):,} partitions{_named(self.within)}"
@@ -121,7 +121,7 @@ class Plan:
 
 
 def predict(queries: Sequence[Query], features: Sequence[Feature], clustered: Sequence[GroupBlocks]) -> Prediction:
-    """How much of the rows each query will read."""
+    """The share of the rows that each query will read."""
     known: dict[Help, float] = {}
     helps = list(map(Helping(features).help, queries))
     for help in helps:
@@ -135,5 +135,5 @@ def _named(within: Sequence[str]) -> str:
 
 
 def _saves(feature: Feature) -> str:
-    """In scans of all rows; of features that were not measured, the queries that they help and no other does."""
+    """Savings in scans of all rows; for features not measured, the queries that only they help."""
     return str(feature.gain) if feature.saved is None else f"{feature.saved:.1f}"

@@ -1,4 +1,4 @@
-"""What a written layout remembers of itself, in a small file beside its data."""
+"""The record of a written layout, a small file beside its data."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 __all__ = ["RECORD", "LayoutRecord", "read_record", "write_record"]
 
 RECORD: Final = "_es_skipping_layout.json"
-"""Spark reads no file whose name begins so."""
+"""Spark ignores files whose names begin with an underscore."""
 _VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutRecord:
-    """A layout as it was written.
+    """A layout as written.
 
     Parameters
     ----------
     conditions, weights
-        The features as SQL, and how many queries each helped.
+        The features as SQL, and the number of queries that each helped.
     min_rows, within
-        As `SOP` was given them.
+        The arguments of `SOP`.
     rows, blocks
-        How many were written.
+        Number of rows and blocks written.
     share, helped
-        What the dry run said: of the rows, read by a query; of the queries, helped by a feature.
+        The dry run's share of rows that a query reads, and share of queries that a feature helps.
     written
-        When it was finished, milliseconds since the epoch.
+        Completion time, in milliseconds since the epoch.
     """
 
     conditions: tuple[str, ...]
@@ -50,7 +50,7 @@ class LayoutRecord:
     @classmethod
     def of(cls, plan: Plan) -> LayoutRecord:
         """The record of a plan that has just been written."""
-        told = plan.tested if plan.tested.shares else plan.trained
+        described = plan.tested if plan.tested.shares else plan.trained
         return cls(
             conditions=plan.conditions,
             weights=tuple(feature.weight for feature in plan.features),
@@ -58,14 +58,14 @@ class LayoutRecord:
             within=plan.within,
             rows=plan.rows,
             blocks=plan.blocks,
-            share=told.share,
-            helped=told.helped / len(told.shares) if told.shares else 0.0,
+            share=described.share,
+            helped=described.helped / len(described.shares) if described.shares else 0.0,
             written=int(time.time() * 1000),
         )
 
 
 def write_record(root: str, record: LayoutRecord) -> None:
-    """Put a record beside the data."""
+    """Write a record beside the data."""
     from es_skipping.spark.hadoop_files import files_of
 
     data = json.dumps({"version": _VERSION, **asdict(record)}, ensure_ascii=False, indent=1)
@@ -73,12 +73,12 @@ def write_record(root: str, record: LayoutRecord) -> None:
 
 
 def read_record(root: str) -> LayoutRecord | None:
-    """The record of what lies at a place; None where no layout was written there.
+    """The record of the layout at a path; None if there is none.
 
     Raises
     ------
     StoreFormatError
-        It is of a later version, or no record at all.
+        It has a later version, or is not a record.
     """
     from es_skipping.spark.hadoop_files import files_of
 
@@ -94,4 +94,4 @@ def read_record(root: str) -> LayoutRecord | None:
             return LayoutRecord(**fields)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreFormatError(f"{root}/{RECORD} cannot be read ({error}); write the layout again") from error
-    raise StoreFormatError(f"{root}/{RECORD} is of version {version}; this package reads version {_VERSION}")
+    raise StoreFormatError(f"{root}/{RECORD} has version {version}; this package reads version {_VERSION}")

@@ -30,26 +30,26 @@ if TYPE_CHECKING:
 
 __all__ = ["SOP", "Written"]
 
-_COUNTS: Final = (5, 10, 15, 20, 30, 40, 60)
+_FEATURE_COUNTS: Final = (5, 10, 15, 20, 30, 40, 60)
 """Numbers of features that cross-validation tries."""
-_NEARLY: Final = 1.03
-"""A smaller number of features is preferred where it reads at most so much more."""
+_TOLERATED_READ_FACTOR: Final = 1.03
+"""A smaller number of features is preferred if it reads at most this factor more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A layout that was written.
+    """The result of writing a layout.
 
     Parameters
     ----------
     place
         The path or table.
     blocks, rows
-        How many blocks were planned, of how many rows.
+        Number of planned blocks, and of their rows.
     indexed
-        What building the index of features did.
+        The result of building the index of features.
     seconds
-        By step.
+        Duration by step.
     """
 
     place: str
@@ -62,10 +62,9 @@ class Written:
 class SOP(LayoutMaker[Plan]):
     """Lays the rows of a dataset out so that the filters of a workload skip most of its objects.
 
-    The conditions that the workload repeats become features; rows that satisfy the same features go to the same
-    objects, each of at least ``min_rows`` rows, and an index (`es_skipping.indexes.features.Features`) says which
-    features an object has. Queries need no change. Nothing is written before `write`, and then to another place: the
-    dataset itself is never touched.
+    Conditions that the workload repeats become features. Rows that satisfy the same features go to the same objects of
+    at least ``min_rows`` rows each. An index (`es_skipping.indexes.features.Features`) holds each object's features.
+    Queries need no change. Only `write` writes, and to another location: the dataset itself stays untouched.
 
     Parameters
     ----------
@@ -73,14 +72,14 @@ class SOP(LayoutMaker[Plan]):
         What to lay out, read as its arguments say. A session in its place, followed by the other arguments of
         `es_skipping.Dataset`, is deprecated.
     min_rows
-        Rows of an object: at least so many, and less than twice as many.
+        Fewest rows of an object; each has less than twice as many.
     features
-        How many features at most; None chooses the number by cross-validation on the workload.
+        Most features; None chooses the number by cross-validation on the workload.
     min_support
-        How many queries a feature must help that no stricter feature helps; see `mine_features`.
+        Fewest queries that a feature must help and no stricter feature helps; see `mine_features`.
     rank
-        How features are chosen: ``"savings"`` by the rows that they save on a sample of the data, ``"queries"`` by how
-        many queries each helps that no stricter one does, as the dissertation has it.
+        ``"savings"`` ranks features by the rows that they save on a sample of the data; ``"queries"``, as in the
+        dissertation, by the queries that each helps and no stricter one helps.
     within
         SQL expressions; rows with different values never share an object. Partition columns of the dataset count too.
 
@@ -120,28 +119,28 @@ class SOP(LayoutMaker[Plan]):
     # --- fit ------------------------------------------------------------------------------------------------------
 
     def fit(self, log: QueryLog | Sequence[str], *, holdout: float = 0.2, progress: Progress | None = None) -> Plan:
-        """Find features and blocks, and predict on queries that had no part in it what they would read.
+        """Find features and blocks, and predict what held-out queries would read.
 
         Reads the dataset once, and writes nothing.
 
         Parameters
         ----------
         log
-            The workload; SQL texts are read as `QueryLog.from_sql` does.
+            The workload; for SQL texts see `QueryLog.from_sql`.
         holdout
-            The share of the queries, the newest, that the prediction is made on; 0 uses all for the features.
+            The share of the newest queries to predict on; 0 uses all queries for the features.
         progress
-            Called with ``(done, total, phase)`` as the work goes on.
+            Called with ``(done, total, phase)`` during the work.
 
         Raises
         ------
         DatasetError
-            No feature comes of the workload, or the dataset cannot be read.
+            The workload yields no feature, or the dataset cannot be read.
         """
         clock = _Clock(progress)
         train, test = self._parts(log, holdout)
         with clock.step("mine"):
-            features, conditions, refused = self._finder.features(train, self._count or max(_COUNTS))
+            features, conditions, refused = self._finder.features(train, self._count or max(_FEATURE_COUNTS))
         with clock.step("count"):
             counted = histogram(self.df, conditions, self._within)
         if self._count is None:
@@ -169,20 +168,20 @@ class SOP(LayoutMaker[Plan]):
         return self._plan
 
     def _best_count(self, counted: Histogram, features: Sequence[Feature], log: QueryLog) -> int:
-        """The number of features by cross-validation: each is tried on queries that did not weigh the features."""
+        """Choose the number of features by cross-validation, on queries that did not weigh the features."""
         train, test = log.split(0.25) if len(log) > 3 else (log, log)
         weights = [sum(feature.subsumes(query) for query in train) for feature in features]
         shares: dict[int, float] = {}
-        for count in sorted({min(count, len(features)) for count in _COUNTS}):
+        for count in sorted({min(count, len(features)) for count in _FEATURE_COUNTS}):
             clustered = counted.first(count).cluster(weights[:count], self._min_rows)
             shares[count] = predict(test, features[:count], clustered).share
         best = min(shares.values())
-        return min(count for count, share in shares.items() if share <= _NEARLY * best)
+        return min(count for count, share in shares.items() if share <= _TOLERATED_READ_FACTOR * best)
 
     # --- what comes of it -----------------------------------------------------------------------------------------
 
     def explain(self) -> str:
-        """The plan as text: the features, what they help, and the dry run."""
+        """The plan as text: the features, the queries they help, and the dry run."""
         return str(self.plan)
 
     def write(
@@ -193,34 +192,34 @@ class SOP(LayoutMaker[Plan]):
         indexes: Sequence[Index] = (),
         progress: Progress | None = None,
     ) -> Written:
-        """Write the rows in their blocks, one Parquet object each, and index them.
+        """Write each block of rows as one Parquet object, and index the objects.
 
-        Where anything fails, and if the driver dies, the dataset is as it was. The place may hold some of the objects
-        then, and no record of a layout: point readers to it when this method has returned. Writing there again
-        replaces what is unfinished.
+        If anything fails, even the driver, the dataset is unchanged. The target may then hold some objects without a
+        record of a layout, so let readers use it only after this method returns. Writing there again replaces an
+        unfinished layout.
 
         Parameters
         ----------
         path
-            A place that is not there, or empty.
+            A new or empty directory.
         table
-            Instead of a path: a table that is not there.
+            A new table, instead of a path.
         indexes
             More indexes to build in the same pass, such as `MinMax` of the dates.
         progress
-            Called with ``(done, total, phase)`` as the work goes on.
+            Called with ``(done, total, phase)`` during the work.
 
         Raises
         ------
         DatasetError
-            Neither or both of path and table are given, there is something already, or it lies in the dataset itself.
+            Both path and table are given, or neither; or the target exists, or lies in the dataset itself.
         """
         from es_skipping.build.dataset import Dataset, session_of
         from es_skipping.layout.target import finished, write_blocks
 
         plan = self.plan
         if (path is None) == (table is None):
-            raise DatasetError(f"give either a path or a table to write to, not path={path!r} and table={table!r}")
+            raise DatasetError(f"pass either a path or a table to write to, not path={path!r} and table={table!r}")
         clock = _Clock(progress)
         with clock.step("write"):
             rows = blocked(self.df, plan.conditions, self._within, plan.clustered)
@@ -234,7 +233,7 @@ class SOP(LayoutMaker[Plan]):
         return Written(path or table or "", plan.blocks, plan.rows, indexed, clock.seconds)
 
     def status(self, log: QueryLog | None = None) -> Status:
-        """How well what `write` wrote still fits; see `es_skipping.layout.status`."""
+        """Check how well the written layout still fits; see `es_skipping.layout.status`."""
         if self._written is None:
             raise DatasetError(f"{self!r} has written nothing; call write, or es_skipping.layout.status of a place")
         from es_skipping.build.dataset import session_of
@@ -245,7 +244,7 @@ class SOP(LayoutMaker[Plan]):
 
 @dataclass
 class _Clock:
-    """Times steps, and tells of them."""
+    """Measures steps, and reports them."""
 
     progress: Progress | None
     seconds: dict[str, float] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Where a layout is written: always a place without data, so that whatever fails leaves what was there before."""
+"""Writes layouts, always to a location without data, so that a failure leaves the old state."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["delete_tree", "finished", "free_place", "names", "require_empty", "write_blocks"]
 
 _LEFT_BEHIND: Final = frozenset({"_temporary", "_SUCCESS", RECORD})
-"""What a write that did not finish may leave, and Spark does not read."""
+"""Names that an unfinished write may leave and that Spark does not read."""
 _UNFINISHED: Final = "_es_skipping_unfinished"
-"""There from before a write's first object until its end. A driver that dies while Spark commits leaves some of the
-objects, which by themselves look like a dataset."""
+"""A marker that exists from before a write's first object until its end. If the driver dies while Spark commits, some
+objects remain and look like a dataset."""
 _WRITTEN: Final = re.compile(r"_.*|part-.*|[^=]+=.*")
-"""What such a write may have made: Spark's names of objects, and partition directories."""
+"""Names that such a write may create: Spark's objects, and partition directories."""
 
 
 def write_blocks(source: Source, rows: DataFrame, path: str | None, table: str | None) -> str:
@@ -32,19 +32,19 @@ def write_blocks(source: Source, rows: DataFrame, path: str | None, table: str |
     Returns
     -------
     str
-        The root of what was written, as Hadoop prints it.
+        The root of the written objects, as Hadoop prints it.
 
     Raises
     ------
     DatasetError
-        There is something already, the place is part of the dataset or around it, or Spark cannot write it.
+        The target exists, lies in or around the dataset, or Spark cannot write it.
     """
     from pyspark.errors import PySparkException
 
     from es_skipping.layout.zeros import options_for_zeros
     from es_skipping.spark.bridge import relation_facts
 
-    # A partition is a block; nothing may cut it.
+    # A partition is a block, which must not be cut.
     writer = rows.write.format("parquet").option("maxRecordsPerFile", 0).options(**options_for_zeros(source.df))
     if source.partition_columns:
         writer = writer.partitionBy(*source.partition_columns)
@@ -76,7 +76,7 @@ def _begin(spark: SparkSession, root: str, path: str) -> None:
 
 
 def finished(root: str) -> None:
-    """Tell that what `write_blocks` wrote is whole and indexed; until then another write may replace it."""
+    """Mark the result of `write_blocks` as complete and indexed; before that another write may replace it."""
     from es_skipping.spark.hadoop_files import files_of
 
     files_of(root).delete(_UNFINISHED)
@@ -88,7 +88,7 @@ def free_place(spark: SparkSession, path: str, roots: Iterable[str]) -> str:
     Raises
     ------
     DatasetError
-        It is one of the roots of the dataset, or lies in one or around one.
+        The path is one of the dataset's roots, or lies in or around one.
     """
     from es_skipping.build.listing import qualified
 
@@ -96,26 +96,26 @@ def free_place(spark: SparkSession, path: str, roots: Iterable[str]) -> str:
     for other in roots:
         if is_under(root, [other]) or is_under(other, [root]):
             raise DatasetError(
-                f"{path} is the dataset itself, or lies in it or around it: a layout is written beside it, so that the "
-                "dataset stays whole until the layout is; choose another place"
+                f"{path} is the dataset itself, or lies in or around it: choose a path outside, so that the dataset "
+                "stays intact"
             )
     return root
 
 
 def require_empty(path: str, found: set[str]) -> None:
-    """Refuse a place where these names are.
+    """Refuse a directory that is not empty.
 
     Raises
     ------
     DatasetError
-        There are any.
+        The directory holds names.
     """
     if found:
-        raise DatasetError(f"{path} is not empty, it holds {min(found)}: write to a place that is not there yet")
+        raise DatasetError(f"{path} is not empty, it holds {min(found)}: write to a new path")
 
 
 def names(spark: Any, root: str) -> set[str]:
-    """What lies in a directory; nothing where there is none."""
+    """The names in a directory; empty if it does not exist."""
     path = spark._jvm.org.apache.hadoop.fs.Path(root)
     system = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
     if not system.exists(path):
@@ -124,6 +124,6 @@ def names(spark: Any, root: str) -> set[str]:
 
 
 def delete_tree(spark: Any, place: str) -> None:
-    """Remove a directory and all that is in it."""
+    """Delete a directory with its contents."""
     path = spark._jvm.org.apache.hadoop.fs.Path(place)
     path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()).delete(path, True)

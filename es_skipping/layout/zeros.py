@@ -1,7 +1,7 @@
-"""Columns that hold -0.0, as Parquet must write them.
+"""Parquet options for columns that hold -0.0.
 
-Parquet's dictionaries and Bloom filters tell -0.0 from 0.0, Spark's comparisons do not. So of a row group whose zeros
-all are -0.0 Spark's reader drops the rows for ``x = 0``. Rows that lay beside 0.0 may come to lie so in a layout.
+Parquet's dictionaries and Bloom filters distinguish -0.0 from 0.0, Spark's comparisons do not. If all zeros of a row
+group are -0.0, Spark's reader drops its rows for ``x = 0``. A layout can create such row groups.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _TELLING_APART: Final = ("parquet.enable.dictionary", "parquet.bloom.filter.enab
 
 
 def options_for_zeros(df: DataFrame) -> dict[str, str]:
-    """Options of Spark's Parquet writer for the rows of a DataFrame, which is read once if it has a FLOAT or DOUBLE.
+    """Options of Spark's Parquet writer for a DataFrame, which is read once if it has a FLOAT or DOUBLE.
 
-    Columns without -0.0 keep their dictionaries. A path in which a name has a dot cannot be told to Parquet: where such
-    a column holds -0.0, none of the columns has a dictionary.
+    Columns without -0.0 keep their dictionaries. Parquet options cannot name a path with a dot in a name: if such a
+    column holds -0.0, no column gets a dictionary.
     """
     from es_skipping.spark.classic import functions as F
 
@@ -41,7 +41,7 @@ def options_for_zeros(df: DataFrame) -> dict[str, str]:
 
 
 def _floats(schema: StructType, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths to numbers that Spark may look for in a file, which are not those in arrays and maps."""
+    """The paths to floating-point columns that Spark may filter in a file, so not in arrays and maps."""
     from pyspark.sql.types import DoubleType, FloatType, StructType
 
     for field in schema.fields:

@@ -1,9 +1,9 @@
-"""What an index was built with, and whether a read would see the same values.
+"""The conditions that an index was built under, and whether a read sees the same values.
 
-A column's values depend on more than the file: on the declared type and the field's metadata (column defaults,
-char/varchar), on the reader's options, on some session settings. They are remembered as text facts and compared at
-query time; a read that could see other values does not use the index. The comparison errs on the side of *another
-read*, which costs skipping and never rows.
+A column's values depend on more than the file: on the declared type, the field's metadata (column defaults,
+char/varchar), the reader's options and some session settings. The index remembers them as text facts, and each query
+compares them. A read that could see other values does not use the index. If in doubt the comparison says "another
+read", which costs skipping and never rows.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ __all__ = [
     "reader_options",
 ]
 
-# Reader options that decide which objects are listed, how a schema is inferred or how fast things go, and no value.
-_INDIFFERENT: Final = frozenset(
+# Reader options that change the listing, the schema's inference or the speed, but never a value.
+_IGNORED_OPTIONS: Final = frozenset(
     {
         "__globpaths__", "basepath", "compression", "codec", "ignorecorruptfiles", "ignoremissingfiles", "inferschema",
         "maxpartitionbytes", "mergeschema", "modifiedafter", "modifiedbefore", "orc.compress", "parquet.block.size",
@@ -43,15 +43,15 @@ _INDIFFERENT: Final = frozenset(
 _OPTION_DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
     "csv": {"header": "false", "sep": ",", "multiline": "false", "mode": "PERMISSIVE", "quote": '"', "escape": "\\"},
     "json": {"multiline": "false", "mode": "PERMISSIVE"},
-    "text": {"wholetext": "false"},  # which PySpark's own `read.text` always says
+    "text": {"wholetext": "false"},  # PySpark's `read.text` always passes it
 }
-_SWITCHES: Final = frozenset(
+_BOOLEAN_OPTIONS: Final = frozenset(
     {
         "columnpruning", "enforceschema", "header", "ignoreleadingwhitespace", "ignoretrailingwhitespace", "multiline",
         "primitivesasstring", "wholetext",
     }
 )  # fmt: skip
-"""Options whose values are true and false in any case; of others the case may count."""
+"""Boolean options, whose values ignore case; other options may not."""
 _SYNONYMS: Final = {"delimiter": "sep", "charset": "encoding"}
 _VARIANT_FIELDS: Final = "__VARIANT_METADATA_KEY"
 _SECRET: Final = re.compile(r"secret|password|passwd|token|credential|access\.?key|private|sas", re.IGNORECASE)
@@ -63,7 +63,7 @@ def is_secret(option: str) -> bool:
 
 
 def reader_options(format: str, options: Mapping[str, str]) -> dict[str, str]:
-    """The options that can change a value, in one spelling; secrets by a digest.
+    """The options that can change a value, in one spelling; a secret is replaced by its digest.
 
     Examples
     --------
@@ -73,15 +73,15 @@ def reader_options(format: str, options: Mapping[str, str]) -> dict[str, str]:
     defaults = _OPTION_DEFAULTS.get(format, {})
     given = {name.lower(): str(value) for name, value in options.items()}
     if format in TEXT_FORMATS:
-        for synonym, name in _SYNONYMS.items():  # where both are given, Spark heeds the proper name
+        for synonym, name in _SYNONYMS.items():  # if both are given, Spark uses the proper name
             if synonym in given:
                 given.setdefault(name, given[synonym])
                 del given[synonym]
     found = {}
     for name, text in given.items():
-        if name in _INDIFFERENT:
+        if name in _IGNORED_OPTIONS:
             continue
-        if name in _SWITCHES:
+        if name in _BOOLEAN_OPTIONS:
             text = text.lower()
         if name == "mode":
             text = text.upper()
@@ -100,10 +100,10 @@ def dataset_facts(format: str, options: Mapping[str, str], schema: Mapping[str, 
     Parameters
     ----------
     format, options
-        Of the reader.
+        The reader's.
     schema
-        Of the data, as ``StructType.jsonValue()``. CSV finds columns by their position, and so does ORC where a file
-        does not name them or is told to, so there all of it is a fact.
+        The data's, as ``StructType.jsonValue()``. It is a fact as a whole for CSV, which finds columns by position, and
+        for ORC, which does so if a file does not name them or an option demands it.
     """
     facts = {"format": format, "options": _text(reader_options(format, options))}
     if format in {"csv", "orc"}:
@@ -121,9 +121,9 @@ def index_facts(
     operands
         The indexed expressions.
     schema
-        Of the data, as ``StructType.jsonValue()``.
+        The data's, as ``StructType.jsonValue()``.
     settings
-        The session's, at least those of `RELEVANT_SETTINGS` that are set.
+        The session's; at least those of `RELEVANT_SETTINGS` that are set.
 
     Raises
     ------
@@ -151,28 +151,28 @@ def index_facts(
 
 
 def compatible(definition: DatasetDefinition, index: IndexDefinition, request: ScanRequest) -> str | None:
-    """Whether a read sees the values that an index was built from.
+    """Say why a read may see other values than the index was built from.
 
     Parameters
     ----------
     definition, index
         As stored.
     request
-        A scan's.
+        The scan's.
 
     Returns
     -------
     str or None
-        None where it does; otherwise why it may not, for people.
+        None if it sees the same values; otherwise the reason, for people.
     """
     built, schema = definition.built_with, request.data_schema
     if built.get("format") != request.format:
-        return f"it was built reading {built.get('format')}, this read is {request.format}"
+        return f"it was built from {built.get('format')} files, this query reads {request.format}"
     options = _text(reader_options(request.format, request.options))
     if built.get("options") != options:
-        return f"it was built with the reader options {built.get('options')}, this read has {options}"
+        return f"it was built with the reader options {built.get('options')}, this query has {options}"
     if "schema" in built and built["schema"] != _text(_without_nullability(schema)):
-        return "it was built with another schema, and this format's columns go by position"
+        return "it was built with another schema, and this format finds columns by position"
     facts = index.built_with
     columns = []
     settings = 0
@@ -180,19 +180,19 @@ def compatible(definition: DatasetDefinition, index: IndexDefinition, request: S
         if name.startswith("column "):
             now = _field_fact(schema, json.loads(name[7:]))
             if now is None:
-                return f"column {'.'.join(json.loads(name[7:]))} is not in this read's schema"
+                return f"column {'.'.join(json.loads(name[7:]))} is not in this query's schema"
             if now != remembered and _VARIANT_FIELDS in now:
                 return (
-                    f"Spark takes fields out of the variant {'.'.join(json.loads(name[7:]))} while it reads it; with "
-                    "spark.sql.variant.pushVariantIntoScan=false it takes them as they were when the index was built"
+                    f"Spark extracts fields of the variant {'.'.join(json.loads(name[7:]))} while reading; set "
+                    "spark.sql.variant.pushVariantIntoScan=false to read the values that the index was built from"
                 )
             if now != remembered:
-                return f"column {'.'.join(json.loads(name[7:]))} was {remembered} when it was built and is {now} now"
+                return f"column {'.'.join(json.loads(name[7:]))} was {remembered} when indexed and is {now} now"
             columns.append(now)
         else:
             settings += 1
     if not settings:
-        return "it does not say which settings it was built with"
+        return "the index does not record the settings it was built with"
     for name, remembered in facts.items():
         if not name.startswith("column "):
             value = setting(name, request.settings)
@@ -202,9 +202,9 @@ def compatible(definition: DatasetDefinition, index: IndexDefinition, request: S
 
 
 def depends_on_columns_read(format: str, options: Mapping[str, str]) -> bool:
-    """Whether what a record yields depends on which of its columns are read.
+    """Whether a record's values depend on which of its columns are read.
 
-    So it is where one bad value can void a record of JSON, or drop one of CSV.
+    They do in JSON, where one bad value can void a record, and in CSV with DROPMALFORMED, where it can drop one.
     """
     return format == "json" or (
         format == "csv" and reader_options(format, options).get("mode", "").strip() == "DROPMALFORMED"
@@ -212,7 +212,7 @@ def depends_on_columns_read(format: str, options: Mapping[str, str]) -> bool:
 
 
 def columns_of(operands: Iterable[Operand]) -> list[Column]:
-    """Every column that the operands read, each once."""
+    """The columns that the operands read, without duplicates."""
     parts = (part for operand in operands for part in parts_of(operand))
     return list(dict.fromkeys(part for part in parts if isinstance(part, Column)))
 
@@ -221,7 +221,7 @@ def columns_of(operands: Iterable[Operand]) -> list[Column]:
 
 
 def _field_fact(schema: Mapping[str, Any], path: Sequence[str]) -> str | None:
-    """Type and metadata of the field at a path, its ancestors' metadata included; None where there is none."""
+    """Type and metadata of the field at a path, with its ancestors' metadata; None if there is no such field."""
     metadata = []
     type: Any = schema
     for name in path:
@@ -240,7 +240,7 @@ def _field_fact(schema: Mapping[str, Any], path: Sequence[str]) -> str | None:
 
 
 def _lasting(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what only people or writers look at."""
+    """Field metadata without the keys that no reader uses."""
     return {key: value for key, value in metadata.items() if key not in ("comment", "CURRENT_DEFAULT")}
 
 

@@ -1,4 +1,4 @@
-"""What Python knows of each scan it was asked about; the JVM's record of it holds what was listed and skipped."""
+"""Python's part of each scan's report; the JVM's record holds the files listed and skipped."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ __all__ = ["ScanDetail", "ScanDetails"]
 
 @dataclass(frozen=True, slots=True)
 class ScanDetail:
-    """One look-up.
+    """One look-up's part of a scan's report.
 
     Parameters
     ----------
     scan
         The shim's number for the scan.
     dataset
-        Ids of the indexed datasets that were asked, joined by a comma; None where there is none.
+        Ids of the datasets that the look-up asked, joined by a comma; None if the scan reads none.
     reason
-        Why nothing could be skipped, or why the look-up failed; None where it went well.
+        Why nothing could be skipped, or why the look-up failed; None on success.
     failed
-        Whether it went wrong (as against: there was nothing to skip).
+        True if the look-up failed, false if there was only nothing to skip.
     indexes
-        Ids of the indexes whose metadata the clause asked.
+        Ids of the indexes that the clause asks.
     filter, clause
         Both as text for people.
     unusable
-        ``(index id, reason)`` of indexes that may not be used for this read.
+        ``(index id, reason)`` of the indexes that this read must not use.
     store
         Its URL, without secrets.
     seconds
-        Spent in Python, the store's answer included.
+        Time spent in Python, including the store's answer.
     """
 
     scan: str
@@ -56,13 +56,13 @@ class ScanDetails:
         self._by_scan: OrderedDict[str, ScanDetail] = OrderedDict()
 
     def remember(self, detail: ScanDetail) -> None:
-        """Keep it, and forget the oldest above the bound."""
+        """Keep a detail, and forget the oldest past the limit."""
         with self._lock:
             self._by_scan[detail.scan] = detail
             while len(self._by_scan) > self._kept:
                 self._by_scan.popitem(last=False)
 
     def of(self, scan: str) -> ScanDetail | None:
-        """The detail of that scan, if it is still remembered."""
+        """The detail of a scan, or None if it is forgotten."""
         with self._lock:
             return self._by_scan.get(scan)

@@ -1,4 +1,4 @@
-"""What sessions declared of their functions."""
+"""The functions that sessions declared."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class DeclaredFunctions:
         self._declared: dict[tuple[str, str], Declared] = {}
 
     def declare(self, session: str, name: str, declared: Declared) -> None:
-        """Remember what a session says of a function; the latest word counts."""
+        """Remember a session's declaration of a function; a later one replaces it."""
         with self._lock:
             self._declared[session, name.lower()] = declared
 
     def of(self, session: str) -> Declarations:
-        """What a session declared; a session is named as the shim's requests name it."""
+        """A session's declarations, by the session id of the shim's requests."""
 
         def declared(name: str) -> Declared | None:
             with self._lock:
@@ -31,7 +31,7 @@ class DeclaredFunctions:
         return declared
 
     def copy(self, parent: str, clone: str) -> None:
-        """Let a clone of a session, which has all its functions, know what it declared of them."""
+        """Copy a session's declarations to its clone, which has the same functions."""
         with self._lock:
             own = {name: declared for (session, name), declared in self._declared.items() if session == parent}
             self._declared.update({(clone, name): declared for name, declared in own.items()})

@@ -1,4 +1,4 @@
-"""What keeps a slow or dead store from costing more than it should: a budget per query and a breaker per store."""
+"""Limits the cost of a slow or dead store: a budget per query and a breaker per store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Breaker", "Budgets"]
 
 
 class Breaker:
-    """Opens after so many failures in a row; after a pause lets one look-up try, and closes when it succeeds."""
+    """Opens after repeated failures; after a pause lets one look-up try, and closes if that succeeds."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -36,7 +36,7 @@ class Breaker:
                 wait = self._retry_at - time.monotonic()
                 if wait > 0 or self._trying:
                     raise StoreUnavailable(
-                        f"the store failed {self._failures} times in a row; left alone for {max(wait, 0):.0f} s more"
+                        f"the store failed {self._failures} times in a row; the next try is in {max(wait, 0):.0f} s"
                     )
                 self._trying = True
         try:
@@ -53,7 +53,7 @@ class Breaker:
 
 
 class Budgets:
-    """How long the look-ups of each query took so far."""
+    """The time that each query's look-ups have taken so far."""
 
     _REMEMBERED = 1024
 
@@ -68,14 +68,14 @@ class Budgets:
         Raises
         ------
         StoreUnavailable
-            Nothing is left: the body does not run.
+            The budget is spent: the body does not run.
         """
         spent = 0.0
         if query is not None:
             with self._lock:
                 spent = self._spent.get(query, 0.0)
         if spent >= budget:
-            raise StoreUnavailable(f"this query's look-ups took {spent:.1f} s already, its budget is {budget:g} s")
+            raise StoreUnavailable(f"this query's look-ups took {spent:.1f} s, its budget is {budget:g} s")
         start = time.monotonic()
         try:
             yield budget - spent

@@ -1,4 +1,4 @@
-"""What look-ups need of the process that they run in: a PySpark driver, or a helper beside a JVM."""
+"""The process that look-ups run in: a PySpark driver, or a helper beside a JVM."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["Host"]
 
 
 class Host(Protocol):
-    """Its methods are called from several threads."""
+    """The services that a process offers to look-ups. Several threads call its methods."""
 
     def files(self, url: str) -> Files:
-        """The files below a URL, by the session's own file systems."""
+        """The files below a URL, through the session's file systems."""
 
     def records(self, since: int) -> tuple[int, list[dict[str, Any]]]:
-        """What happened to the latest scans, numbered above ``since``, and the number of the newest."""
+        """The number of the latest scan, and the records of the scans numbered above ``since``."""
 
     def forget_unindexed(self) -> None:
-        """Let the shim ask again about what was not indexed: something was built."""
+        """Drop the shim's cache of roots that are not indexed, after a build."""
 
     def application(self) -> str | None:
-        """Spark's id of the application."""
+        """Spark's application id."""

@@ -1,4 +1,4 @@
-"""One look-up, from a request to what each indexed dataset's store answers: that of a query, and of `esk.explain`."""
+"""One look-up, from a request to the stores' answers. Queries and `esk.explain` share it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from es_skipping.clauses.clause import KEEP, indexes_of
+from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.functions import DeclaredFunctions
 from es_skipping.lookup.registry import IndexedDataset
 from es_skipping.lookup.request import ScanRequest
@@ -18,16 +19,16 @@ __all__ = ["Lookup", "Part", "look_up"]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one dataset makes of one conjunction of the request's filters.
+    """One dataset's answer to one conjunction of the request's filters.
 
     Parameters
     ----------
     dataset
         Its id.
     answer
-        The store's; None where no index understands any of the predicate, so that there is nothing to ask.
+        The store's answer; None if no index understands any of the predicate, so that there is nothing to ask.
     query
-        What the store was asked, for people; None unless the look-up is traced.
+        The store's query, for people; None unless the look-up is traced.
     """
 
     dataset: IndexedDataset
@@ -38,7 +39,7 @@ class Part:
 
     @property
     def unusable(self) -> tuple[tuple[str, str], ...]:
-        """``(index id, reason)`` of indexes that may not be used for this read, or whose metadata cannot be seen."""
+        """``(index id, reason)`` of the indexes that this read must not use, or whose metadata is hidden."""
         hidden = self.answer.unusable if self.answer is not None else ()
         return tuple(dict.fromkeys([*self.verdict.unusable, *hidden]))
 
@@ -50,9 +51,9 @@ class Lookup:
     Parameters
     ----------
     datasets
-        The indexed datasets that the scan reads from; empty where it reads nothing that is indexed.
+        The indexed datasets that the scan reads; empty if nothing it reads is indexed.
     parts
-        For each entry of the request's filters those of the datasets.
+        For each entry of the request's filters, one part per dataset.
     """
 
     datasets: tuple[IndexedDataset, ...]
@@ -60,32 +61,32 @@ class Lookup:
 
     @property
     def flat(self) -> list[Part]:
-        """The parts, one after the other."""
+        """All parts in order."""
         return [part for parts in self.parts for part in parts]
 
     @property
     def answers(self) -> list[list[Answer]]:
-        """For each entry of the request's filters the answers that rule an object out."""
+        """For each entry of the request's filters, the answers that rule an object out."""
         return [[part.answer for part in parts if part.answer and part.answer.skipped] for parts in self.parts]
 
     @property
     def rules_out(self) -> bool:
-        """Whether any object of the store is ruled out."""
+        """Whether any answer rules an object out."""
         return any(self.answers)
 
     @property
     def indexes(self) -> tuple[str, ...]:
-        """The ids of the indexes that were asked."""
+        """The ids of the indexes that the clauses ask."""
         return tuple(dict.fromkeys(id for part in self.flat for id in indexes_of(part.verdict.clause)))
 
     @property
     def unusable(self) -> tuple[tuple[str, str], ...]:
-        """``(index id, reason)`` of indexes that are not used, each pair once."""
+        """``(index id, reason)`` of the indexes that are not used, without duplicates."""
         return tuple(dict.fromkeys(pair for part in self.flat for pair in part.unusable))
 
     @property
     def reason(self) -> str | None:
-        """Why nothing is ruled out; None where something is."""
+        """Why nothing is ruled out; None if something is."""
         if not self.datasets:
             return "not indexed"
         if self.rules_out:
@@ -98,12 +99,12 @@ class Lookup:
 
     @property
     def why_unfit(self) -> str:
-        """Why indexes may not be used for this read, in a sentence; empty where all may."""
+        """A sentence that says why this read must not use some indexes; empty if it may use all."""
         return _sentence(pair for part in self.flat for pair in part.verdict.unusable)
 
 
 def _sentence(unusable: Iterable[tuple[str, str]]) -> str:
-    return "; ".join(f"{index} is not used: {reason}" for index, reason in dict.fromkeys(unusable))
+    return "; ".join(f"{readable_id(index)} is not used: {reason}" for index, reason in dict.fromkeys(unusable))
 
 
 def look_up(
@@ -120,16 +121,16 @@ def look_up(
     Parameters
     ----------
     seconds_left
-        How long the next question to a store may take.
+        Time limit of the next request to a store.
     traced
-        Also keep, for people, what became of each node of the filter and what the store is asked.
+        Also keep, for people, each filter node's outcome and the store's query.
     detail
-        Also count what each index alone would rule out, which can take several questions.
+        Also count the objects that each index alone would rule out, which can take several requests.
 
     Raises
     ------
     StoreError
-        A store could not be asked, or its answer is not known to be whole.
+        A store failed, or its answer may be incomplete.
     """
     declared = functions.of(request.session)
 

@@ -1,7 +1,6 @@
-"""The query log: look-ups are noted as they are answered, and written by one thread when their outcome is known.
+"""The query log: a look-up adds a note, and one thread writes it when the scan's outcome is known.
 
-A query pays for a note in a bounded list. Whatever goes wrong on the way to the store costs entries, one warning, and
-nothing else.
+A query only pays for a note in a bounded list. If the store fails, the log loses entries and one warning says so.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["QueryLog"]
 
-_MOST: Final = 4_000
-"""Notes that wait; above it the oldest is lost."""
-_PAUSE: Final = 1.0
-_PATIENCE: Final = 60.0
-"""How long the outcome of a scan is waited for: a query may be killed between its look-up and its listing's end."""
+_MAX_WAITING_NOTES: Final = 4_000
+"""Limit of waiting notes; past it the oldest is lost."""
+_SECONDS_BETWEEN_WRITES: Final = 1.0
+_OUTCOME_SECONDS: Final = 60.0
+"""Seconds to wait for a scan's outcome: a query may be killed between its look-up and the end of its listing."""
 
 _log = logging.getLogger("es_skipping")
 
@@ -43,16 +42,16 @@ class _Note:
 
 
 class QueryLog:
-    """Safe to use from several threads.
+    """Writes look-ups to the store. Safe to use from several threads.
 
     Parameters
     ----------
     records
-        Gives the shim's records after a number.
+        Returns the shim's records after a number.
     store
-        The store that a session's configuration names.
+        Returns the store that a session's configuration names.
     application
-        Spark's id of the application.
+        Returns Spark's application id.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class QueryLog:
                 return
             with self._lock:
                 self._notes[detail.scan] = _Note(request, detail, time.time())
-                while len(self._notes) > _MOST:
+                while len(self._notes) > _MAX_WAITING_NOTES:
                     self._notes.popitem(last=False)
                     self.lost += 1
                 if self._thread is None:
@@ -93,22 +92,22 @@ class QueryLog:
     def _run(self) -> None:
         while True:
             self._wake.wait()
-            time.sleep(_PAUSE)
+            time.sleep(_SECONDS_BETWEEN_WRITES)
             self._wake.clear()
             if self.write():
                 self._wake.set()
 
     def write(self, *, wait: bool = True) -> int:
-        """Write what is known by now; returns how many notes still wait for their outcome.
+        """Write the notes whose outcome is known; return how many still wait.
 
         Parameters
         ----------
         wait
-            Whether a look-up whose outcome is not known yet may wait; else it is written without.
+            Whether notes without an outcome may wait; if not, they are written without it.
         """
         try:
             last, records = self._records(self._last)
-        except Exception as error:  # the JVM is gone, or going
+        except Exception as error:  # the JVM has ended or is ending
             self._lose(0, error)
             last, records, wait = self._last, [], False
         self._last = last
@@ -118,7 +117,7 @@ class QueryLog:
             ready = [
                 scan
                 for scan, note in self._notes.items()
-                if scan in outcomes or not wait or now - note.time > _PATIENCE
+                if scan in outcomes or not wait or now - note.time > _OUTCOME_SECONDS
             ]
             notes = [self._notes.pop(scan) for scan in ready]
             waiting = len(self._notes)
@@ -143,7 +142,7 @@ class QueryLog:
         self.lost += count
         if not self._warned:
             self._warned = True
-            _log.warning("the query log is incomplete, queries are not affected: %s: %s", type(error).__name__, error)
+            _log.warning("the query log lost entries; queries are not affected: %s: %s", type(error).__name__, error)
 
 
 def _entry(note: _Note, record: Mapping[str, Any] | None, application: str | None) -> LoggedQuery:

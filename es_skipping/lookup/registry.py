@@ -1,7 +1,7 @@
-"""Which datasets are indexed, as this process believes for a stated time.
+"""A cache of the indexed datasets, with a stated lifetime.
 
-A belief that is out of date only ever skips less: a look-up compares identities, whatever the registry said. So an
-un-indexed scan costs no round trip, and is not even asked of Python again; this process's own builds make both forget.
+A stale cache only skips less: a look-up compares identities, whatever the registry says. A scan that is not indexed
+costs no round trip to the store, and no second call to Python. This process's own builds clear both caches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["IndexedDataset", "Registry"]
 
 @dataclass(frozen=True, slots=True)
 class IndexedDataset:
-    """A dataset of a store, ready to label filters with."""
+    """A dataset of a store, ready to label filters."""
 
     store: MetadataStore
     entry: DatasetEntry
@@ -33,7 +33,7 @@ class IndexedDataset:
 
     @classmethod
     def of(cls, store: MetadataStore, entry: DatasetEntry) -> IndexedDataset:
-        """Make index objects of the definition; one that cannot be made is left out, with its reason."""
+        """Make index objects from the definition; leave out one that cannot be made, with its reason."""
         labellers: list[tuple[IndexDefinition, Labeller]] = []
         unusable: list[tuple[str, str]] = []
         for definition in entry.definition.indexes:
@@ -45,7 +45,7 @@ class IndexedDataset:
                 target = Target(definition.id, operands, definition.column_types)
                 index = from_definition(definition)
                 labellers.append((definition, Labeller(index, target, filters_of(type(index)))))
-            except Exception as error:  # a plug-in that is not installed here, or fails: the others still skip
+            except Exception as error:  # a plug-in that is missing here or fails: the other indexes still skip
                 unusable.append((definition.id, f"{type(error).__name__}: {error}"))
         return cls(store, entry, tuple(labellers), tuple(unusable))
 
@@ -58,12 +58,12 @@ class _Belief:
 
 
 class Registry:
-    """The indexed datasets of each store that is used. Safe to use from several threads.
+    """Caches the indexed datasets of each store. Safe to use from several threads.
 
     Parameters
     ----------
     forget_unindexed
-        Called when something was built: lets the shim ask again about what was not indexed.
+        Called after a build; drops the shim's cache of roots that are not indexed.
     """
 
     def __init__(self, forget_unindexed: Callable[[], None]) -> None:
@@ -73,7 +73,7 @@ class Registry:
         self._epoch = 0
 
     def forget(self) -> None:
-        """Read afresh at the next question: something was built, refreshed or dropped."""
+        """Read the store again at the next look-up, after a build, a refresh or a drop."""
         with self._lock:
             self._epoch += 1
             self._beliefs.clear()
@@ -87,25 +87,25 @@ class Registry:
         lifetime: float,
         timeout: float | None = None,
     ) -> list[IndexedDataset]:
-        """The datasets that hold what is under these roots.
+        """The datasets that contain these roots.
 
         Parameters
         ----------
         store
-            Where to look.
+            The store to look in.
         roots
-            Of a scan, as Hadoop prints them; each counts for the dataset of its longest indexed ancestor.
+            The scan's roots as Hadoop prints them; each belongs to the dataset of its longest indexed ancestor.
         table
-            The scan's table; a dataset of that name is preferred to one of the same place.
+            The scan's table; a dataset of that name is preferred to one at the same place.
         lifetime
-            Seconds that an earlier reading may be believed.
+            Seconds for which an earlier reading is valid.
         timeout
-            Seconds that reading the store may take; None is the time of a build.
+            Time limit of reading the store, in seconds; None takes a build's limit.
 
         Raises
         ------
         StoreError
-            The store had to be read and could not be.
+            The store had to be read and failed.
         """
         belief = self._belief(store, lifetime, timeout)
         if table is not None and table in belief.by_table:
@@ -120,7 +120,7 @@ class Registry:
         return list(found.values())
 
     def remains(self, store: MetadataStore, lifetime: float) -> float:
-        """How many seconds longer what was read of a store may be believed."""
+        """Seconds for which the cached reading of a store remains valid."""
         with self._lock:
             belief = self._beliefs.get(store)
         return 0.0 if belief is None else belief.read + lifetime - time.monotonic()
@@ -138,7 +138,7 @@ class Registry:
             for root in entry.definition.roots:
                 fresh.by_root.setdefault(root.rstrip("/"), []).append(dataset)
         with self._lock:
-            if self._epoch == epoch:  # else something was built while we read: let the next one read again
+            if self._epoch == epoch:  # else a build finished while we read: the next look-up reads again
                 self._beliefs[store] = fresh
         return fresh
 

@@ -15,18 +15,18 @@ PROTOCOL: Final = 2
 _NOTHING, _INLINE, _FILE, _FAILED, _UNINDEXED = range(5)
 _KEYS, _SKIP, _KEEP = range(3)
 _INLINE_BYTES: Final = 1 << 20
-"""Above this the content goes by a local file: py4j would carry it as base64 text."""
-_FEW: Final = 4_096
-"""So many objects are named by their keys, rather than by ordinals in a table that the JVM must have read."""
+"""Larger content goes through a local file, because py4j would carry it as base64 text."""
+_MAX_NAMED_OBJECTS: Final = 4_096
+"""At most this many objects are named by their keys; more are named by ordinals in a table that the JVM reads."""
 
 
 def nothing(reason: str) -> bytes:
-    """Nothing may be skipped."""
+    """The reply that skips nothing."""
     return _text(_NOTHING, reason)
 
 
 def unindexed(seconds: float) -> bytes:
-    """The scan reads nothing that is indexed, which the shim may believe for so long without asking again.
+    """The reply for a scan that is not indexed; the shim may cache it for the given seconds.
 
     Examples
     --------
@@ -37,12 +37,13 @@ def unindexed(seconds: float) -> bytes:
 
 
 def failed(reason: str) -> bytes:
-    """The look-up failed."""
+    """The reply for a look-up that failed."""
     return _text(_FAILED, reason)
 
 
 def skip(answers: Iterable[Sequence[Answer]]) -> bytes:
-    """For each entry of the request's filters the answers of the datasets: what any of them rules out is skipped."""
+    """The reply for the datasets' answers to each entry of the request's filters; one that rules an object out
+    suffices."""
     content = body(answers)
     if len(content) <= _INLINE_BYTES:
         return bytes((PROTOCOL, _INLINE)) + content
@@ -69,7 +70,7 @@ def body(answers: Iterable[Sequence[Answer]]) -> bytes:
 
 def _part(answer: Answer) -> list[bytes]:
     found = answer.found
-    if isinstance(found, bytes) or found.skipped <= _FEW:
+    if isinstance(found, bytes) or found.skipped <= _MAX_NAMED_OBJECTS:
         keys = answer.skip
         return [struct.pack(">BI", _KEYS, len(keys) // KEY_BYTES), keys]
     table = found.table

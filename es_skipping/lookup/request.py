@@ -17,28 +17,28 @@ Trees: TypeAlias = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """What a scan reads, how, and under which filters; ``docs/decisions/0001-bridge-protocol.md`` defines the text.
+    """What a scan reads, how, and under which filters; ``docs/decisions/0001-bridge-protocol.md`` defines the format.
 
     Parameters
     ----------
     scan
         Unique in the JVM.
     session, execution
-        The session's id, and that of the query that the scan belongs to.
+        The session's id, and the execution id of the scan's query.
     table
-        The catalog's full name, where a table is scanned.
+        The catalog's full name of the scanned table, if it is one.
     roots
-        Hadoop's decoded text of the root paths.
+        The root paths as Hadoop's decoded text.
     format, options
-        Of the reader; the options' keys in lower case.
+        The reader's; the options' keys are in lower case.
     data_schema, partition_schema
         ``StructType`` as parsed JSON.
     settings
-        The session's configuration by full key, as far as a look-up depends on it.
+        The part of the session's configuration that a look-up depends on, by full key.
     objects, size
-        What Spark's own pruning left: how many objects, and their bytes together.
+        Number and total bytes of the objects that Spark's own pruning left.
     filters
-        A conjunction for each distinct rest of the partitions' values.
+        One conjunction per distinct residual after partition pruning.
     """
 
     scan: str
@@ -62,13 +62,13 @@ class ScanRequest:
         Raises
         ------
         ValueError
-            It is another version of the protocol.
+            The request has another version of the protocol.
         KeyError
             A field is missing.
         """
         read: dict[str, Any] = json.loads(text)
         if read["v"] != PROTOCOL:
-            raise ValueError(f"the shim speaks version {read['v']} of the protocol, this package {PROTOCOL}")
+            raise ValueError(f"the jar speaks version {read['v']} of the protocol, this package speaks {PROTOCOL}")
         return cls(
             scan=str(read["scan"]),
             session=str(read["session"]),
@@ -87,5 +87,5 @@ class ScanRequest:
 
     @property
     def name(self) -> str:
-        """What is scanned, for people: the table, else the roots."""
+        """The table or else the roots, for people."""
         return self.table or ", ".join(self.roots)

@@ -1,7 +1,7 @@
-"""The service that the shim asks: one request of one scan in, the keys of the objects to skip out.
+"""The service that the shim calls: one scan's request in, the keys of the objects to skip out.
 
-Whatever goes wrong here means *no skipping* for this scan: the reply says so, one warning names the reason, and the
-report counts it. Only ``spark.es_skipping.strict`` makes the shim raise instead.
+Any failure here means *no skipping* for this scan: the reply says so, one warning names the reason, and the report
+counts it. With ``spark.es_skipping.strict`` the shim raises instead.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from es_skipping.clauses.clause import KEEP
 from es_skipping.clauses.text import clause_text
+from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup import reply
 from es_skipping.lookup.details import ScanDetail, ScanDetails
 from es_skipping.lookup.functions import DeclaredFunctions
@@ -35,25 +36,25 @@ _log = logging.getLogger("es_skipping")
 
 
 class LookupService:
-    """Answers the look-ups of one JVM's sessions. Safe to use from several threads.
+    """Answers the look-ups of all sessions of one JVM. Safe to use from several threads.
 
     Parameters
     ----------
     host
-        The process that it runs in.
+        The process that the service runs in.
 
     Attributes
     ----------
     functions
-        What sessions declared of their functions.
+        The functions that sessions declared.
     registry
-        Which datasets are indexed.
+        The cache of indexed datasets.
     details
-        What is known of the latest look-ups.
+        The latest look-ups' parts of the reports.
     query_log
-        Writes look-ups to the store, for sessions that want that.
+        Writes look-ups to the store, for sessions that turn it on.
     breakers
-        By store; they open after repeated failures.
+        One per store; a breaker opens after repeated failures.
     """
 
     def __init__(self, host: Host) -> None:
@@ -97,7 +98,7 @@ class LookupService:
             answered, detail = self._answer(request)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
-            self._warn_once(f"data skipping is off for a scan, which reads all its files: {reason}")
+            self._warn_once(f"this scan reads all its files, because the look-up failed: {reason}")
             answered = reply.failed(reason)
             detail = ScanDetail("?" if request is None else request.scan, reason=reason, failed=True)
         detail = replace(detail, seconds=time.perf_counter() - start)
@@ -120,17 +121,17 @@ class LookupService:
                 return reply.unindexed(believed), ScanDetail(request.scan, reason="not indexed", store=store.url)
             found = look_up(request, datasets, self.functions, lambda: deadline - time.monotonic())
         detail = _detail(request, store, found)
-        if found.why_unfit:  # of what a store cannot see it warns itself
-            self._warn_once(f"data skipping of {detail.dataset} is less than it could be: {found.why_unfit}")
+        if found.why_unfit:  # the store itself warns about hidden metadata
+            self._warn_once(f"some indexes of {detail.dataset} cannot be used: {found.why_unfit}")
         return reply.skip(found.answers) if found.rules_out else reply.nothing(found.reason or ""), detail
 
     def explain(self, request: ScanRequest, *, detail: bool = False) -> Lookup:
-        """The look-up of a request, traced; outside the budget of any query.
+        """Look a request up with a trace, outside every query's budget.
 
         Raises
         ------
         EsSkippingError
-            What a query would fail open on.
+            Any error that makes a query fail open.
         """
         settings = Settings(request.settings)
         store = self.store(request.settings)
@@ -139,7 +140,7 @@ class LookupService:
         return look_up(request, datasets, self.functions, lambda: timeout, traced=True, detail=detail)
 
     def _warn_once(self, text: str) -> None:
-        """One warning a text; numbers in it (seconds, ports) do not make it another text."""
+        """Warn once per text; texts that differ only in numbers (seconds, ports) count as one."""
         key = "".join("#" if char.isdigit() else char for char in text)
         with self._warned_lock:
             if key in self._warned:
@@ -162,8 +163,8 @@ def _detail(request: ScanRequest, store: MetadataStore, found: Lookup) -> ScanDe
 
 
 def _asked(part: Part) -> str:
-    """What is asked of the metadata, as `explain` writes it."""
+    """The clauses as `explain` writes them."""
     if part.verdict.clause == KEEP:
         return "nothing"
     types = {index.id: index.value_type for index in part.dataset.entry.definition.indexes}
-    return clause_text(part.verdict.clause, types)
+    return clause_text(part.verdict.clause, types, readable_id)

@@ -24,17 +24,17 @@ _log = logging.getLogger("es_skipping")
 
 
 def store_url(conf: Mapping[str, str]) -> str:
-    """The store's URL: the setting, or the embedded Parquet store beside the warehouse's tables.
+    """The store's URL: the setting, or else the embedded Parquet store in the warehouse directory.
 
     Parameters
     ----------
     conf
-        The session's configuration by full key; needs ``spark.sql.warehouse.dir`` where no URL is set.
+        The session's configuration by full key; needs ``spark.sql.warehouse.dir`` if no URL is set.
 
     Raises
     ------
     SettingError
-        No URL is set and the warehouse is not known.
+        Neither the URL nor the warehouse directory is set.
 
     Examples
     --------
@@ -46,27 +46,27 @@ def store_url(conf: Mapping[str, str]) -> str:
         return url
     warehouse = conf.get(WAREHOUSE)
     if not warehouse:
-        raise SettingError(f"neither spark.es_skipping.store.url nor {WAREHOUSE} is set, so there is no metadata store")
+        raise SettingError(f"there is no metadata store: set spark.es_skipping.store.url or {WAREHOUSE}")
     return warehouse.rstrip("/") + "/_es_skipping"
 
 
 class SessionStores:
-    """Opens stores, and warns of settings that would do nothing. Safe to use from several threads.
+    """Opens stores, and warns of settings that have no effect. Safe to use from several threads.
 
     Parameters
     ----------
     files
-        The files below a URL, for stores that are directories.
+        Returns the files below a URL, for stores that are directories.
     """
 
     def __init__(self, files: Callable[[str], Files]) -> None:
         self._files = files
         self._lock = threading.Lock()
         self._checked: set[tuple[str, str]] = set()
-        """Names and values that were looked at already."""
+        """Names and values that were checked before."""
 
     def store(self, conf: Mapping[str, str]) -> MetadataStore:
-        """The store of these settings; one shared instance per store and credentials in this process.
+        """The store that these settings name; one instance per store and credentials in this process.
 
         Raises
         ------
@@ -79,8 +79,8 @@ class SessionStores:
         return open_store(url, Settings(conf), files)
 
     def _warn_of_mistakes(self, conf: Mapping[str, str]) -> None:
-        """Name each unknown key, and each value that cannot be read, in one warning: a typo would else be a setting
-        that does nothing. The JVM takes the default for what it cannot read."""
+        """Warn once of each unknown key and each value that cannot be parsed: without a warning a typo has no visible
+        effect. The JVM takes the default for a value that it cannot parse."""
         given = {(key[len(PREFIX) :], value) for key, value in conf.items() if key.startswith(PREFIX)}
         with self._lock:
             new = given - self._checked

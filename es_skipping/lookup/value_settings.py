@@ -1,8 +1,7 @@
-"""Which settings can change a value that a reader or an expression makes, and how their values are compared.
+"""The settings that can change a value that a reader or an expression returns, and how to compare their values.
 
-Each group is a mapping of keys to Spark 4's defaults: a session that does not set a key, or whose Spark does not know
-it, has the default. Keys that do not begin with ``spark.`` are Hadoop's: readers see those of the session and those of
-the cluster's configuration alike.
+Each group maps keys to Spark 4's defaults. A session that does not set a key, or whose Spark does not know it, has the
+default. Keys without the prefix ``spark.`` are Hadoop's, from the session or from the cluster's configuration.
 """
 
 from __future__ import annotations
@@ -71,14 +70,14 @@ _TEXT_TEMPORAL: Final = {
 }
 _EXPRESSION: Final = {
     **_CHAR,
-    **_TEXT,  # which functions like `from_json` obey too
+    **_TEXT,  # functions like `from_json` obey these too
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.relationPrecedence": "false",
     "spark.sql.ansi.strictIndexOperator": "true",
     "spark.sql.chunkBase64String.enabled": "true",
     "spark.sql.datetime.java8API.enabled": "false",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-    # Of Python functions; of some the default is another one in each version.
+    # For Python functions. Some defaults differ between versions.
     "spark.sql.execution.pandas.convertToArrowArraySafely": "default",
     "spark.sql.execution.pandas.inferPandasDictAsMap": "default",
     "spark.sql.execution.pandas.respectSessionTimeZone": "default",
@@ -146,7 +145,7 @@ _DEFAULTS: Final[dict[str, str | None]] = {
 }  # fmt: skip
 
 RELEVANT_SETTINGS: Final[tuple[str, ...]] = tuple(sorted(_DEFAULTS))
-"""The session settings that can change a value of some format or expression; a request carries them."""
+"""The session settings that can change a value in some format or expression; every request carries them."""
 
 
 def setting_facts(
@@ -159,20 +158,20 @@ def setting_facts(
     zoned: bool = False,
     user_function: bool = False,
 ) -> dict[str, str]:
-    """The settings that can change what an index collects, as they are.
+    """The current values of the settings that can change what an index collects.
 
     Parameters
     ----------
     types
-        Of the columns, as text.
+        The columns' types, as text.
     fields
-        Facts of the columns.
+        The columns' facts.
     expression
-        Whether anything is computed from them.
+        Whether the index computes an expression of the columns.
     zoned
-        Whether times are, for which the rules of zones may have a say.
+        Whether the expression involves timestamps, which may depend on time zone rules.
     user_function
-        Whether a function of the user's is called.
+        Whether the expression calls a user's function.
 
     Examples
     --------
@@ -185,9 +184,9 @@ def setting_facts(
     keys: dict[str, str | None] = dict(_ALWAYS)
     extra: list[str] = []
     fields = list(fields)
-    # the default of a column that a file lacks is SQL, which each read parses and evaluates anew
+    # each read evaluates the SQL default of a column that a file lacks
     expression = expression or any("EXISTS_DEFAULT" in field for field in fields)
-    # by the text, since a column of an expression may be an array or a struct of them
+    # searched in the text, because a column of an expression may be an array or a struct of timestamps
     stamped = any("timestamp" in name for name in types)
     temporal = stamped or any("date" in name for name in types)
     if any("CHAR_VARCHAR" in field for field in fields):
@@ -197,14 +196,14 @@ def setting_facts(
         if temporal:
             keys.update(_PARQUET_TEMPORAL)
             if stamped:
-                # whatever the modes say, a file of Spark 2.4 is rebased, and from a zone that it does not name
+                # a file of Spark 2.4 is rebased in every mode, from a zone that it does not name
                 extra.append(_JVM_ZONE)
             if setting(_CONVERSION, settings) == "true":
                 keys[_ZONE] = None
     elif format == "orc":
         keys.update(_ORC)
         if stamped:
-            extra.append(_JVM_ZONE)  # a file holds wall-clock times, which the reader takes to be of its own zone
+            extra.append(_JVM_ZONE)  # a file holds wall-clock times; the reader assumes its own zone
     elif format in TEXT_FORMATS:
         keys.update(_TEXT)
         if temporal:
@@ -213,32 +212,32 @@ def setting_facts(
         keys.update(_EXPRESSION)
         extra += (_SPARK, _JAVA, _LANGUAGE)
     if user_function:
-        extra.append(_JVM_ZONE)  # times reach it as Java's and Python's own, which are of the zone where they run
+        extra.append(_JVM_ZONE)  # it receives Java's or Python's own times, in the zone of their process
     if zoned or user_function or (stamped and (expression or format in ("orc", *TEXT_FORMATS))):
         extra.append(_ZONE_RULES)
     facts = {}
     for key in [*keys, *extra]:
         value = setting(key, settings)
-        facts[key] = "unknown" if value is None else value  # which no read's value equals
+        facts[key] = "unknown" if value is None else value  # equal to no read's value
     return facts
 
 
 _JVM_ZONE: Final = "user.timezone"
 _SPARK: Final = "spark.version"
 _JAVA: Final = "java.specification.version"
-"""Spark leaves classes and cases of characters and the texts of dates to Java's tables."""
+"""Character classes, case mapping and date formats come from Java's tables."""
 _LANGUAGE: Final = "user.language"
-"""By which `upper` and `lower` go."""
+"""`upper` and `lower` depend on it."""
 _ZONE_RULES: Final = "java.time.zone"
-"""The version of the tables of time zones: governments change them, and updates of Java bring the changes."""
+"""The version of the time zone tables, which Java updates change."""
 _AS_WRITTEN: Final = frozenset({_ZONE, _JVM_ZONE, _JAVA, _LANGUAGE, _ZONE_RULES, "spark.sql.columnNameOfCorruptRecord"})
 
 
 def setting(key: str, settings: Mapping[str, str | None]) -> str | None:
-    """A setting's value in the form in which it is compared; None where it is not known."""
+    """A setting's value in the form for comparison; None if unknown."""
     value = settings.get(key)
     if value is None:
-        if key == _ZONE:  # a session without a zone has that of its JVM
+        if key == _ZONE:  # a session without a zone uses its JVM's
             return settings.get(_JVM_ZONE)
         default = _DEFAULTS.get(key)
         return default if key in _AS_WRITTEN else _canonical(default)
@@ -246,7 +245,7 @@ def setting(key: str, settings: Mapping[str, str | None]) -> str | None:
 
 
 def _canonical(value: str | None) -> str | None:
-    """Settings other than zones and names are booleans and enumerations, in any case and with spaces around them."""
+    """Normalise case and spaces: settings other than zones and names are booleans and enumerations."""
     if value is None:
         return None
     value = value.strip()

@@ -1,4 +1,4 @@
-"""From one scan's filters to one clause per indexed dataset: everything about a look-up but the asking."""
+"""Turns one scan's filters into one clause per indexed dataset; `lookup` asks the stores."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from es_skipping.predicates.tree import And, Predicate, operands_of
 __all__ = ["Verdict", "clause_for", "read_filters"]
 
 _OTHER_COLUMNS: Final = (
-    "it is of several columns, which the filter does not all test, and what a record of this format yields depends on "
-    "the columns that are read of it"
+    "it has several columns and the filter does not test them all; in this format a record's values depend on the "
+    "columns that a query reads"
 )
 
 
 def read_filters(trees: Trees, declared: Declarations = undeclared) -> Predicate:
-    """One conjunction of filter trees as a normal predicate.
+    """Read one conjunction of filter trees into a normal predicate.
 
     Parameters
     ----------
     trees
         One entry of a request's ``filters`` (see ``docs/decisions/0001-bridge-protocol.md``).
     declared
-        What the request's session declared of its functions.
+        The functions that the request's session declared.
     """
     normal = normalise(versioned(And(tuple(read_predicate(tree) for tree in trees)), declared))
     implied = with_images(normal, declared)
@@ -40,16 +40,16 @@ def read_filters(trees: Trees, declared: Declarations = undeclared) -> Predicate
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one dataset's indexes make of one predicate.
+    """One dataset's clause for one predicate.
 
     Parameters
     ----------
     clause
-        Represents the predicate; `KEEP` where no index understood any of it.
+        Represents the predicate; `KEEP` if no index understands any of it.
     unusable
-        ``(index id, reason)`` of the indexes that may not be used for this read, or failed at a part of the predicate.
+        ``(index id, reason)`` of the indexes that this read must not use, or that failed on a part of the predicate.
     trace
-        Node by node, for people; None unless asked for.
+        Each node's outcome, for people; None unless traced.
     """
 
     clause: Clause
@@ -71,16 +71,16 @@ def clause_for(
     *,
     traced: bool = False,
 ) -> Verdict:
-    """Label the predicate with every index that was built with what this read sees, and merge.
+    """Label the predicate with every index that fits this read, and merge the labels into one clause.
 
     Parameters
     ----------
     request
-        The scan's request: schema, options and settings that the indexes' ``built_with`` is held against.
+        The scan's request; its schema, options and settings are compared with the indexes' ``built_with``.
     declared
-        What the request's session declared of its functions.
+        The functions that the request's session declared.
     traced
-        Also say for each node what became of it.
+        Also return each node's outcome.
     """
     usable = _Usable(unusable=list(dataset.unusable))
     read = None

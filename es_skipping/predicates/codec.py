@@ -61,7 +61,7 @@ def value_from_data(data: Any, type: DataType) -> Value:
     Raises
     ------
     ValueError
-        The data is no value of that type, or the type is not supported.
+        The data is not a value of that type, or the type is not supported.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def value_from_data(data: Any, type: DataType) -> Value:
         return data
     elif isinstance(data, str):
         if type.name == "string":
-            data.encode("utf-8")  # a lone surrogate is no text: UnicodeEncodeError is a ValueError
+            data.encode("utf-8")  # a lone surrogate is not text: UnicodeEncodeError is a ValueError
             return data
         if type.name == "binary":
             return bytes.fromhex(data)
@@ -87,16 +87,16 @@ def value_from_data(data: Any, type: DataType) -> Value:
             if math.isnan(number):
                 return math.nan  # always the same object, so that literals of NaN are equal
             return float32(number) if type.name == "float" else number
-    raise ValueError(f"{data!r} is no value of type {type}")
+    raise ValueError(f"{data!r} is not a value of type {type}")
 
 
 def _decimal(text: str, type: DataType) -> Decimal:
     try:
         value = Decimal(text)
     except InvalidOperation:
-        raise ValueError(f"{text!r} is no value of type {type}") from None
+        raise ValueError(f"{text!r} is not a value of type {type}") from None
     if not value.is_finite():
-        raise ValueError(f"{text!r} is no value of type {type}")
+        raise ValueError(f"{text!r} is not a value of type {type}")
     return value
 
 
@@ -209,5 +209,5 @@ def _operand(data: Any, depth: int) -> Operand:
 
 def _text(data: Any) -> str:
     if not isinstance(data, str):
-        raise ValueError(f"{data!r} is no text")
+        raise ValueError(f"{data!r} is not text")
     return data

@@ -57,7 +57,7 @@ class Declared:
 
 
 _AS_IN_PYTHON: Final = frozenset({"double", "string", "binary", "boolean"})
-"""Beside whole numbers the types of which Spark takes a Python result as it is; a float or a decimal it rounds."""
+"""Types whose Python results Spark takes unchanged, besides whole numbers; it rounds floats and decimals."""
 
 Declarations: TypeAlias = Callable[[str], "Declared | None"]
 """What the session declared of the function of a name."""
@@ -144,7 +144,7 @@ def _image(call: Call, declarations: Declarations) -> Callable[[Any], Any] | Non
     def image(value: Any) -> Any:
         found = function(value)
         if not is_value_of(found, type) or found != found:
-            raise ValueError(f"{found!r} is no value of type {type}")
+            raise ValueError(f"{found!r} is not a value of type {type}")
         if type.is_integer and not -(1 << type.bits - 1) <= found < 1 << type.bits - 1:
             raise ValueError(f"{found!r} is beyond type {type}: Spark would make another number of it")
         return found

@@ -65,7 +65,7 @@ class Conditions:
         self._place = {self.predicates[at]: at for at in reversed(self._operands)}
 
     def implied_by(self, node: Predicate) -> tuple[int, ...]:
-        """Those that every row satisfies of which a normal predicate is true.
+        """The conditions that hold for every row for which a normal predicate is true.
 
         A condition on nothing that the predicate tests is implied only if all rows satisfy it, or none satisfies the
         predicate: that is left out.
@@ -74,7 +74,7 @@ class Conditions:
         return tuple(at for at in sorted(near) if subsumes(self.predicates[at], node))
 
     def one_of(self, node: Predicate) -> tuple[int, ...] | None:
-        """Some of which every row satisfies one at least, of a list of values or of an Or; None where there are none.
+        """Conditions such that every row of a list of values or of an Or satisfies one; None if there are none.
 
         Of each value, or each part of an Or, one that it implies: the strictest, of several that cannot be compared
         the first. None also where one of them is implied by the whole, which says more.

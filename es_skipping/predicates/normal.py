@@ -1,6 +1,6 @@
 """Normal form: what every index's filters may rely on.
 
-A normal predicate stands for the rows of which the original is *true*. In it
+A normal predicate stands for the rows for which the original is *true*. In it
 
 - ``NOT`` is gone: it was pushed to the leaves under three-valued logic, and each negated leaf has its own form;
 - ``<=>`` is resolved, and nothing is compared with NULL;
@@ -144,7 +144,7 @@ def _strip(predicate: Predicate, negated: bool) -> tuple[Predicate, bool]:
 
 
 def _normal(predicate: Predicate, negated: bool, depth: int) -> Predicate:
-    """The rows of which the predicate is true; with ``negated`` those of which it is false. Null is neither."""
+    """The rows for which the predicate is true; with ``negated``, for which it is false. Null is neither."""
     predicate, negated = _strip(predicate, negated)
     if not isinstance(predicate, And | Or):
         return _leaf(predicate, negated, depth)

@@ -112,7 +112,7 @@ def class_of(tree: Any) -> str:
 
 def text_of(value: Any, what: str) -> str:
     if not isinstance(value, str):
-        raise UnreadableTree(f"malformed: {what} {str(value)[:100]!r} is no text")
+        raise UnreadableTree(f"malformed: {what} {str(value)[:100]!r} is not text")
     return value
 
 

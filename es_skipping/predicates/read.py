@@ -98,7 +98,7 @@ def read_predicate(tree: Any) -> Predicate:
 
 
 def read_conjunction(trees: Any) -> Predicate:
-    """Read a list of filters, all of which must hold."""
+    """Read a list of filters that must all hold."""
     if not isinstance(trees, Sequence) or isinstance(trees, str):
         return Opaque("malformed: a list of filters was expected")
     parts = tuple(read_predicate(tree) for tree in trees)
@@ -221,7 +221,7 @@ def _compared_truth(condition: Predicate, truth: Any, null_safe: bool) -> Predic
     if truth is None:
         return _null_of(condition) if null_safe else _NULL
     if not isinstance(truth, bool):
-        raise UnreadableTree(f"malformed: {str(truth)[:100]!r} is no truth value")
+        raise UnreadableTree(f"malformed: {str(truth)[:100]!r} is not a truth value")
     wanted = condition if truth else Not(condition)
     return _certain(wanted) if null_safe else wanted
 
@@ -307,7 +307,7 @@ def _many_likes(tree: Tree, every: bool, negated: bool) -> Predicate:
 
 
 def _null_of(condition: Predicate) -> Predicate:
-    """The rows of which a condition is null, itself never null; opaque where that is not plain."""
+    """The rows for which a condition is null, itself never null; opaque if that is unclear."""
     while isinstance(condition, Not):
         condition = condition.child
     if isinstance(condition, Constant | NullTest):

@@ -55,7 +55,8 @@ DIFFERENT_TYPES: Final = Reason(
     "Spark brings both sides to one type first; where it did not, what it means is not known",
 )
 NOT_OF_ITS_TYPE: Final = Reason(
-    "{value} is no value of type {type}", "a literal that its type cannot hold means something that is not known here"
+    "{value} is not a value of type {type}",
+    "a literal that its type cannot hold means something that is not known here",
 )
 NOT_UNDERSTOOD: Final = Reason(
     "{name} is not understood",

@@ -1,4 +1,4 @@
-"""When one predicate subsumes another: every row of which the second is true is one of which the first is true.
+"""When one predicate subsumes another: the first is true for every row for which the second is true.
 
 False is always a right answer. It is the test by which a query is known to be helped by a feature of a layout
 (Sun, *Skipping-oriented Data Design for Large-Scale Analytics*, section 3.3.1, where the rules are left open).

@@ -284,7 +284,7 @@ def _matches_rlike(value: str, pattern: str) -> bool | None:
         return None
     compiled, anchored, unbounded = translated
     if anchored and value and value[-1] in _JAVA_LINE_ENDS:
-        return None  # Java's $ also matches before a final line end, of which it knows five
+        return None  # Java's $ also matches before each of five final line ends
     if (len(value) + 1) ** (unbounded + 1) > _MAX_STEPS:
         return None
     return compiled.search(value) is not None
@@ -317,7 +317,7 @@ def rlike_prefix(pattern: str) -> str:
 def rlike_endings(pattern: str) -> tuple[str, ...]:
     """How strings that match a regular expression end, one way or another; empty where that is not plain.
 
-    Java's ``$`` matches at the end and before a last line break, of which Java knows six.
+    Java's ``$`` matches at the end and before each of six last line breaks.
 
     Examples
     --------

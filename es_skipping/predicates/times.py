@@ -66,8 +66,8 @@ def said_of_argument(comparator: str, operand: Operand, value: Value) -> Predica
     Returns
     -------
     Predicate or None
-        True of every row of which the comparison is; not in normal form, as the argument may be a function itself.
-        None where nothing is known of the function, or nothing follows.
+        True for every row for which the comparison is true; not in normal form, as the argument may be a function
+        itself. None where nothing is known of the function, or nothing follows.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Sets of values of one operand, as a predicate allows them: stretches of an ordered type, NaN, and null.
 
-Two approximations are made of a predicate, and what is proved rests on which is which: `at_most` holds every value
-that the operand may have in a row of which the predicate is true; `at_least` holds only values for which it is true.
+Two approximations are made of a predicate, and what is proved rests on which is which: `at_most` holds every value that
+the operand may have in a row for which the predicate is true; `at_least` holds only values for which it is true.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _known_beginning(leaf: Matches) -> str:
 
 
 def _beginning(prefix: str) -> ValueSet:
-    """Where the strings lie that begin so. A string that is no UTF-8 may lie there and begin otherwise."""
+    """Where the strings lie that begin so. A string that is not UTF-8 may lie there and begin otherwise."""
     if not prefix:
         return _not_null()
     return ValueSet((_Stretch(prefix, False, successor(prefix), True),))
@@ -236,7 +236,7 @@ def _joined(stretches: Iterable[_Stretch]) -> tuple[_Stretch, ...]:
 
 
 def _touch(first: _Stretch, second: _Stretch) -> bool:
-    """Whether nothing lies between two stretches of which the first begins first."""
+    """Whether nothing lies between two stretches, given in order."""
     if second.low is None or first.high is None:
         return True
     if second.low < first.high:

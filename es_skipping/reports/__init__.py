@@ -1,6 +1,6 @@
-"""Seeing it: what a query skipped, why, and what another would skip.
+"""Reports: what a query skipped and why, and what another query would skip.
 
-The names are loaded when they are first used: `es_skipping.lookup.details` is also used where a query waits.
+Names load on first use, so that a query's look-up loads no reports.
 """
 
 from __future__ import annotations

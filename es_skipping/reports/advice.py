@@ -1,4 +1,4 @@
-"""Which index would have helped a query: candidates are collected of some objects, and their clauses decided."""
+"""Finds indexes that help a query: collects candidates from sampled objects and evaluates their clauses."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Advice", "Candidate", "ScanAdvice", "why_not"]
 
-_OBJECTS: Final = 64
+_SAMPLED_OBJECTS: Final = 64
 _PAIRS: Final = 3
-_LENGTH: Final = 15
-"""The paper found prefixes of this length to be near optimal at a tenth of a value list's size."""
+_PREFIX_CODE_POINTS: Final = 15
+"""Characters. The paper found prefixes of this length near optimal, at a tenth of a value list's size."""
 
 _NUMBERS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
 
@@ -65,13 +65,13 @@ class Candidate:
     Parameters
     ----------
     index
-        To be given to `Dataset.create_indexes`.
+        Pass it to `Dataset.create_indexes`.
     skipped
-        How many of the sampled objects it alone would have skipped.
+        Number of sampled objects that this index alone skips.
     exists
-        Whether the dataset has it already.
+        Whether the dataset has the index already.
     reason
-        Why it could not be judged; None where it was.
+        Why the index could not be judged; None if it was.
     """
 
     index: Index
@@ -87,15 +87,15 @@ class ScanAdvice:
     Parameters
     ----------
     name
-        What is scanned.
+        The scanned table or path.
     filter
-        Its filter.
+        The scan's filter.
     objects, sampled
-        How many there are, and how many were read to judge.
+        Number of objects, and of those that were read to judge the candidates.
     candidates
-        Best first.
+        The candidates, best first.
     reason
-        Why there is no candidate; None where there is one.
+        Why there is no candidate; None if there is one.
     """
 
     name: str
@@ -107,12 +107,12 @@ class ScanAdvice:
 
     @property
     def best(self) -> Index | None:
-        """The index that would have skipped most, where any would that is not there yet."""
+        """The new index that skips most; None if no new index skips anything."""
         return next((one.index for one in self.candidates if one.skipped and not one.exists), None)
 
 
 class Advice(Rendered):
-    """What `es_skipping.why_not` gives back: for each scan of a plan the indexes that would have helped, best first.
+    """The result of `es_skipping.why_not`: for each scan of a plan, the indexes that would help, best first.
 
     Attributes
     ----------
@@ -141,39 +141,39 @@ class Advice(Rendered):
 
 
 def _row(one: Candidate, sampled: int) -> list[Cell]:
-    note = one.reason or ("is there already" if one.exists else "")
+    note = one.reason or ("exists already" if one.exists else "")
     counts = (f"{one.skipped:,}", f"{sampled:,}", share(one.skipped, sampled)) if one.reason is None else ("", "", "")
-    return [Cell(repr(one.index)), *(Cell(text, number=True) for text in counts), Cell(note)]
+    return [Cell(str(one.index)), *(Cell(text, number=True) for text in counts), Cell(note)]
 
 
-def why_not(df: DataFrame, *, objects: int = _OBJECTS) -> Advice:
-    """Which index would have helped a query, judged from a sample of its data.
+def why_not(df: DataFrame, *, objects: int = _SAMPLED_OBJECTS) -> Advice:
+    """Find the indexes that would help a query, judged from a sample of its data.
 
-    For each part of each scan's filter the index types that understand it are tried: their metadata is collected, as a
-    build would, of some of the objects, and their clause decided for each. Nothing is stored.
+    For each part of each scan's filter, it tries the index types that understand the part: it collects their metadata
+    from some objects as a build does, and evaluates their clauses. It stores nothing.
 
     Parameters
     ----------
     df
         A DataFrame of a classic session; it is planned, not run.
     objects
-        At most so many objects of each scan are read, drawn at random but always the same.
+        Reads at most this many objects per scan; the random choice is always the same.
 
     Raises
     ------
     EsSkippingError
-        It is no DataFrame, or one of Spark Connect.
+        The argument is not a DataFrame, or belongs to Spark Connect.
 
     Examples
     --------
     >>> print(esk.why_not(spark.table("events").where("city = 'Ulm' AND note LIKE '%.tmp'")))     # doctest: +SKIP
     Scan of spark_catalog.default.events, filter city = 'Ulm' AND endswith(note, '.tmp')
     <BLANKLINE>
-    index                                          would skip  of  share
-    ---------------------------------------------  ----------  --  -----
-    ValueList(column='city', limit=10000)                  61  64   95 %
-    Suffix(column='note', length=15, limit=10000)          12  64   19 %
-    MinMax(column='city')                                   3  64    5 %
+    index                    would skip  of  share
+    -----------------------  ----------  --  -----
+    ValueList(city)                  61  64   95 %
+    Suffix(note, length=15)          12  64   19 %
+    MinMax(city)                      3  64    5 %
     <BLANKLINE>
     Judged from 64 of 1,000 objects.
     """
@@ -181,7 +181,9 @@ def why_not(df: DataFrame, *, objects: int = _OBJECTS) -> Advice:
 
     spark = session_of(df)
     if not hasattr(spark, "_jsparkSession"):
-        raise EsSkippingError("why_not needs a classic session: it reads a sample of the data in a session of its own")
+        raise EsSkippingError(
+            "why_not needs a classic session, because it reads a sample of the data in a session of its own"
+        )
     return Advice(tuple(_advice(spark, scan.request, objects) for scan in Driver(spark).planned_scans(df)))
 
 
@@ -230,7 +232,7 @@ def _open(spark: SparkSession, request: ScanRequest) -> Source:
 
 
 def _wanted(source: Source, candidates: Sequence[Index]) -> tuple[list[Wanted], list[tuple[Index, str]]]:
-    """The candidates that this dataset's columns can carry, and why others cannot be judged."""
+    """The candidates that this dataset's columns can carry, and the reasons against the others."""
     from es_skipping.build.columns import resolve
     from es_skipping.build.wanted import Wanted
     from es_skipping.indexes.registry import index_id
@@ -254,13 +256,13 @@ def _sampled(source: Source, wanted: Sequence[Wanted], most: int) -> tuple[int, 
     from es_skipping.build.shipping import ship_package
 
     listed = sorted(source.objects(), key=lambda one: one.path)
-    chosen = random.Random(len(listed)).sample(listed, min(most, len(listed)))  # noqa: S311 - no secret
+    chosen = random.Random(len(listed)).sample(listed, min(most, len(listed)))  # noqa: S311 - not a secret
     if not chosen or not wanted:
         return len(chosen), []
     ship_package(source.df.sparkSession)
     found = Collection(source).metadata(wanted, chosen, all_objects=len(chosen) == len(listed))
     by_object: dict[Any, dict[str, Any]] = {}
-    for one in found:  # an object comes once for each pass
+    for one in found:  # each pass yields an object once
         by_object.setdefault(one.id, {}).update(one.metadata)
     return len(chosen), list(by_object.values())
 
@@ -283,7 +285,7 @@ def _existing(spark: SparkSession, request: ScanRequest) -> set[str]:
 
 
 def _candidates(predicate: Predicate) -> Iterator[Index]:
-    """Index types that could understand a part of the predicate."""
+    """The index types that may understand a part of the predicate."""
     bounded: dict[Operand, None] = {}
     for leaf in leaves_of(predicate):
         for operand in _operands(leaf):
@@ -311,8 +313,8 @@ def _of_operand(operand: Operand, leaf: Predicate) -> Iterator[Index]:
     yield MinMax(text)
     yield ValueList(text)
     if operand.type.name == "string":
-        yield Prefix(text, _LENGTH)
-        yield Suffix(text, _LENGTH)
+        yield Prefix(text, _PREFIX_CODE_POINTS)
+        yield Suffix(text, _PREFIX_CODE_POINTS)
 
 
 def _operands(leaf: Predicate) -> Iterator[Operand]:

@@ -1,4 +1,4 @@
-"""What the reports ask of the driver's JVM: which executions there were, whose they are, and what their scans did."""
+"""The reports' access to the driver's JVM: executions, the threads that started them, and the records of scans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["NOT_ENABLED", "OBSERVERS", "Driver", "PlannedScan", "session_of"]
 
 OBSERVERS: Final = "es_skipping.observers"
-"""Local property of a thread: the observers of what it runs, joined by commas."""
+"""A thread's local property: the observers of its queries, joined by commas."""
 
 NOT_ENABLED: Final = "skipping is not enabled in this session; call es_skipping.enable(spark)"
 
@@ -35,11 +35,11 @@ def session_of(df: DataFrame) -> SparkSession:
     Raises
     ------
     EsSkippingError
-        It is none, such as the text of a query.
+        The argument is not a DataFrame, but for example a query's text.
     """
     spark: SparkSession | None = getattr(df, "sparkSession", None)
     if spark is None:
-        raise EsSkippingError(f"{df!r} is no DataFrame; of a query in SQL give spark.sql('SELECT ...')")
+        raise EsSkippingError(f"{df!r} is not a DataFrame; for a SQL query pass spark.sql('SELECT ...')")
     return spark
 
 
@@ -58,16 +58,16 @@ class PlannedScan:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those that it reads; of partition columns those that it is filtered by."""
+        """The columns that the scan reads, and the partition columns in its filter."""
         return tuple(json.loads(self._handle.columns()))
 
     def skipped(self, answers: Sequence[Sequence[Answer]]) -> tuple[int, int]:
-        """How many of the listed objects, and how many bytes, these answers would leave out.
+        """The number and bytes of the listed objects that these answers skip.
 
         Parameters
         ----------
         answers
-            For each of the request's ``filters`` those of the datasets.
+            For each entry of the request's ``filters``, the datasets' answers.
         """
         from es_skipping.lookup.reply import body
 
@@ -86,7 +86,7 @@ class Driver:
     Raises
     ------
     EsSkippingError
-        The session has no driver that this process can ask: it is a remote Spark Connect session.
+        The session is a remote Spark Connect session, whose driver this process cannot reach.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -110,52 +110,53 @@ class Driver:
 
     @property
     def details(self) -> ScanDetails:
-        """What is known of the latest look-ups."""
+        """The details of the latest look-ups."""
         from es_skipping.spark.services import service_of
 
         return service_of(self._spark).details
 
     def watch(self) -> None:
-        """Note the executions from now on.
+        """Start to record executions.
 
         Raises
         ------
         EsSkippingError
-            This Spark does not let itself be watched.
+            This Spark does not support a listener.
         """
         reason = self._api.watch(self._context)
         if reason is not None:
-            raise EsSkippingError(f"executions of this Spark cannot be told apart by thread: {reason}")
+            raise EsSkippingError(f"this Spark does not reveal which thread started an execution: {reason}")
 
     @property
     def watching(self) -> bool:
-        """Whether executions are being noted."""
+        """Whether executions are recorded."""
         return bool(self._api.watches(self._context))
 
     def last(self) -> str | None:
-        """The last execution that the calling thread began in this session; over Spark Connect, that any thread did."""
+        """The last execution that the calling thread started in this session; over Spark Connect, that any thread
+        did."""
         found = self._api.lastOfSession(self.session) if self.connect else self._api.last(self.session)
         return None if found is None else str(found)
 
     def executions(self, observer: str | None = None, root: str | None = None) -> list[Execution]:
-        """Those under an observer, or inside an execution (itself included), or all; oldest first."""
+        """The executions under an observer, or inside an execution (including itself), or all; oldest first."""
         return executions_of(json.loads(self._api.entries(observer, root)))
 
     def records(self, since: int = 0) -> tuple[int, list[Mapping[str, Any]]]:
-        """The number of the shim's latest record of a scan, and the records above a number, oldest first.
+        """The number of the shim's latest scan record, and the records above a number, oldest first.
 
-        Only so many are kept: where the first is not the next after ``since``, some were forgotten.
+        The shim keeps a limited number: if the first record is not the one after ``since``, some were dropped.
         """
         found = json.loads(self._shim.records(since))
         return int(found["last"]), list(found["records"])
 
     def planned_scans(self, df: DataFrame) -> list[PlannedScan]:
-        """The file scans of a DataFrame's plan, which is made afresh and not executed."""
+        """The file scans of a DataFrame's plan, which is planned again and not executed."""
         plan = self._connect_plan(df) if self.connect else df._jdf.queryExecution().analyzed()
         return [PlannedScan(handle) for handle in self._api.plannedScans(self._session, plan)]
 
     def _connect_plan(self, df: Any) -> Any:
-        """The logical plan that the server would make of what a DataFrame of Spark Connect is."""
+        """The logical plan that the server makes from a Spark Connect DataFrame."""
         from pyspark import SparkContext
 
         from es_skipping.spark.bridge import connect_session
@@ -169,14 +170,14 @@ class Driver:
         return planner.transformRelation(relation)
 
     def begin(self, observer: str) -> None:
-        """Put what the calling thread runs from now on under an observer."""
+        """Let an observer watch the calling thread's further queries."""
         if self.connect:
             self._spark.addTag(observer)
         else:
             self._set_observers([*self._observers(), observer])
 
     def end(self, observer: str) -> None:
-        """The contrary of `begin`; other observers, and whoever inherited this one, stay as they are."""
+        """Undo `begin` in this thread; other observers, and threads that inherited this one, are unchanged."""
         if self.connect:
             self._spark.removeTag(observer)
         else:
@@ -190,12 +191,12 @@ class Driver:
 
     @property
     def pinned(self) -> bool:
-        """Whether each Python thread has a thread of the JVM for itself, as is PySpark's default."""
+        """Whether each Python thread has its own JVM thread, as is PySpark's default."""
         return self.connect or os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true"
 
 
 def _load(shim: Any) -> Any:
-    """The object of the jar that the reports call, from the class loader which the bridge found the jar with."""
+    """The jar's object for reports, from the class loader that the bridge loaded the jar with."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway

@@ -1,4 +1,4 @@
-"""Explaining a DataFrame that was not executed: plan it, ask what each scan would ask, and keep the reasons."""
+"""Explains a DataFrame without running it: plans it, does each scan's look-up, and keeps the reasons."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from es_skipping.clauses.clause import KEEP, SKIP, Clause, conjunction
 from es_skipping.clauses.merge import Trace
 from es_skipping.clauses.text import clause_text
+from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.lookup import Part
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.predicates.show import show
@@ -23,37 +24,37 @@ if TYPE_CHECKING:
 
 __all__ = ["explain"]
 
-_NODES: Final = 200
-"""Nodes of one filter that are shown."""
+_MAX_NODES_SHOWN: Final = 200
+"""Most nodes of one filter that are shown."""
 _NOT_LISTED: Final = (
-    "the objects ruled out are not among those listed: they changed since, or Spark's own pruning left them out"
+    "the objects ruled out are not in Spark's listing: they changed since the build, or Spark's own pruning left them "
+    "out"
 )
 
 
 def explain(df: DataFrame, *, detail: bool = False) -> Explanation:
-    """Why a query would skip what it would, without running it.
+    """Explain what a query would skip and why, without running it.
 
-    The query is planned once more, from its analysed form; nothing that the DataFrame itself remembers is touched.
-    Each scan's files are listed and the metadata store is asked, as the query would, whether or not skipping is
-    enabled in the session. With adaptive execution it is the plan before the first stage that is explained: what
-    dynamic pruning leaves out later, and filters that only appear then, are not in it.
+    This plans the query again from its analysed form, without touching the DataFrame's cached plan. Then it lists each
+    scan's files and asks the metadata store as the query would, even if skipping is off in the session. With adaptive
+    execution it explains the plan before the first stage, so it misses later dynamic pruning and later filters.
 
     Parameters
     ----------
     df
         Any DataFrame.
     detail
-        Also ask, for each index, how many objects it would rule out alone; this can take several requests.
+        Also count the objects that each index alone rules out; this can take several requests.
 
     Returns
     -------
     Explanation
-        It prints in a terminal and shows itself in a notebook.
+        Readable in a terminal and in a notebook.
 
     Raises
     ------
     EsSkippingError
-        It is no DataFrame, or the session has no driver that this process can ask.
+        The argument is not a DataFrame, or this process cannot reach the session's driver.
 
     Examples
     --------
@@ -63,9 +64,9 @@ def explain(df: DataFrame, *, detail: bool = False) -> Explanation:
       dataset  events-3f2a
       filter   ts > TIMESTAMP '2026-01-01 00:00:00Z' AND upper(city) = 'ULM'
         AND                                          →  the parts below, joined by AND
-          ts > TIMESTAMP '2026-01-01 00:00:00Z'      →  minmax(ts): a value > TIMESTAMP '2026-01-01 00:00:00Z'
+          ts > TIMESTAMP '2026-01-01 00:00:00Z'      →  MinMax(ts): a value > TIMESTAMP '2026-01-01 00:00:00Z'
           upper(city) = 'ULM'                        →  nothing: no index on upper(city)
-      asked    minmax(ts): a value > TIMESTAMP '2026-01-01 00:00:00Z'
+      asked    MinMax(ts): a value > TIMESTAMP '2026-01-01 00:00:00Z'
       query    of https://es:9200
         GET /es-skipping-objects-events-3f2a/_search
         ...
@@ -79,7 +80,7 @@ def explain(df: DataFrame, *, detail: bool = False) -> Explanation:
 
 
 def _request(spark: SparkSession, request: ScanRequest) -> ScanRequest:
-    """The request with those settings that only an enabled session sends."""
+    """The request with the settings that only an enabled session sends."""
     from es_skipping.lookup.built_with import RELEVANT_SETTINGS
     from es_skipping.lookup.stores import WAREHOUSE
     from es_skipping.spark.bridge import session_settings
@@ -108,7 +109,7 @@ def _explain_scan(spark: SparkSession, scan: PlannedScan, detail: bool) -> ScanE
             parts = tuple(map(_explained, found.flat))
             objects, bytes_ = scan.skipped(found.answers) if found.rules_out else (0, 0)
             reason = None if objects else found.reason or _NOT_LISTED
-    except Exception as error:  # what a query would fail open on is what is to be explained
+    except Exception as error:  # explain the error on which a query would fail open
         reason = f"{type(error).__name__}: {error}"
     return ScanExplanation(
         table=request.table,
@@ -128,9 +129,9 @@ def _explained(part: Part) -> DatasetExplanation:
     types = {index.id: index.value_type for index in definition.indexes}
     asked: dict[str, Any] = {}
     if part.answer is not None and part.query is not None:
-        listed = {f"{index} is not used: {reason}" for index, reason in part.unusable}
+        listed = {f"{readable_id(index)} is not used: {reason}" for index, reason in part.unusable}
         asked = {
-            "clause": clause_text(verdict.clause, types),
+            "clause": clause_text(verdict.clause, types, readable_id),
             "query": part.query.text,
             "notes": tuple(note for note in part.query.notes if note not in listed),
             "by_index": dict(part.answer.by_index),
@@ -140,14 +141,14 @@ def _explained(part: Part) -> DatasetExplanation:
 
 
 def _nodes(trace: Trace, types: Mapping[str, DataType]) -> Iterator[NodeExplanation]:
-    """The filter from the root down, in the order in which it reads."""
+    """The filter's nodes from the root down, in reading order."""
     stack = [(0, trace)]
     shown = 0
     while stack:
         depth, at = stack.pop()
         shown += 1
-        if shown > _NODES:
-            yield NodeExplanation(0, "...", reason=f"only {_NODES} nodes are shown")
+        if shown > _MAX_NODES_SHOWN:
+            yield NodeExplanation(0, "...", reason=f"only {_MAX_NODES_SHOWN} nodes are shown")
             return
         yield _node(depth, at, types)
         stack.extend((depth + 1, child) for child in reversed(at.children))
@@ -156,7 +157,7 @@ def _nodes(trace: Trace, types: Mapping[str, DataType]) -> Iterator[NodeExplanat
 def _node(depth: int, trace: Trace, types: Mapping[str, DataType]) -> NodeExplanation:
     connective = "AND" if isinstance(trace.node, And) else "OR" if isinstance(trace.node, Or) else None
     text = connective or trace.text
-    failed = "; ".join(f"index {index} failed: {error}" for index, error in trace.errors)
+    failed = "; ".join(f"index {readable_id(index)} failed: {error}" for index, error in trace.errors)
     if trace.clause == KEEP:
         return NodeExplanation(depth, text, reason=trace.reason or failed or None)
     became = _became(connective, trace, types)
@@ -167,15 +168,16 @@ def _became(connective: str | None, trace: Trace, types: Mapping[str, DataType])
     if trace.clause == SKIP:
         return "no row can satisfy it: every object is skipped"
     if connective is None:
-        return clause_text(trace.clause, types)
+        return clause_text(trace.clause, types, readable_id)
     own: Clause = conjunction(clause for _, clause in trace.labels)
     below = f"the parts below, joined by {connective}"
     if own == KEEP:
         return below
-    return clause_text(own, types) if not _adds(trace) else f"{clause_text(own, types)}, AND {below}"
+    text = clause_text(own, types, readable_id)
+    return f"{text}, AND {below}" if _adds(trace) else text
 
 
 def _adds(trace: Trace) -> bool:
-    """Whether the children bring anything besides the node's own labels."""
+    """Whether the children add anything to the node's own labels."""
     kept = [child.clause == KEEP for child in trace.children]
     return not (all(kept) if isinstance(trace.node, And) else any(kept))

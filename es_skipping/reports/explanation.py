@@ -1,4 +1,4 @@
-"""Why a query would skip what it would: what `es_skipping.explain` gives back."""
+"""The result of `es_skipping.explain`: what a query would skip, and why."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 
+from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.render import Cell, html_fold, html_table, one_line
 from es_skipping.reports.totals import Totals
 from es_skipping.reports.units import human_bytes, share
@@ -21,13 +22,13 @@ class NodeExplanation:
     Parameters
     ----------
     depth
-        How deep it lies in the filter, 0 for the root.
+        Depth in the filter, 0 for the root.
     text
-        The node: ``AND``, ``OR``, or a leaf as it reads in SQL.
+        The node: ``AND``, ``OR``, or a leaf in SQL.
     clause
-        What it became; None where it became nothing.
+        The node's clause as text; None if it has none.
     reason
-        Why it became nothing.
+        Why the node has no clause.
     """
 
     depth: int
@@ -38,26 +39,26 @@ class NodeExplanation:
 
 @dataclass(frozen=True, slots=True)
 class DatasetExplanation:
-    """What one dataset's indexes make of one filter.
+    """How one dataset's indexes understand one filter.
 
     Parameters
     ----------
     dataset
         Its id.
     filter
-        The scan's filter; where partition values are part of it, a scan has one for each distinct rest.
+        The scan's filter; if it tests partition values, a scan has one filter per distinct residual.
     nodes
-        The filter node by node.
+        The filter's nodes.
     clause
-        What is asked of the store, as text; None where nothing is.
+        The clause for the store, as text; None if there is none.
     query
-        The store's own query, to be pasted where people ask the store by hand; None where nothing is asked.
+        The store's own query, ready to paste into the store's console; None without a clause.
     notes
-        What the store says of that query.
+        The store's notes on that query.
     unusable
-        ``(index id, reason)`` of the indexes that may not be used for this read.
+        ``(index id, reason)`` of the indexes that this read must not use.
     by_index
-        With ``detail``: how many of the store's objects each index alone rules out.
+        With ``detail``: the number of the store's objects that each index alone rules out.
     """
 
     dataset: str
@@ -72,18 +73,18 @@ class DatasetExplanation:
 
 @dataclass(frozen=True, slots=True)
 class ScanExplanation:
-    """One scan of the plan: what it would skip.
+    """One scan of the plan, and what it would skip.
 
     Parameters
     ----------
     table, roots
-        What is scanned.
+        The scanned table and paths.
     objects_total, objects_skipped, bytes_total, bytes_skipped
-        As the query would find them now.
+        The numbers that the query would have now.
     datasets
-        One entry per indexed dataset and distinct filter; empty where the scan reads no indexed dataset.
+        One entry per indexed dataset and distinct filter; empty if the scan reads no indexed dataset.
     reason
-        Why nothing would be skipped; None where something would.
+        Why nothing would be skipped; None if something would.
     store
         The metadata store, without secrets.
     """
@@ -100,7 +101,7 @@ class ScanExplanation:
 
     @property
     def name(self) -> str:
-        """What is scanned, in the shortest words."""
+        """A short name for the scanned table or paths."""
         if self.table:
             return self.table
         first = self.roots[0] if self.roots else "?"
@@ -109,14 +110,14 @@ class ScanExplanation:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation(Totals):
-    """For each scan of a plan: which filter node became which clause, what the store is asked, what would be skipped.
+    """For each scan of a plan: each filter node's clause, the store's query, and what would be skipped.
 
     Parameters
     ----------
     scans
-        Every file scan of the plan, those of subqueries included.
+        Every file scan of the plan, including those of subqueries.
     note
-        What to know when reading it.
+        A note for the reader, or None.
     """
 
     scans: tuple[ScanExplanation, ...]
@@ -154,11 +155,11 @@ def _became(node: NodeExplanation) -> str:
 
 
 def _by_index(part: DatasetExplanation) -> str:
-    return ", ".join(f"{index} {count:,}" for index, count in part.by_index.items())
+    return ", ".join(f"{readable_id(index)} {count:,}" for index, count in part.by_index.items())
 
 
 def _printable(line: str) -> str:
-    """What would move the cursor, as the escape that means the same inside a JSON string."""
+    """Text with control characters as the escapes that JSON strings use for them."""
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)
 
 
@@ -175,7 +176,7 @@ def _scan_lines(scan: ScanExplanation) -> list[str]:
             f"    {text:<{width}}  →  {one_line(_became(node))}" for text, node in zip(texts, part.nodes, strict=True)
         ]
         lines.append(f"  asked    {one_line(part.clause) if part.clause else 'nothing'}")
-        lines += [f"  not used {one_line(index)}: {one_line(reason)}" for index, reason in part.unusable]
+        lines += [f"  not used {one_line(readable_id(index))}: {one_line(reason)}" for index, reason in part.unusable]
         if part.by_index:
             lines.append(f"  alone    {one_line(_by_index(part))}")
         if part.query:
@@ -195,7 +196,7 @@ def _scan_html(scan: ScanExplanation) -> str:
         parts.append(html_table(("filter node", "became"), rows))
         facts = [
             ("asked", part.clause or "nothing"),
-            *((f"not used: {index}", reason) for index, reason in part.unusable),
+            *((f"not used: {readable_id(index)}", reason) for index, reason in part.unusable),
         ]
         if part.by_index:
             facts.append(("skipped by each index alone", _by_index(part)))

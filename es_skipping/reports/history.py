@@ -1,4 +1,4 @@
-"""Looking back: the last query of this thread, and all that are remembered."""
+"""Past queries: the last one of this thread, and all that the session keeps."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _SCHEMA: Final = (
 )
 _KEPT: Final = PREFIX + "reports.kept"
 _NO_EXECUTION: Final = "files listed outside of an execution, such as by inputFiles() or indicators"
-_NOT_WATCHED: Final = "executions are noted from now on; those before were not"
-_NO_SCAN: Final = "it reads no files that could be skipped, or an earlier execution of the same plan had listed them"
+_NOT_WATCHED: Final = "es_skipping records executions from now on; it did not record earlier ones"
+_NO_SCAN: Final = "it reads no files that could be skipped, or an earlier execution of the same plan listed them"
 
 
 def last_query(spark: SparkSession) -> QueryReport:
     """The last execution that this thread started in this session.
 
-    Executions are noted from `es_skipping.enable` on (or from the first call of a report), whether or not a scan of
-    them asked anything: where none did, ``scans`` is empty. A query that ran inside another, such as the insert of
-    a ``CREATE TABLE AS``, belongs to the outer one.
+    Executions are recorded from `es_skipping.enable` on, or from the first call of a report. If none of an execution's
+    scans did a look-up, ``scans`` is empty. A query that runs inside another, such as the insert of a ``CREATE TABLE
+    AS``, belongs to the outer one.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ def last_query(spark: SparkSession) -> QueryReport:
     Returns
     -------
     QueryReport
-        Empty where this thread started nothing yet; its ``note`` says so.
+        Empty if this thread has not started a query; its ``note`` says so.
 
     Notes
     -----
-    A thread of Python is known by the thread of the JVM that PySpark pins to it. With ``PYSPARK_PIN_THREAD=false``
-    there is none, and the answer is of whichever thread the call happens to use.
+    PySpark pins each Python thread to a JVM thread, which identifies it. With ``PYSPARK_PIN_THREAD=false`` the result
+    belongs to whichever JVM thread the call happens to use.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def last_query(spark: SparkSession) -> QueryReport:
         return QueryReport.of((), (), _NOT_WATCHED)
     last = driver.last()
     if last is None:
-        return QueryReport.of((), (), "this thread started nothing in this session yet")
+        return QueryReport.of((), (), "this thread has not started a query in this session")
     inside = [execution.id for execution in driver.executions(root=last)]
     scans = scan_reports(driver.records()[1], [last, *inside], driver.details)
     if scans:
@@ -71,20 +71,20 @@ def last_query(spark: SparkSession) -> QueryReport:
 
 
 def queries(spark: SparkSession) -> DataFrame:
-    """Every scan of this session that is still remembered.
+    """The scans of this session, one row each.
 
     Parameters
     ----------
     spark
-        The session. ``spark.es_skipping.reports.kept`` says how many scans are remembered.
+        The session. ``spark.es_skipping.reports.kept`` limits the number of scans.
 
     Returns
     -------
     DataFrame
-        One row per scan, in the order of asking: ``execution`` (Spark's id, as on the SQL page of its UI; none where
-        files were listed outside of one), ``time`` (when that began), ``description``, ``dataset``, ``table``,
-        ``roots``, ``objects_total``, ``objects_skipped``, ``bytes_total``, ``bytes_skipped``, ``indexes``, ``reason``,
-        ``failed``, ``filter``, ``clause``, ``seconds``.
+        One row per scan, oldest first: ``execution`` (Spark's id, as on the SQL page of its UI; null for a listing
+        outside an execution), ``time`` (its start), ``description``, ``dataset``, ``table``, ``roots``,
+        ``objects_total``, ``objects_skipped``, ``bytes_total``, ``bytes_skipped``, ``indexes``, ``reason``, ``failed``,
+        ``filter``, ``clause``, ``seconds``.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """One HTML page that compares queries with skipping off and on.
 
-The page is a single file without scripts, fonts or links to elsewhere, so it can be mailed, archived and opened
-offline. It follows the reader's light or dark preference, fits a telephone, and prints.
+The page is a single file without scripts, fonts or external links, so it can be mailed, archived and opened offline. It
+follows the reader's light or dark preference, fits a phone screen, and prints.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ class Comparison:
     Parameters
     ----------
     name
-        A few words: what kind of query it is.
+        A few words about the kind of query.
     sql
-        Its text.
+        The query's text.
     objects_total, objects_read
         Files that Spark read with skipping off, and on, by Spark's own count.
     bytes_total, bytes_read
         Their sizes.
     seconds_off, seconds_on
-        Time for the whole query.
+        Time of the whole query.
     indexes
-        Which indexes answered, as the user wrote them.
+        The indexes that answered, as the user wrote them.
     rows
-        How many rows it returns.
+        Number of rows that the query returns.
     equal
         Whether both runs returned the same rows.
     note
@@ -63,16 +63,16 @@ def comparison_page(
     subtitle: str = "",
     facts: Mapping[str, str] | None = None,
 ) -> str:
-    """The page, as text.
+    """Make the page.
 
     Parameters
     ----------
     comparisons
-        In the order they are shown.
+        In display order.
     title, subtitle
-        Above the charts; plain text.
+        Plain text above the charts.
     facts
-        What the numbers belong to (versions, data, store), shown at the foot by name.
+        The circumstances of the measurement (versions, data, store), shown by name at the foot.
 
     Returns
     -------
@@ -132,8 +132,8 @@ def _objects_chart(comparisons: Sequence[Comparison]) -> str:
         for c in comparisons
     )
     return (
-        '<section><h2>Objects read</h2><p class="sub">The whole bar is what the query reads with skipping off; '
-        f'the filled part is what it reads with skipping on.</p><div class="chart track">{rows}</div></section>'
+        '<section><h2>Objects read</h2><p class="sub">The whole bar shows what the query reads with skipping off; '
+        f'the filled part shows what it reads with skipping on.</p><div class="chart track">{rows}</div></section>'
     )
 
 

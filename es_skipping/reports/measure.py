@@ -1,15 +1,15 @@
-"""How well a workload skips, as the paper measures it: selectivity, layout factor, metadata factor, scanning factor.
+"""Measures a workload's skipping as the paper does: selectivity, layout factor, metadata factor, scanning factor.
 
-Of the rows D of a scan let D_r be those that satisfy its filter, O_r the objects that hold any of them, and O_s the
-objects that are opened. *Extensible Data Skipping*, section on indicators of skipping effectiveness:
+Let D be a scan's rows, D_r the rows that satisfy its filter, O_r the objects that hold such a row, and O_s the objects
+that Spark opens. From *Extensible Data Skipping*, section on indicators of skipping effectiveness:
 
     selectivity      sigma  = rows(D_r) / rows(D)
     layout factor    lambda = rows(D_r) / rows(O_r)      how well the relevant rows lie together
     metadata factor  mu     = rows(O_r) / rows(O_s)      how near the metadata comes to the best for that layout
     scanning factor  psi    = rows(O_s) / rows(D)  =  sigma / (lambda * mu)
 
-A query's indicators are those of its scans' rows added up. Over the queries of a workload they are averaged by their
-geometric means. The equation holds of both.
+A query's indicators come from the sums over its scans. A workload's indicators are geometric means over its queries.
+The equation holds for both.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ _COUNTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ScanIndicators:
-    """One scan of one query, or all of them added up.
+    """One scan of one query, or the sum of all its scans.
 
     Parameters
     ----------
     query
-        The query's text, or its place in the workload where it was given as a DataFrame.
+        The query's text, or its position in the workload if it was given as a DataFrame.
     filter
-        The condition right above the scan, as `es_skipping.explain` writes it.
+        The condition directly above the scan, as `es_skipping.explain` writes it.
     rows, rows_relevant
-        Of the scan, and those that satisfy the filter.
+        Number of rows of the scan, and of those that satisfy the filter.
     rows_of_relevant_objects, rows_scanned
-        In the objects that hold a relevant row, and in the objects that are opened.
+        Number of rows in the objects that hold a relevant row, and in the opened objects.
     objects, objects_relevant, objects_opened
-        How many there are of each.
+        Number of objects, of those with a relevant row, and of the opened ones.
     number
-        The query's place in the workload, from 1.
+        The query's position in the workload, from 1.
 
     Examples
     --------
@@ -84,27 +84,27 @@ class ScanIndicators:
 
     @property
     def layout_factor(self) -> float | None:
-        """The share of relevant rows in the objects that hold any; None where no row is relevant."""
+        """The share of relevant rows in the objects that hold one; None if no row is relevant."""
         return _ratio(self.rows_relevant, self.rows_of_relevant_objects)
 
     @property
     def metadata_factor(self) -> float | None:
-        """The share of rows in relevant objects among those in opened ones; None where none is opened."""
+        """The rows of relevant objects as a share of the rows of opened objects; None if none is opened."""
         return _ratio(self.rows_of_relevant_objects, self.rows_scanned)
 
     @property
     def scanning_factor(self) -> float | None:
-        """The share of the rows that are in opened objects."""
+        """The share of the rows that lie in opened objects."""
         return _ratio(self.rows_scanned, self.rows)
 
 
 class Indicators(Rendered):
-    """The indicators of a workload: by scan, by query, and as geometric means over the queries.
+    """A workload's indicators: by scan, by query, and as geometric means over the queries.
 
     Attributes
     ----------
     scans : tuple of ScanIndicators
-        Every scan of files that is right below a filter, or alone.
+        Every file scan, with the filter directly above it, if any.
     """
 
     def __init__(self, scans: tuple[ScanIndicators, ...]) -> None:
@@ -112,7 +112,7 @@ class Indicators(Rendered):
 
     @property
     def queries(self) -> tuple[ScanIndicators, ...]:
-        """Of each query that scans files, its scans added up."""
+        """For each query that scans files, the sum of its scans."""
         of_query: dict[int, list[ScanIndicators]] = {}
         for scan in self.scans:
             of_query.setdefault(scan.number, []).append(scan)
@@ -120,7 +120,7 @@ class Indicators(Rendered):
 
     @property
     def selectivity(self) -> float | None:
-        """Geometric mean over the queries that have relevant rows (of the others the factors are not defined)."""
+        """Geometric mean over the queries with relevant rows; without relevant rows a query has no factors."""
         return self._mean("selectivity")
 
     @property
@@ -156,10 +156,10 @@ class Indicators(Rendered):
         yield Table(header, [*rows, means])
         idle = sum(not query.rows_relevant for query in self.queries)
         if idle:
-            yield f"Queries without a relevant row, which are not in the means: {idle}."
+            yield f"Queries without a relevant row, left out of the means: {idle}."
 
     def _several(self, query: ScanIndicators) -> list[ScanIndicators]:
-        """A query's scans where they are more than the query itself tells."""
+        """A query's scans, if it has more than one."""
         scans = [scan for scan in self.scans if scan.number == query.number]
         return scans if len(scans) > 1 else []
 
@@ -189,11 +189,11 @@ def _objects(scan: ScanIndicators) -> list[Cell]:
 
 
 def indicators(spark: SparkSession, queries: str | DataFrame | Iterable[str | DataFrame]) -> Indicators:
-    """Measure how well the metadata and the layout of the data serve a workload.
+    """Measure how well the metadata and the data's layout serve a workload.
 
-    Each scan's data is read twice (once to count the rows of every object, once those that satisfy the filter), so
-    this is for benchmarks and for finding out why a workload skips little, not for every query. Scans inside
-    subqueries are left out. Skipping is on meanwhile, whether or not the session has it on.
+    This reads each scan's data twice: once to count all rows of each object, once to count the relevant rows. Use it
+    in benchmarks, and to find out why a workload skips little. Scans inside subqueries are left out. Skipping is on
+    during the measurement, even if it is off in the session.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def indicators(spark: SparkSession, queries: str | DataFrame | Iterable[str | Da
     Raises
     ------
     EsSkippingError
-        A session of Spark Connect: plans cannot be taken apart there.
+        The session is a Spark Connect session, which does not reveal plans.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def indicators(spark: SparkSession, queries: str | DataFrame | Iterable[str | Da
     from es_skipping.spark.session import disable, enable, is_enabled
 
     if not hasattr(spark, "_jsparkSession"):
-        raise EsSkippingError("indicators need a classic session: Spark Connect does not let plans be taken apart")
+        raise EsSkippingError("indicators need a classic session: Spark Connect does not reveal plans")
     one = isinstance(queries, str) or hasattr(queries, "sparkSession")
     given = cast("Iterable[str | DataFrame]", [queries] if one else queries)
     was_on = is_enabled(spark)
@@ -243,7 +243,7 @@ class _Scan:
 
 
 def _scans(df: DataFrame) -> Iterator[_Scan]:
-    """The scans of files of the optimized plan, with the filter right above each."""
+    """The optimized plan's file scans, each with the filter directly above it."""
     stack = [df._jdf.queryExecution().optimizedPlan()]
     while stack:
         node = stack.pop()
@@ -263,7 +263,7 @@ def _is_file_relation(node: Any) -> bool:
 
 
 def _filter_text(spark: SparkSession, scan: _Scan) -> str:
-    """The scan's filter as `explain` writes it; conditions on partitions alone as Spark does."""
+    """The scan's filter as `explain` writes it; conditions on partitions only, as Spark writes them."""
     from es_skipping.lookup.verdict import read_filters
     from es_skipping.predicates.show import show
     from es_skipping.spark.services import declarations_of
@@ -311,12 +311,12 @@ def _rows_by_object(spark: SparkSession, plan: Any) -> dict[str, int]:
 
 
 def _one_form(path: str) -> str:
-    """Hadoop writes an empty authority in two ways."""
+    """Unify the two ways in which Hadoop writes an empty authority."""
     return path.replace("file:///", "file:/", 1)
 
 
 def _opened(spark: SparkSession, plan: Any) -> set[str]:
-    """The objects that Spark is left with, as its scan lists them."""
+    """The objects that remain for Spark, as its scan lists them."""
     stack = [_frame(spark, plan)._jdf.queryExecution().executedPlan()]
     found: set[str] = set()
     while stack:

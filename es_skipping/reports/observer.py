@@ -1,4 +1,4 @@
-"""Watching a block of code: a report of all the queries that it runs, and of no others."""
+"""Reports on exactly the queries that a block of code runs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ __all__ = ["observe"]
 def observe(spark: SparkSession) -> Iterator[QueryReport]:
     """Report on the queries that run inside a block.
 
-    What counts is who started them: the thread that entered the block, and the threads which inherited its local
-    properties since, that is Spark's own and those started as `pyspark.InheritableThread` or through
-    `pyspark.inheritable_thread_target`. Queries of other threads are never in the report, whenever they run. Blocks may
-    be nested; each reports on everything inside.
+    The report contains the queries of the thread that entered the block, and of threads that inherit its local
+    properties: Spark's own, and those started by `pyspark.InheritableThread` or `pyspark.inheritable_thread_target`. It
+    never contains queries of other threads. Blocks may be nested; each reports on everything inside.
 
     Parameters
     ----------
@@ -36,13 +35,12 @@ def observe(spark: SparkSession) -> Iterator[QueryReport]:
     Yields
     ------
     QueryReport
-        Current inside the block; when the block ends, also by an exception, it stays as it is.
+        Up to date inside the block; fixed when the block ends, also by an exception.
 
     Raises
     ------
     EsSkippingError
-        Threads cannot be told apart: PySpark runs with ``PYSPARK_PIN_THREAD=false``, or on a Spark that cannot be
-        watched.
+        Threads cannot be distinguished: ``PYSPARK_PIN_THREAD=false`` is set, or this Spark does not support a listener.
 
     Examples
     --------
@@ -54,8 +52,8 @@ def observe(spark: SparkSession) -> Iterator[QueryReport]:
     driver = Driver(spark)
     if not driver.pinned:
         raise EsSkippingError(
-            "PYSPARK_PIN_THREAD is false, so threads of Python share threads of the JVM and their queries cannot be "
-            "told apart; leave it at its default, true"
+            "PYSPARK_PIN_THREAD is false, so Python threads share JVM threads and their queries cannot be "
+            "distinguished; leave it at its default, true"
         )
     driver.watch()
     name = uuid.uuid4().hex
@@ -75,7 +73,7 @@ def _seen(spark: SparkSession, driver: Driver, name: str, before: int) -> Seen:
     executions = {execution.id: execution for execution in driver.executions(observer=name)}
     last, records = driver.records(before)
     lost = last - before - len(records)
-    note = f"of all threads, {lost} scans since the block began are no longer remembered" if lost else None
+    note = f"the session dropped {lost} scans of all threads since the block began" if lost else None
     found = {}
     for record in records:
         if record.get("execution") is None:

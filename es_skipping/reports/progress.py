@@ -1,4 +1,4 @@
-"""How far a long operation is: a bar in a terminal or a notebook, and nothing in a pipe."""
+"""Progress of a long operation: a bar in a terminal or a notebook, nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CELLS: Final = 20
 
 
 def bar_text(done: int, total: int, phase: str) -> str:
-    """A bar of characters.
+    """A progress bar as text.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def bar_text(done: int, total: int, phase: str) -> str:
 
 
 class ProgressBar:
-    """Draws how far an operation is. Safe to call from several threads.
+    """Draws an operation's progress. Safe to call from several threads.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ class ProgressBar:
 
 @contextmanager
 def shown_progress(mode: str, what: str) -> Iterator[ProgressBar | None]:
-    """A bar for an operation, where there is somebody who sees it.
+    """Show a bar for an operation, if somebody can see it.
 
     Parameters
     ----------
     mode
-        The setting ``progress``: ``auto`` draws in notebooks and where standard error is a terminal, ``true`` always,
+        The setting ``progress``: ``auto`` draws in notebooks and if standard error is a terminal, ``true`` always,
         ``false`` never.
     what
         The operation.
@@ -76,7 +76,7 @@ def shown_progress(mode: str, what: str) -> Iterator[ProgressBar | None]:
     Yields
     ------
     ProgressBar or None
-        None where nothing is drawn.
+        None if nothing is drawn.
     """
     if mode != "false" and _in_notebook():
         with _drawn_in_notebook(what) as bar:
@@ -104,7 +104,7 @@ def _drawn_in_terminal(what: str) -> Iterator[ProgressBar]:
 
 
 def _in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook: only that one displays more than text."""
+    """Whether this process is a notebook's kernel, which can display more than text."""
     ipython = sys.modules.get("IPython")
     shell: Any = ipython.get_ipython() if ipython is not None else None
     return shell is not None and hasattr(shell, "kernel")

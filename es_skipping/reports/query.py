@@ -1,9 +1,10 @@
-"""What became of a query, or of all that ran inside a block: its scans and their totals."""
+"""The report on a query, or on all queries of a block: its scans and their totals."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.render import Cell, Rendered, Table, one_line
 from es_skipping.reports.scan import ScanReport
 from es_skipping.reports.totals import Totals
@@ -18,19 +19,19 @@ Seen = tuple[tuple[str, ...], tuple[ScanReport, ...], str | None]
 
 
 class QueryReport(Totals, Rendered):
-    """The scans of one query, or of all the queries of a block, with totals.
+    """The scans of one query, or of all queries of a block, with totals.
 
-    Made by `es_skipping.observe` and `es_skipping.last_query`. While its block runs a report is read afresh each time;
-    afterwards it does not change any more.
+    `es_skipping.observe` and `es_skipping.last_query` return it. While its block runs, each access reads the latest
+    scans; afterwards the report does not change.
 
     Attributes
     ----------
     executions : tuple of str
-        Spark's ids of the SQL executions, in the order in which they began.
+        Spark's ids of the SQL executions, in order of their start.
     scans : tuple of ScanReport
-        Every file scan that asked which objects it may skip, in the order in which they did.
+        Every file scan that did a look-up, in order.
     note : str or None
-        What to know when reading it: why there is no scan, or that some were forgotten.
+        A note for the reader: why there is no scan, or that some were dropped.
 
     Examples
     --------
@@ -46,13 +47,13 @@ class QueryReport(Totals, Rendered):
 
     @classmethod
     def of(cls, executions: tuple[str, ...], scans: tuple[ScanReport, ...], note: str | None = None) -> QueryReport:
-        """A report that is known already."""
+        """A report with fixed content."""
         report = cls(lambda: (executions, scans, note))
         report.close()
         return report
 
     def close(self) -> None:
-        """Read a last time; from now on nothing changes."""
+        """Read the scans a last time and fix the report."""
         if self._final is None:
             self._final = self._read()
 
@@ -73,17 +74,17 @@ class QueryReport(Totals, Rendered):
 
     @property
     def seconds(self) -> float:
-        """Spent on look-ups, all scans together."""
+        """Seconds that all scans spent on look-ups."""
         return sum(scan.seconds for scan in self.scans)
 
     @property
     def failed(self) -> bool:
-        """Whether a look-up failed (its scan read all its files)."""
+        """Whether a look-up failed, so that its scan read all its files."""
         return any(scan.failed for scan in self.scans)
 
     @property
     def unusable(self) -> tuple[tuple[str, str], ...]:
-        """``(index id, reason)`` of each index that may not be used for some scan: built under another schema, say."""
+        """``(index id, reason)`` of each index that some scan must not use, for example because of another schema."""
         return tuple(dict.fromkeys(pair for scan in self.scans for pair in scan.unusable))
 
     def __repr__(self) -> str:
@@ -102,7 +103,7 @@ def _headline(executions: tuple[str, ...], scans: tuple[ScanReport, ...], note: 
         ran = {0: "nothing ran", 1: f"execution {executions[0]}" if executions else ""}.get(
             len(executions), f"{len(executions)} executions"
         )
-        return f"{ran}, no scan asked{after}"
+        return f"{ran}, no scan did a look-up{after}"
     total, skipped = sum(s.objects_total for s in scans), sum(s.objects_skipped for s in scans)
     failed = sum(scan.failed for scan in scans)
     unusable = len({index for scan in scans for index, _ in scan.unusable})
@@ -129,7 +130,7 @@ def _rows(scans: tuple[ScanReport, ...]) -> list[list[Cell]]:
             Cell(f"{scan.objects_total:,}", number=True),
             Cell(human_bytes(scan.bytes_skipped), number=True),
             Cell(human_bytes(scan.bytes_total), number=True),
-            Cell(", ".join(scan.indexes)),
+            Cell(", ".join(map(readable_id, scan.indexes))),
             Cell(_why(scan)),
             Cell(human_seconds(scan.seconds), number=True),
         ]
@@ -140,4 +141,4 @@ def _rows(scans: tuple[ScanReport, ...]) -> list[list[Cell]]:
 def _why(scan: ScanReport) -> str:
     if scan.reason:
         return f"failed: {scan.reason}" if scan.failed else scan.reason
-    return "; ".join(f"{index} is not used: {reason}" for index, reason in scan.unusable)
+    return "; ".join(f"{readable_id(index)} is not used: {reason}" for index, reason in scan.unusable)

@@ -1,4 +1,4 @@
-"""From what the driver's JVM and this process each know of a scan to one report of it."""
+"""Joins the JVM's record and this process's detail of a scan into one report."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["Execution", "executions_of", "scan_report", "scan_reports"]
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One SQL execution, noted when it began.
+    """One SQL execution, recorded at its start.
 
     Parameters
     ----------
     id, root
-        Spark's id of it, and of the execution it is part of (itself, for most).
+        Spark's id of the execution, and of the execution that it is part of (mostly itself).
     thread
-        Number of the thread that began it.
+        Number of the thread that started it.
     session
         Spark's id of the session.
     time
-        When it began, milliseconds since the epoch.
+        Start time, in milliseconds since the epoch.
     description
-        What Spark's UI calls it.
+        Its description in Spark's UI.
     """
 
     id: str
@@ -54,17 +54,17 @@ def executions_of(entries: Iterable[Mapping[str, Any]]) -> list[Execution]:
 
 
 def scan_report(record: Mapping[str, Any], details: ScanDetails) -> ScanReport:
-    """The report of one scan.
+    """The report on one scan.
 
-    The JVM's record says what was listed and left out; the detail, where it is still remembered, why. Where the two
-    disagree (a reply that came too late, or that the shim could not use) the record is what happened.
+    The JVM's record says what was listed and left out. The detail says why, if it is still kept. If they disagree (a
+    reply came too late, or the shim could not use it), the record says what happened.
 
     Parameters
     ----------
     record
         The shim's record, see ``docs/decisions/0001-bridge-protocol.md``.
     details
-        What this process remembers of its look-ups.
+        The details of this process's look-ups.
     """
     scan = str(record["scan"])
     detail = details.of(scan)
@@ -98,9 +98,9 @@ def scan_report(record: Mapping[str, Any], details: ScanDetails) -> ScanReport:
 def scan_reports(
     records: Iterable[Mapping[str, Any]], executions: Iterable[str], details: ScanDetails
 ) -> tuple[ScanReport, ...]:
-    """The reports of the scans of these executions, each scan once.
+    """The reports on the scans of these executions, each scan once.
 
-    A scan whose listing Spark read twice has two records; the later one is of the files that were read.
+    If Spark lists a scan's files twice, the scan has two records; the later one counts.
     """
     wanted = set(executions)
     latest = {str(r["scan"]): r for r in records if r.get("execution") is not None and str(r["execution"]) in wanted}
@@ -110,5 +110,5 @@ def scan_reports(
 def _by_status(status: object) -> str:
     return {
         "off": "skipping is off in this session",
-        "skipped": "no listed object was among those ruled out",
+        "skipped": "no object in Spark's listing was ruled out",
     }.get(str(status), "no object could be ruled out")

@@ -1,4 +1,4 @@
-"""Tables, as a terminal prints them and as a notebook shows them."""
+"""Tables for a terminal and for a notebook."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 
 __all__ = ["Cell", "Rendered", "Table", "html_fold", "html_parts", "html_table", "one_line", "text_table"]
 
-# Colours are left to the page, so that the same text is read on light and on dark ground.
+# The page chooses the colours, so that the table is readable on a light and on a dark background.
 _TABLE = "border-collapse:collapse;margin:0.4em 0"
 _CELL = "padding:0.15em 0.8em 0.15em 0;vertical-align:top"
 _LINE = "border-bottom:1px solid rgba(128,128,128,0.5)"
@@ -17,7 +17,7 @@ _LINE = "border-bottom:1px solid rgba(128,128,128,0.5)"
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One value of a table: its text, and whether it is a number (which is set to the right)."""
+    """One value of a table: its text, and whether it is a number, which is right-aligned."""
 
     text: str
     number: bool = False
@@ -32,7 +32,7 @@ class Table:
 
 
 class Rendered:
-    """A report that prints in a terminal and shows itself in a notebook, from one description of its parts."""
+    """A report for a terminal and for a notebook, from one description of its parts."""
 
     def parts(self) -> Iterable[str | Table]:
         """Paragraphs and tables, in order."""
@@ -56,9 +56,9 @@ def html_parts(parts: Iterable[str | Table]) -> str:
 
 
 def one_line(text: str, width: int = 0) -> str:
-    """Text without line breaks and control characters, cut at a width (0: not).
+    """Text without line breaks and control characters, truncated to a width (0: not truncated).
 
-    What is shown comes from data and paths: it must not be able to move a terminal's cursor.
+    The text comes from data and paths, and must not be able to move a terminal's cursor.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[Cell]], width: int
 
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    """The same for a notebook; every value is escaped, no colour is set.
+    """The same table for a notebook, with every value escaped and without colours.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def html_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def html_fold(title: str, text: str) -> str:
-    """Text that is folded away under its title, as it is, to be copied."""
+    """Text folded under a title, unchanged, for copying."""
     return (
         f'<details><summary>{escape(title)}</summary><pre style="white-space:pre-wrap">{escape(text)}</pre></details>'
     )
@@ -119,7 +119,7 @@ def _td(cell: Cell) -> str:
 
 
 def _columns(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """The width of a text in terminal columns."""
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
     )

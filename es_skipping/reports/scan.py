@@ -1,9 +1,10 @@
-"""What became of one scan."""
+"""The report on one scan."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.render import one_line
 from es_skipping.reports.units import human_bytes, share
 
@@ -12,41 +13,41 @@ __all__ = ["ScanReport"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ScanReport:
-    """One scan of a query: how much of it was skipped, by what, or why nothing was.
+    """One scan of a query: how much it skipped, by which indexes, or why nothing.
 
-    Totals are what Spark's own partition pruning left; what the report calls skipped, Spark never opened.
+    The totals count what Spark's own partition pruning left. Spark never opened the skipped objects.
 
     Parameters
     ----------
     scan
-        Number of the scan, unique in the driver's JVM.
+        The scan's number, unique in the driver's JVM.
     execution
-        Spark's id of the SQL execution (as on the SQL page of its UI); None for a listing outside of one.
+        Spark's id of the SQL execution, as on the SQL page of its UI; None for a listing outside an execution.
     dataset
-        Ids of the indexed datasets, joined by a comma; None where the scan reads none.
+        Ids of the indexed datasets, joined by a comma; None if the scan reads none.
     table, roots
-        What is scanned: the catalog's name, where it has one, and the paths.
+        The scanned table's name in the catalog, if it has one, and the scanned paths.
     objects_total, objects_skipped, bytes_total, bytes_skipped
         Counts of files, and sums of their lengths.
     indexes
-        Ids of the indexes that were asked.
+        Ids of the indexes that the clause asks.
     reason
-        Why nothing was skipped; None where something was.
+        Why nothing was skipped; None if something was.
     failed
-        Whether that is because the look-up failed.
+        Whether the look-up failed.
     filter, clause
         The scan's filter, and the condition on metadata that represents it.
     unusable
-        ``(index id, reason)`` of the indexes that may not be used for this read.
+        ``(index id, reason)`` of the indexes that this read must not use.
     store
         The metadata store, without secrets.
     seconds
-        Spent on the look-up, as the query saw it; ``store_seconds`` of it outside the JVM.
+        Time of the look-up as the query saw it; ``store_seconds`` is the part outside the JVM.
 
     Examples
     --------
     >>> ScanReport("7", "12", "events", None, ("file:/lake/events",), 20, 19, 20480, 19456, indexes=("minmax(ts)",))
-    ScanReport(events: 19 of 20 objects skipped (95 %), 19.0 KiB of 20.0 KiB, by minmax(ts))
+    ScanReport(events: 19 of 20 objects skipped (95 %), 19.0 KiB of 20.0 KiB, by MinMax(ts))
     """
 
     scan: str
@@ -70,29 +71,29 @@ class ScanReport:
 
     @property
     def objects_read(self) -> int:
-        """How many files were left to read."""
+        """Number of files to read."""
         return self.objects_total - self.objects_skipped
 
     @property
     def bytes_read(self) -> int:
-        """The sum of their lengths."""
+        """Total bytes of the files to read."""
         return self.bytes_total - self.bytes_skipped
 
     @property
     def scanning_factor(self) -> float | None:
-        """Bytes left to read by bytes there were; None where there were none. See `es_skipping.indicators`."""
+        """Bytes to read divided by total bytes; None if there are none. See `es_skipping.indicators`."""
         return self.bytes_read / self.bytes_total if self.bytes_total else None
 
     @property
     def name(self) -> str:
-        """What is scanned, in the shortest words: the dataset, else the table, else the paths."""
+        """A short name for the scan: the dataset, else the table, else the paths."""
         if self.dataset or self.table:
             return self.dataset or self.table or ""
         first = self.roots[0] if self.roots else "?"
         return first if len(self.roots) < 2 else f"{first} and {len(self.roots) - 1} more"
 
     def __repr__(self) -> str:
-        by = f", by {', '.join(self.indexes)}" if self.objects_skipped and self.indexes else ""
+        by = f", by {', '.join(map(readable_id, self.indexes))}" if self.objects_skipped and self.indexes else ""
         why = f", {'failed: ' if self.failed else ''}{self.reason}" if self.reason else ""
         return one_line(
             f"ScanReport({self.name}: {self.objects_skipped} of {self.objects_total} objects skipped "

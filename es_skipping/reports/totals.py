@@ -1,4 +1,4 @@
-"""What the scans of a report come to together."""
+"""Totals over the scans of a report."""
 
 from __future__ import annotations
 
@@ -26,43 +26,43 @@ class Totals:
 
     __slots__ = ()
 
-    if TYPE_CHECKING:  # a dataclass would take it for its field's default
+    if TYPE_CHECKING:  # a dataclass would treat it as the field's default
 
         @property
         def scans(self) -> Sequence[Counts]:
-            """The scans, in the order in which they ran or stand in the plan."""
+            """The scans, in the order of the run or of the plan."""
 
     @property
     def objects_total(self) -> int:
-        """Files of all scans, after Spark's own partition pruning; one that two scans read counts twice."""
+        """Number of files of all scans after Spark's own partition pruning; a file that two scans read counts twice."""
         return sum(scan.objects_total for scan in self.scans)
 
     @property
     def objects_skipped(self) -> int:
-        """Those that Spark does not open."""
+        """Number of files that Spark does not open."""
         return sum(scan.objects_skipped for scan in self.scans)
 
     @property
     def objects_read(self) -> int:
-        """Those that are left to read."""
+        """Number of files to read."""
         return self.objects_total - self.objects_skipped
 
     @property
     def bytes_total(self) -> int:
-        """Lengths of the files of all scans."""
+        """Total bytes of the files of all scans."""
         return sum(scan.bytes_total for scan in self.scans)
 
     @property
     def bytes_skipped(self) -> int:
-        """Lengths of those that Spark does not open."""
+        """Total bytes of the files that Spark does not open."""
         return sum(scan.bytes_skipped for scan in self.scans)
 
     @property
     def bytes_read(self) -> int:
-        """Lengths of those that are left to read."""
+        """Total bytes of the files to read."""
         return self.bytes_total - self.bytes_skipped
 
     @property
     def scanning_factor(self) -> float | None:
-        """Bytes left to read by bytes there were; None where there were none. See `es_skipping.indicators`."""
+        """Bytes to read divided by total bytes; None if there are none. See `es_skipping.indicators`."""
         return self.bytes_read / self.bytes_total if self.bytes_total else None

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Formats numbers for people."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def human_seconds(seconds: float) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """A part of a whole in percent; never rounded up to all, nor down to nothing.
+    """A share in percent; never rounded up to 100 % nor down to 0 %.
 
     Examples
     --------

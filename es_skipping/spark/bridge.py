@@ -1,6 +1,6 @@
-"""The Python end of the bridge into Spark: loads the jar, and calls what is in it.
+"""The Python end of the bridge into Spark: loads the jar and calls its API.
 
-The message formats are described in ``docs/decisions/0001-bridge-protocol.md``.
+``docs/decisions/0001-bridge-protocol.md`` describes the message formats.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
     "connect_session",
     "distinct_rows",
     "expression_tree",
-    "hand_on",
+    "propagate",
     "install",
     "installed",
     "java_session",
@@ -45,19 +45,17 @@ __all__ = [
 ]
 
 Answer: TypeAlias = Callable[[str], bytes]
-"""What is called for each scan: the request's JSON text in, the reply's bytes out."""
+"""The look-up function, called once per scan: the request's JSON text in, the reply's bytes out."""
 
 _UNLIMITED: Final = (1 << 31) - 1
 
 JAR: Final = Path(__file__).parent / "jvm" / "es-skipping.jar"
 
-NOT_BUILT: Final = (
-    f"{JAR} is missing: it is compiled when the package is installed; in a source tree run `python hatch_build.py`"
-)
+NOT_BUILT: Final = f"{JAR} is missing. Installing the package compiles it; in a source tree run `python hatch_build.py`"
 
 REMOTE: Final = (
-    "this Spark Connect session runs on a server that this process cannot reach into, so its queries cannot skip: "
-    "enable es_skipping in the process that runs the server, or use a classic session or builder.remote('local[*]')"
+    "this Spark Connect session runs on a remote server, so es_skipping cannot work from this process: enable it in "
+    "the process that runs the server, or use a classic session or builder.remote('local[*]')"
 )
 
 _lock = threading.RLock()
@@ -66,7 +64,7 @@ _callbacks: dict[int, tuple[Any, _Callback]] = {}
 
 
 class _Callback:
-    """What the JVM holds and calls, once per scan, on daemon threads of its own."""
+    """The callback that the JVM calls once per scan, on its own daemon threads."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -74,38 +72,38 @@ class _Callback:
     def apply(self, request: str) -> bytes:
         try:
             return self.answer(_unpacked(request))
-        except Exception as error:  # the shim keeps all files, or raises the reason under the strict setting
+        except Exception as error:  # the shim keeps all files; under the strict setting it raises the reason
             return failed(f"{type(error).__name__}: {error}")
 
     class Java:
-        # an interface of the JDK: py4j's class loader does not know those of a jar that was loaded later
+        # an interface of the JDK: py4j's class loader does not see the classes of a jar loaded later
         implements = ("java.util.function.Function",)
 
 
 def _unpacked(request: str) -> str:
-    """A long request arrives compressed: py4j takes 40 ms for more than 8 KiB."""
+    """Decompress a long request: py4j takes 40 ms for more than 8 KiB."""
     return request if request.startswith("{") else zlib.decompress(base64.b64decode(request)).decode("utf-8")
 
 
 def install(spark: SparkSession, answer: Answer, settings: Iterable[str] = ()) -> None:
-    """Make a session's plans pass the shim, and let the shim ask ``answer``.
+    """Install the shim in a session, and let it call ``answer``.
 
-    Whether it asks is up to the session's ``spark.es_skipping.enabled``. The callback is one for the process: the
-    latest ``answer`` counts, for all sessions.
+    The shim calls it only if the session sets ``spark.es_skipping.enabled``. A process has one callback: the latest
+    ``answer`` serves all sessions.
 
     Parameters
     ----------
     spark
-        A classic session, or one of Spark Connect whose server runs in this process.
+        A classic session, or a Spark Connect session whose server runs in this process.
     answer
         Called in daemon threads, several at once.
     settings
-        Keys that each request shall carry besides this package's own.
+        Keys that each request carries besides this package's own.
 
     Raises
     ------
     EsSkippingError
-        A remote session, or the jar is missing.
+        The session is remote, or the jar is missing.
     """
     from pyspark.java_gateway import ensure_callback_server_started
 
@@ -122,73 +120,74 @@ def install(spark: SparkSession, answer: Answer, settings: Iterable[str] = ()) -
         api.install(session)
 
 
-def hand_on(spark: SparkSession) -> None:
-    """Let sessions made from this one begin with its settings of this moment.
+def propagate(spark: SparkSession) -> None:
+    """Let sessions made from this one start with its current settings.
 
-    It happens at each of its queries too; Spark has no way to be told of a new session.
+    Each query of the session does the same, because Spark does not report new sessions.
     """
-    jvm_api(spark).handOn(java_session(spark))
+    jvm_api(spark).propagate(java_session(spark))
 
 
 def installed(spark: SparkSession) -> bool:
-    """Whether `install` was called for this session, or for one that it was made from."""
+    """Whether `install` was called for this session, or for the session it was made from."""
     api = jvm_api(spark)
     return bool(api.connected()) and bool(api.installed(java_session(spark)))
 
 
 def all_records(since: int = 0) -> tuple[int, list[dict[str, Any]]]:
-    """What happened to the latest scans of this process's JVM, of all sessions; from any thread.
+    """The records of the latest scans in this process's JVM, for all sessions; callable from any thread.
 
     Parameters
     ----------
     since
-        Only those numbered above it.
+        Return only records numbered above it.
 
     Returns
     -------
     last : int
-        The number of the newest, to be given as ``since`` the next time.
+        The number of the newest record; pass it as ``since`` next time.
     records : list of dict
-        As the protocol names their fields, oldest first; empty where no JVM was used yet.
+        Oldest first, with the protocol's field names; empty if no JVM was used yet.
     """
     with _lock:
         known = list(_apis.values())
-    for _, api in reversed(known):  # the latest JVM, where this process has had several
+    for _, api in reversed(known):  # the latest JVM, if this process had several
         found = json.loads(api.records(since))
         return found["last"], found["records"]
     return since, []
 
 
 def forget_unindexed() -> None:
-    """Let this process's JVMs ask again of what was not indexed: something was built."""
+    """Clear the JVMs' caches of roots that are not indexed, after a build."""
     with _lock:
         known = list(_apis.values())
     for _, api in known:
-        with contextlib.suppress(Exception):  # a JVM that has ended remembers nothing
+        with contextlib.suppress(Exception):  # a JVM that has ended has no cache
             api.forgetUnindexed()
 
 
 def session_settings(spark: SparkSession, wanted: Iterable[str]) -> dict[str, str]:
-    """What a query's request would carry of a session's settings.
+    """The settings that a query's request would carry.
 
     Returns
     -------
     dict
-        This package's own keys; those that are wanted, with Spark's defaults, as far as this Spark knows them; and
-        ``user.timezone``, the JVM's zone.
+        This package's own keys; the wanted keys that this Spark knows, with its defaults; and ``user.timezone``, the
+        JVM's zone.
     """
-    # as one text: a list would cross to the JVM key by key
+    # as one text: py4j would pass a list key by key
     found: dict[str, str] = json.loads(jvm_api(spark).settings(java_session(spark), "\n".join(wanted)))
     return found
 
 
 def relation_facts(df: DataFrame) -> dict[str, Any]:
-    """Facts of the one file relation that a DataFrame reads.
+    """Facts about the one file relation that a DataFrame reads.
 
     Parameters
     ----------
     df
-        Of a classic session; it reads one path, several, or one table of a format that Spark reads as files.
+        A DataFrame of a classic session that reads one or several paths, or one table whose format Spark reads as
+        files.
 
     Returns
     -------
@@ -200,19 +199,19 @@ def relation_facts(df: DataFrame) -> dict[str, Any]:
     Raises
     ------
     DatasetError
-        It does not read exactly one relation of files.
+        The DataFrame does not read exactly one file relation.
     """
     facts: dict[str, Any] = json.loads(_ask(df, "facts"))
     return facts
 
 
 def refuse_all_but_files(df: DataFrame) -> None:
-    """Raise `DatasetError` for a view, and for what does not have the rows and columns of its files as they are."""
+    """Raise `DatasetError` for a view, and for a DataFrame that changes the rows or columns of its files."""
     _ask(df, "refuseAllButFiles")
 
 
 def list_objects(df: DataFrame) -> Iterator[tuple[str, int, int]]:
-    """Every object that an unfiltered scan of a DataFrame's relation would read, as Spark's own file index lists it.
+    """Every object that an unfiltered scan of a DataFrame's relation reads, as Spark's own file index lists it.
 
     Parameters
     ----------
@@ -227,7 +226,7 @@ def list_objects(df: DataFrame) -> Iterator[tuple[str, int, int]]:
     Raises
     ------
     DatasetError
-        It does not read exactly one relation of files.
+        The DataFrame does not read exactly one file relation.
     """
     file = _local_file()
     _ask(df, "objects", file.name)
@@ -235,16 +234,16 @@ def list_objects(df: DataFrame) -> Iterator[tuple[str, int, int]]:
 
 
 def list_objects_again(df: DataFrame) -> Iterator[tuple[str, int, int]] | None:
-    """What has become of the objects of `list_objects`; None where Spark's file index cannot look again.
+    """List the objects of `list_objects` again; None if Spark's file index cannot.
 
-    Objects that are new may be missing.
+    New objects may be missing.
     """
     file = _local_file()
     return _objects(file) if _ask(df, "objectsNow", file.name) else None
 
 
 def _local_file() -> Any:
-    """For what the JVM, which runs on this machine, has to say at length; it is gone once nobody has it open."""
+    """A temporary file for a long answer of the JVM, which runs on this machine; closing it deletes it."""
     return tempfile.NamedTemporaryFile("r", prefix="es-skipping-", encoding="utf-8")
 
 
@@ -255,54 +254,54 @@ def _objects(file: Any) -> Iterator[tuple[str, int, int]]:
 
 
 def same_files(spark: SparkSession, files: Sequence[tuple[str, int, int]]) -> bool:
-    """Whether these files of `list_objects` are there now with the same length and modification time."""
+    """Whether these files of `list_objects` still exist with the same length and modification time."""
     return bool(jvm_api(spark).sameFiles(spark._jsparkSession, json.dumps(files)))
 
 
 def expression_tree(projection: DataFrame) -> dict[str, Any]:
-    """An expression over a relation's columns as the tree that filters arrive as, after Spark's optimizer.
+    """An expression over a relation's columns, as the optimized tree that a filter would carry.
 
     Parameters
     ----------
     projection
-        The expression, as the only column selected from what `relation_facts` takes.
+        The expression as the only selected column of a DataFrame that `relation_facts` accepts.
 
     Returns
     -------
     dict
-        A tree of the protocol; where nothing can be known of the expression its class is ``"Opaque"``.
+        A tree of the protocol; its class is ``"Opaque"`` if the expression cannot be described.
 
     Raises
     ------
     DatasetError
-        It is no plain projection of one relation of files.
+        The DataFrame is not a plain projection of one file relation.
     """
     tree: dict[str, Any] = json.loads(_ask(projection, "tree"))
     return tree
 
 
 def distinct_rows(df: DataFrame, limits: Sequence[int | None] | None = None) -> DataFrame | None:
-    """A DataFrame with fewer rows, made so before they leave the JVM: distinct values per object and column.
+    """Reduce a DataFrame inside the JVM to the distinct values per object and column.
 
     Parameters
     ----------
     df
         Its first column is the object's number, a ``bigint``; rows of one object are next to each other.
     limits
-        For each other column of how many distinct values in one object more tell nothing: where there are more than
-        that some more than that are told, and the others may be left out, nulls included.
+        For each other column, the largest useful number of distinct values per object. An object with more values
+        yields slightly more than the limit, and may lack the rest, including nulls.
 
     Returns
     -------
     DataFrame or None
-        Columns ``object, rows, nulls1, nans1, nulls2, ...`` and then those of ``df`` after its first. The counts of a
-        chunk of an object stand in its first row and are 0 in the others; a null among the values stands for nothing,
-        and values of one row have nothing to do with each other. None where a column's type does not allow it.
+        Columns ``object, rows, nulls1, nans1, nulls2, ...``, then those of ``df`` after its first. The first row of an
+        object's chunk holds the chunk's counts; the other rows hold 0. A null among the values means nothing, and the
+        values of one row are unrelated. None if a column's type is not supported.
     """
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
     given = [None] * (len(df.columns) - 1) if limits is None else limits
-    # Values are told apart by their bits; of these two stand for one value, 0.0 and -0.0.
+    # The JVM compares values by their bits, so it counts 0.0 and -0.0 as two.
     enough = [_UNLIMITED if limit is None else min(limit + 2, _UNLIMITED) for limit in given]
     found = jvm_api(df.sparkSession).distinctRows(df._jdf, ",".join(map(str, enough)))
     return None if found is None else ClassicDataFrame(found, df.sparkSession)
@@ -334,7 +333,7 @@ def _ask(df: DataFrame, question: str, *more: str) -> Any:
 
 
 def _java_message(error: Exception, class_name: str) -> str | None:
-    """The message of a Java exception of that class, else None; pyspark translates some exceptions and not others."""
+    """The message of a Java exception of that class, else None. PySpark translates only some exceptions."""
     if type(error).__name__ == class_name:
         return str(getattr(error, "desc", error)) or str(error)
     java = getattr(error, "java_exception", None)
@@ -349,31 +348,31 @@ def java_session(spark: SparkSession) -> Any:
     Raises
     ------
     EsSkippingError
-        It is a Spark Connect session whose server is not in this process.
+        The session is a Spark Connect session whose server is not in this process.
     """
     session = getattr(spark, "_jsparkSession", None)
     return session if session is not None else connect_session(spark).session()
 
 
 def connect_session(spark: Any) -> Any:
-    """What the server of a Spark Connect session keeps of it, where that server is in this process's JVM.
+    """The server's side of a Spark Connect session, if the server runs in this process's JVM.
 
     Raises
     ------
     EsSkippingError
-        It is not: the server is a remote one. Or it is no session at all.
+        The server is remote, or the argument is not a session.
     """
     from pyspark import SparkContext
 
     if not hasattr(spark, "client"):
-        raise EsSkippingError(f"{spark!r} is no Spark session")
+        raise EsSkippingError(f"{spark!r} is not a Spark session")
     jvm: Any = SparkContext._jvm
     if jvm is None or SparkContext._active_spark_context is None:
         raise EsSkippingError(REMOTE)
     service = jvm.org.apache.spark.sql.connect.service
-    _ = spark.version  # the server makes the session at its first request
+    _ = spark.version  # the first request makes the server create the session
     key = service.SessionKey(spark.client._user_id or "", spark.client._session_id)
-    # the object, because not all of its methods can be called on the class
+    # the companion object, because some methods cannot be called on the class
     server = getattr(getattr(service, "SparkConnectService$"), "MODULE$")
     holder = server.sessionManager().getIsolatedSessionIfPresent(key)
     if holder.isEmpty():
@@ -392,12 +391,12 @@ def gateway_of(spark: SparkSession) -> Any:
 
 
 def jvm_api(spark: SparkSession) -> Any:
-    """The object of the jar that Python calls, for a session's JVM; loads the jar where it is not on the class path.
+    """The jar's API object in a session's JVM; loads the jar if it is not on the class path.
 
     Raises
     ------
     EsSkippingError
-        A remote session, or the jar was not built.
+        The session is remote, or the jar was not built.
     """
     gateway = gateway_of(spark)
     with _lock:
@@ -420,7 +419,7 @@ def _load(gateway: Any) -> Any:
             raise EsSkippingError(NOT_BUILT) from None
         jar = java.io.File(str(JAR)).toURI().toURL()
         if parent.getClass().getName() == "org.apache.spark.util.MutableURLClassLoader":
-            parent.addURL(jar)  # as if Spark had been started with it: data sources are found by their names
+            parent.addURL(jar)  # as if Spark had started with the jar, so that data sources are found by name
             found = java.lang.Class.forName(name, True, parent)
         else:
             urls = gateway.new_array(java.net.URL, 1)

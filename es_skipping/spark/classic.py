@@ -1,8 +1,8 @@
-"""Classic PySpark, also in a process whose PySpark serves Spark Connect.
+"""Classic PySpark, also in a process that uses Spark Connect.
 
-PySpark keeps state that all threads of a process share: `SparkSession._instantiatedSession` and `_activeSession`, and
-the environment variable ``SPARK_CONNECT_MODE_ENABLED``, by which its functions choose between classic and Connect
-columns. The user's threads rely on that state at every moment, so this module never writes it.
+PySpark shares some state between all threads of a process: `SparkSession._instantiatedSession` and `_activeSession`,
+and the environment variable ``SPARK_CONNECT_MODE_ENABLED``, which selects classic or Connect columns. The user's
+threads depend on that state, so this module never writes it.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ __all__ = [
 
 
 def _undispatched(module: Any) -> SimpleNamespace:
-    """The functions of a module without PySpark's decorators, which hand a call over to Spark Connect.
+    """A module's functions without PySpark's decorators, which dispatch calls to Spark Connect.
 
-    The functions call each other, so each is bound to a namespace of the others' bare forms.
+    The functions call each other, so each is bound to a namespace that holds the undecorated others.
     """
     bare: dict[str, Any] = dict(vars(module))
     for name, value in vars(module).items():
@@ -60,26 +60,26 @@ def _undispatched(module: Any) -> SimpleNamespace:
 
 if not TYPE_CHECKING:
     functions = _undispatched(builtin)
-    """`pyspark.sql.functions`, always of classic columns."""
+    """`pyspark.sql.functions` for classic columns."""
 
 
 def python_session(context: Any, session: Any) -> SparkSession:
-    """A Python session over a JVM's. `SparkSession.__init__` would also make it the process's own."""
+    """A Python session over a JVM session. `SparkSession.__init__` would also register it as the process's own."""
     made: Any = object.__new__(ClassicSession)
     made._sc, made._jsc, made._jvm, made._jsparkSession = context, context._jsc, context._jvm, session
     made._profiler_collector = AccumulatorProfilerCollector()
-    made.is_stopped = False  # asked of what stands in for a Connect session
-    install_exception_handler()  # as any session does: the same function again
+    made.is_stopped = False  # read from the stand-in for a Connect session
+    install_exception_handler()  # like any session, return the same object each time
     return made  # type: ignore[no-any-return]
 
 
 def classic_session(spark: Any) -> SparkSession:
-    """The classic session behind a session; of Spark Connect, that of its server in this process's JVM.
+    """The classic session behind a session; for Spark Connect, the server's session in this process's JVM.
 
     Raises
     ------
     DatasetError
-        It is a Spark Connect session whose server runs elsewhere.
+        The session is a Spark Connect session whose server runs elsewhere.
     """
     if hasattr(spark, "_jsparkSession"):
         return spark  # type: ignore[no-any-return]
@@ -88,15 +88,15 @@ def classic_session(spark: Any) -> SparkSession:
 
 
 def functions_are_remote() -> bool:
-    """Whether `pyspark.sql.functions` make columns of Spark Connect in this process."""
+    """Whether `pyspark.sql.functions` makes Spark Connect columns in this process."""
     return is_remote() and "PYSPARK_NO_NAMESPACE_SHARE" not in os.environ
 
 
 @contextmanager
 def acting(session: SparkSession) -> Iterator[None]:
-    """Let PySpark find this classic session where it looks for the active one of Spark Connect, in this thread only.
+    """Make this classic session the active Spark Connect session for PySpark, in this thread only.
 
-    In a process of classic sessions PySpark finds one of the user's, which serves as well: it only parses types.
+    In a process with classic sessions, PySpark finds one of the user's instead. That works too: it only parses types.
     """
     if not is_remote():
         yield
@@ -113,9 +113,9 @@ def acting(session: SparkSession) -> Iterator[None]:
 
 
 def local_frame(session: SparkSession, rows: Any, schema: str | None = None) -> DataFrame:
-    """A DataFrame of what the driver holds: a pyarrow table, or rows and their schema.
+    """A DataFrame from the driver's data: a pyarrow table, or rows and their schema.
 
-    `createDataFrame` of a classic session would make that session the active one of the process.
+    A classic session's own `createDataFrame` would make that session the process's active one.
     """
     own: Any = session
     if not hasattr(session, "_jsparkSession"):
@@ -127,7 +127,7 @@ def local_frame(session: SparkSession, rows: Any, schema: str | None = None) -> 
 
 
 def map_in_arrow(df: DataFrame, function: Any, schema: str) -> DataFrame:
-    """`DataFrame.mapInArrow`, with a classic function whatever `pyspark.sql.functions` would make."""
+    """`DataFrame.mapInArrow`, always with a classic function."""
     session = df.sparkSession
     with acting(session):
         returned = session._parse_ddl(schema)
@@ -137,9 +137,9 @@ def map_in_arrow(df: DataFrame, function: Any, schema: str) -> DataFrame:
 
 
 def classic_column(column: Column) -> Column:
-    """A column that `pyspark.sql.functions` made, as a classic one.
+    """Convert a column that `pyspark.sql.functions` made to a classic one.
 
-    An index's own code calls those functions, and in a process of Spark Connect they make columns of its messages.
+    An index's own code calls those functions. In a Spark Connect process they make Connect columns.
     """
     if hasattr(column, "_jc"):
         return column

@@ -1,4 +1,4 @@
-"""What an error of Spark's or Java's says, in one line."""
+"""The one-line reason of a Spark or Java error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["error_text", "reason"]
 
 
 def error_text(error: Exception) -> str:
-    """All that it says, with what caused it."""
+    """An error's whole text, with its causes."""
     text = str(error)
     for attribute in ("java_exception", "_origin"):
         java = getattr(error, attribute, None)
@@ -21,7 +21,7 @@ def error_text(error: Exception) -> str:
 
 
 def reason(text: str) -> str:
-    """One line for people: the deepest cause, else the first line."""
+    """One line for people: the deepest cause, or else the first line."""
     python = re.findall(r"^(\w+(?:Error|Exception): .+)$", text, re.MULTILINE)
     if "PythonException" in text and python:
         return f"a Python worker failed with {python[-1].strip()[:300]}"

@@ -1,4 +1,4 @@
-"""Functions that a session declares with a version, so that indexes on them are used."""
+"""Declares user functions with a version, so that queries can use indexes on them."""
 
 from __future__ import annotations
 
@@ -29,41 +29,41 @@ def declare_function(
     metric: bool | Callable[..., Any] = False,
     spark: SparkSession | None = None,
 ) -> Any:
-    """Register a user function under a name and say which version of it this is, so that indexes on it are used.
+    """Register a user function with a version, so that queries can use indexes on it.
 
-    An index on ``ua_family(user_agent)`` remembers the version. A session that declared another one, or none, does not
-    use the index: its queries read what they must, as ever. Give a new version whenever the function computes something
-    else; refreshing the dataset in a session that declares it builds the index anew.
+    An index on ``ua_family(user_agent)`` remembers the version. A session that declared another version, or none, does
+    not use the index; its queries stay correct and read more. Change the version whenever the function's results
+    change, then refresh the dataset to rebuild the index.
 
     Parameters
     ----------
     name
-        By which SQL calls it.
+        The function's name in SQL.
     function
-        A Python function, a UDF as `pyspark.sql.functions.udf` or `pandas_udf` makes it, or the name of a Java class
-        that implements one of Spark's ``UDF`` interfaces. None where a function of that name is registered already, as
-        from Scala.
+        A Python function, a UDF that `pyspark.sql.functions.udf` or `pandas_udf` made, or the name of a Java class that
+        implements one of Spark's ``UDF`` interfaces. None if the function is already registered, for example from
+        Scala.
     version
         Any text.
     returns
-        The type of its results, where ``function`` does not tell it: ``"string"``.
+        The result type, such as ``"string"``, if ``function`` does not define it.
     monotone
-        That it is non-decreasing in its one argument, a whole number or a decimal, and null of null alone: then a
-        `MinMax` of the argument serves comparisons of the function too. Of plain Python functions only, whose results
-        Spark takes as they are: whole numbers that fit ``returns`` for every argument, doubles, strings, binaries and
-        booleans; of others nothing is concluded.
+        Promises that the function never decreases as its one argument (a whole number or a decimal) grows, and that it
+        is null only for null. A `MinMax` of the argument then also serves comparisons of the function. Only for plain
+        Python functions that return whole numbers within the range of ``returns``, doubles, strings, binaries or
+        booleans; other results never skip.
     metric
-        That it is the distance of two points, called as ``name(x, y, 3.0, 4.0)``: the coordinates of the one and then
-        of the other. It is the same from either side, obeys the triangle inequality to a millionth, and is null where a
-        coordinate is null, NaN where one is NaN. Then a `MetricDistance` with ``metric="name"`` serves comparisons of
-        it with a constant. True for a plain Python function; else a Python function of the same distance.
+        Promises that the function is the distance of two points, called as ``name(x, y, 3.0, 4.0)``: first one point's
+        coordinates, then the other's. It is symmetric, obeys the triangle inequality to a millionth, is null if a
+        coordinate is null, and NaN if one is NaN. A `MetricDistance` with ``metric="name"`` then serves comparisons
+        with a constant. Pass True for a plain Python function; otherwise pass a Python function of the same distance.
     spark
-        The session; the active one if it is not given.
+        The session; by default the active one.
 
     Returns
     -------
     callable
-        Takes columns and gives a column: the function for the DataFrame API.
+        The function for the DataFrame API: it takes columns and returns a column.
 
     Raises
     ------
@@ -82,18 +82,18 @@ def declare_function(
     from es_skipping.spark.classic import acting, classic_session
 
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise IndexDefinitionError(f"a function is named {name!r}; give a name of letters, digits and _")
+        raise IndexDefinitionError(f"{name!r} is not a function name: use letters, digits and _")
     if not isinstance(version, str) or not version:
-        raise IndexDefinitionError(f"function {name} has version {version!r}; give a text such as '1'")
+        raise IndexDefinitionError(f"function {name}: version is {version!r}, but must be a text such as '1'")
     is_udf = hasattr(function, "returnType") and hasattr(function, "evalType")
     if monotone and (is_udf or not callable(function)):
         raise IndexDefinitionError(f"function {name}: only a plain Python function can be declared monotone")
     if metric is True and (is_udf or not callable(function)):
         raise IndexDefinitionError(
-            f"function {name}: metric=True says that a plain Python function is one; give metric=f, the same in Python"
+            f"function {name}: metric=True needs a plain Python function; pass metric=f, the same distance in Python"
         )
     if not isinstance(metric, bool) and not callable(metric):
-        raise IndexDefinitionError(f"function {name}: metric is {metric!r}; give True or a Python function")
+        raise IndexDefinitionError(f"function {name}: metric is {metric!r}; pass True or a Python function")
     given = spark or SparkSession.active()
     session = classic_session(given)
     called: Any = lambda *columns: F.call_function(name, *columns)  # noqa: E731
@@ -104,14 +104,14 @@ def declare_function(
     elif function is not None:
         if not callable(function):
             raise IndexDefinitionError(
-                f"function {name} is {function!r}; give a Python function, a UDF or a class name"
+                f"function {name} is {function!r}; pass a Python function, a UDF or a class name"
             )
         if not is_udf and returns is None:
-            raise IndexDefinitionError(f"function {name}: say what it returns, such as returns='string'")
+            raise IndexDefinitionError(f"function {name}: pass the result type, such as returns='string'")
         with acting(session):
             made = session.udf.register(name, function) if is_udf else session.udf.register(name, function, returns)
             code = _code_of(session, made)
-        if hasattr(given, "_jsparkSession"):  # a client of Spark Connect calls it by its name
+        if hasattr(given, "_jsparkSession"):  # a Spark Connect client calls it by name
             called = made
     distance = function if metric is True else metric or None
     declared = Declared(version, code, function if monotone else None, distance)
@@ -120,7 +120,7 @@ def declare_function(
 
 
 def _code_of(session: SparkSession, called: Any) -> str | None:
-    """The digest of a function's code as it will come with each of its calls."""
+    """The digest of a function's code, as each of its calls will carry it."""
     from es_skipping.spark.classic import functions as F
 
     plan = session.range(1).select(called(F.lit(None)))._jdf.queryExecution().analyzed()

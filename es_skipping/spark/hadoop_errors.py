@@ -1,4 +1,4 @@
-"""What Hadoop's file systems raise, as Python's errors that name the cause, its class and what to do."""
+"""Turns errors of Hadoop's file systems into Python errors that name the cause, its class and the remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 __all__ = ["EXISTS", "AsOsError", "is_caused_by"]
 
 EXISTS: Final = ("FileAlreadyExistsException", "AlreadyBeingCreatedException", "PathExistsException")
-"""Classes that say that somebody made, or is making, the file."""
+"""Exception classes that mean that the file exists or is being written."""
 
 _MISSING: Final = ("FileNotFoundException", "NoSuchFileException", "PathNotFoundException")
 _FORBIDDEN: Final = ("AccessControlException", "AccessDeniedException", "PathPermissionException")
@@ -24,21 +24,21 @@ _MAX_CAUSES: Final = 20
 _MAX_TEXT: Final = 300
 
 _ADVICE: Final = {
-    "SafeModeException": "the name node is in safe mode: wait until it leaves that, or see why it does not "
-    "(hdfs dfsadmin -safemode get)",
-    "StandbyException": "the address is that of a standby name node: give the name service's",
-    "ConnectException": "nothing listens there: is the address right, and does the server run?",
-    "UnknownHostException": "the host's name is not known here: is it spelt right?",
+    "SafeModeException": "the name node is in safe mode: wait until it leaves safe mode, or check it with "
+    "hdfs dfsadmin -safemode get",
+    "StandbyException": "the address belongs to a standby name node: use the address of the name service",
+    "ConnectException": "nothing listens at this address: check the address, and that the server runs",
+    "UnknownHostException": "the host name is unknown here: check its spelling",
     "NoAuthWithAWSException": "no credentials were found for the bucket: set fs.s3a.access.key and "
     "fs.s3a.secret.key, or fs.s3a.aws.credentials.provider",
-    "SaslException": "the login failed: is there a Kerberos ticket (klist)?",
+    "SaslException": "the login failed: check the Kerberos ticket with klist",
 }
 
 
 def causes(error: BaseException) -> Iterator[tuple[str, str]]:
-    """The simple class names and first lines of what caused a Java error, the outermost first.
+    """The simple class names and first lines of a Java error's causes, outermost first.
 
-    A server's error comes in a ``RemoteException`` that only names its class; here it counts as that class.
+    A server's error arrives in a ``RemoteException`` that only names its class; it counts as that class here.
     """
     java: Any = getattr(error, "java_exception", None)
     for _ in range(_MAX_CAUSES):
@@ -54,18 +54,18 @@ def causes(error: BaseException) -> Iterator[tuple[str, str]]:
 
 
 def is_caused_by(error: BaseException, *names: str) -> bool:
-    """Whether a Java exception of one of these simple class names is among the causes."""
+    """Whether the causes include a Java exception with one of these simple class names."""
     return any(name in names for name, _ in causes(error))
 
 
 class AsOsError:
-    """A context in which Java's exceptions become `OSError`: of a missing or existing file, of a permission or a quota
-    the one that Python has for it.
+    """A context that turns Java's exceptions into `OSError`. A missing or existing file, a permission and a quota raise
+    Python's own class for it.
 
     Parameters
     ----------
     path
-        For the message.
+        Named in the message.
     """
 
     def __init__(self, path: str) -> None:

@@ -1,4 +1,4 @@
-"""The Parquet store's files on Hadoop's file systems, which have the session's credentials."""
+"""The Parquet store's files on Hadoop's file systems, with the session's credentials."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ __all__ = ["HadoopFiles", "files_of"]
 _log = logging.getLogger(__name__)
 
 _RENAMING: Final = ("hdfs",)
-"""Schemes whose ``rename`` fails where the target exists, in one step. A file is seen only when it is finished."""
+"""Schemes whose atomic ``rename`` fails if the target exists. Readers see only finished files."""
 
 _EXCLUSIVE: Final = ("wasb", "wasbs", "abfs", "abfss", "gs", "file")
-"""Schemes whose ``create(overwrite=false)`` fails where the file exists, in one step."""
+"""Schemes whose atomic ``create(overwrite=false)`` fails if the file exists."""
 
 _CONDITIONAL_OPTION: Final = "fs.option.create.conditional.overwrite"
-"""Of Hadoop's S3 client since 3.4.2: the server refuses the file where it exists, when the stream is closed."""
+"""An option of Hadoop's S3 client since 3.4.2: at closing, the server refuses a file that exists."""
 
 
 @functools.lru_cache(maxsize=64)
 def files_of(url: str) -> Files:
-    """The files below a URL: local ones directly, all others through the file system that Spark uses.
+    """The files below a URL: local ones directly, all others through Spark's file system.
 
     Parameters
     ----------
     url
-        Of the store; a path or any URL that Spark can write.
+        The store's URL: a path or any URL that Spark can write.
 
     Raises
     ------
     SettingError
-        No file system serves the URL, or there is no running Spark to ask.
+        No file system serves the URL, or Spark does not run.
     """
     scheme, colon, _ = url.partition(":")
     if not colon or "/" in scheme or scheme == "file":
@@ -52,7 +52,7 @@ def files_of(url: str) -> Files:
 
     context = SparkContext._active_spark_context
     if context is None:
-        raise SettingError(f"spark.es_skipping.store.url is {url!r}: no Spark session runs here to reach it through")
+        raise SettingError(f"spark.es_skipping.store.url is {url!r}, which needs a running Spark session")
     return HadoopFiles(context, url)
 
 
@@ -64,7 +64,7 @@ class HadoopFiles:
     context
         The Spark context, whose Hadoop configuration holds the credentials.
     root
-        URL of the directory.
+        The directory's URL.
     """
 
     def __init__(self, context: Any, root: str) -> None:
@@ -77,8 +77,8 @@ class HadoopFiles:
         except Exception as error:
             raise SettingError(
                 f"spark.es_skipping.store.url is {root!r}, which no file system of this session serves: "
-                f"{reason(error_text(error))}. Elasticsearch is written http(s)://host:port; other schemes need the "
-                "jar of their file system on Spark's class path"
+                f"{reason(error_text(error))}. For Elasticsearch use http(s)://host:port; for another scheme put the "
+                "jar of its file system on Spark's class path"
             ) from error
         self._scheme = str(self._system.getUri().getScheme()).lower()
 
@@ -134,9 +134,9 @@ class HadoopFiles:
 
     @functools.cached_property
     def _way(self) -> Literal["rename", "exclusive", "conditional", "claim"]:
-        """How a file is created if absent here, as far as that can be known."""
+        """How this file system creates a file if absent."""
         scheme = self._scheme
-        if scheme == "viewfs":  # a view of other file systems
+        if scheme == "viewfs":  # a view over other file systems
             with AsOsError(self._root):
                 self._system.mkdirs(self._path(""))
                 scheme = str(self._system.resolvePath(self._path("")).toUri().getScheme()).lower()
@@ -147,7 +147,7 @@ class HadoopFiles:
         return "conditional" if self._refuses_what_exists() else "claim"
 
     def _refuses_what_exists(self) -> bool:
-        """Whether the client has conditional writes, and the server heeds them: some servers ignore the condition."""
+        """Whether client and server support conditional writes: some servers ignore the condition."""
         probe = f".conditional-{uuid.uuid4().hex}.probe"
         try:
             if not self._system.hasPathCapability(self._path(probe), _CONDITIONAL_OPTION):
@@ -161,7 +161,7 @@ class HadoopFiles:
         return heeded
 
     def _put_aside(self, path: str, data: bytes) -> bool:
-        """Write another file and rename it, so that nobody ever sees half of it, whatever happens to this process."""
+        """Write another file and rename it, so that no reader sees half a file even if this process dies."""
         aside = f"{path}.{uuid.uuid4().hex}.tmp"
         try:
             self._put(aside, data, overwrite=False)
@@ -169,7 +169,7 @@ class HadoopFiles:
                 return True
             if self._system.exists(self._path(path)):
                 return False
-            raise OSError(f"{path}: the file system did not rename {aside}, and did not say why")
+            raise OSError(f"{path}: the file system did not rename {aside} and gave no reason")
         finally:
             with contextlib.suppress(Exception):
                 self._system.delete(self._path(aside), False)
@@ -188,7 +188,7 @@ class HadoopFiles:
             stream = (
                 self._system.createFile(self._path(path))
                 .create()
-                .overwrite(True)  # spares the client's own look, which two writers may have at the same time
+                .overwrite(True)  # skips the client's own check, which two writers can pass at the same time
                 .recursive()
                 .must(_CONDITIONAL_OPTION, "true")
                 .build()

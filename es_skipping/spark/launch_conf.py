@@ -1,4 +1,4 @@
-"""The settings a new session would have if its builder had none: what spark-submit puts together for the JVM."""
+"""The settings that a new session has before its builder's: those that spark-submit collects for the JVM."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def launch_conf() -> dict[str, str]:
-    """From ``PYSPARK_SUBMIT_ARGS``, then the properties file; from the JVM itself, where one is there already."""
+    """Read ``PYSPARK_SUBMIT_ARGS``, then the properties file; if a JVM already runs, ask the JVM."""
     from pyspark import SparkConf, SparkContext
 
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
-        SparkContext._ensure_initialized()  # connects to the JVM that spark-submit has started; starts no context
+        SparkContext._ensure_initialized()  # connects to the JVM that spark-submit started, without starting a context
         return dict(SparkConf(loadDefaults=True).getAll())
     conf, files, defaults = _submit_arguments()
     if defaults or not files:
@@ -29,7 +29,7 @@ def launch_conf() -> dict[str, str]:
 
 
 def _submit_arguments() -> tuple[dict[str, str], list[str], bool]:
-    """Settings, properties files, and whether the default file counts beside them."""
+    """Settings, properties files, and whether the default file counts too."""
     arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
     conf: dict[str, str] = {}
     jars: str | None = None
@@ -71,7 +71,7 @@ def _read(file: str) -> dict[str, str]:
 
 
 def read_properties(text: str) -> dict[str, str]:
-    r"""Read the format of ``spark-defaults.conf``, which is that of ``java.util.Properties``.
+    r"""Parse the format of ``spark-defaults.conf``, which is that of ``java.util.Properties``.
 
     Examples
     --------

@@ -23,7 +23,7 @@ _services: Final[dict[int, tuple[Any, LookupService]]] = {}
 
 
 class _Driver:
-    """A PySpark driver as the host of look-ups."""
+    """A PySpark driver that hosts look-ups."""
 
     def files(self, url: str) -> Files:
         from es_skipping.spark.hadoop_files import files_of
@@ -44,12 +44,12 @@ class _Driver:
 
 
 def service_of(spark: SparkSession) -> LookupService:
-    """The service that answers the look-ups of a session; all sessions of its JVM share it.
+    """The look-up service of a session; all sessions of its JVM share it.
 
     Raises
     ------
     EsSkippingError
-        A remote Spark Connect session.
+        The session is a remote Spark Connect session.
     """
     gateway = bridge.gateway_of(spark)
     with _lock:
@@ -60,17 +60,17 @@ def service_of(spark: SparkSession) -> LookupService:
 
 
 def session_id(spark: SparkSession) -> str:
-    """What a session is called in the shim's requests."""
+    """A session's id in the shim's requests."""
     return str(bridge.java_session(spark).sessionUUID())
 
 
 def declarations_of(spark: SparkSession) -> Declarations:
-    """What a session declared of its functions."""
+    """The functions that a session declared."""
     return service_of(spark).functions.of(session_id(spark))
 
 
 def store_conf(spark: SparkSession) -> dict[str, str]:
-    """The session's settings of this package, and the warehouse."""
+    """The session's es_skipping settings, and the warehouse directory."""
     return bridge.session_settings(spark, [WAREHOUSE])
 
 

@@ -22,16 +22,16 @@ Builder = TypeVar("Builder")
 
 
 def configure(builder: Builder) -> Builder:
-    """Bring this package's jar to the session that a builder is going to make.
+    """Add this package's jar to the session that a builder will make.
 
-    The jar is added to ``spark.jars``, after what the builder, ``PYSPARK_SUBMIT_ARGS`` and ``spark-defaults.conf`` have
-    there; nothing else is touched, ``spark.sql.extensions`` neither. It does not switch skipping on: `enable` does.
-    A session works without it too, since `enable` loads the jar into a running one.
+    It appends the jar to ``spark.jars``, after the entries from the builder, ``PYSPARK_SUBMIT_ARGS`` and
+    ``spark-defaults.conf``. It changes nothing else, not even ``spark.sql.extensions``. To turn skipping on, call
+    `enable`, which also loads the jar into a running session that was made without `configure`.
 
     Parameters
     ----------
     builder
-        ``SparkSession.builder``, with whatever was set on it.
+        ``SparkSession.builder``, with any settings.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def configure(builder: Builder) -> Builder:
     Warns
     -----
     UserWarning
-        A session runs already: ``getOrCreate`` will return it as it is.
+        A session already runs: ``getOrCreate`` returns it unchanged.
 
     Examples
     --------
@@ -54,8 +54,8 @@ def configure(builder: Builder) -> Builder:
         raise EsSkippingError(bridge.NOT_BUILT)
     if SparkContext._active_spark_context is not None:
         warnings.warn(
-            "a Spark session runs already, so the builder's settings come too late for it: "
-            "es_skipping.enable(spark) is all it needs",
+            "a Spark session already runs, so the builder's settings do not reach it: call "
+            "es_skipping.enable(spark) on that session instead",
             UserWarning,
             stacklevel=2,
         )
@@ -65,7 +65,7 @@ def configure(builder: Builder) -> Builder:
     if remote:
         if not str(remote).startswith("local"):
             raise EsSkippingError(bridge.REMOTE)
-        return builder  # Spark Connect warns of settings like spark.jars, and `enable` needs none
+        return builder  # Spark Connect warns about settings like spark.jars, and `enable` does not need them
     given = options.get(_JARS) or launch_conf().get(_JARS, "")
     jars = [jar.strip() for jar in str(given).split(",") if jar.strip()]
     if not any(jar.endswith(bridge.JAR.name) for jar in jars):
@@ -74,21 +74,21 @@ def configure(builder: Builder) -> Builder:
 
 
 def enable(spark: SparkSession) -> None:
-    """Let a session's queries skip objects, from the next query on.
+    """Turn skipping on for a session, from its next query on.
 
-    Works on any session that runs in this process, whether or not it was made with `configure`. Sessions made from it
-    later (``spark.newSession()``) begin with the ``spark.es_skipping`` settings, this switch included, that it had at
-    its last query; no other session is changed.
+    Works on any session that runs in this process, with or without `configure`. A session made from it later
+    (``spark.newSession()``) starts with the ``spark.es_skipping`` settings of its last query, including this switch. No
+    other session changes.
 
     Parameters
     ----------
     spark
-        A classic session, or one of Spark Connect whose server runs in this process (``remote("local[*]")``).
+        A classic session, or a Spark Connect session whose server runs in this process (``remote("local[*]")``).
 
     Raises
     ------
     EsSkippingError
-        A remote Spark Connect session.
+        The session is a remote Spark Connect session.
     """
     from es_skipping.lookup.built_with import RELEVANT_SETTINGS
     from es_skipping.lookup.stores import WAREHOUSE
@@ -96,28 +96,28 @@ def enable(spark: SparkSession) -> None:
 
     bridge.install(spark, service_of(spark).answer, [*RELEVANT_SETTINGS, WAREHOUSE])
     spark.conf.set(_ENABLED, "true")
-    bridge.hand_on(spark)
+    bridge.propagate(spark)
 
 
 def disable(spark: SparkSession) -> None:
-    """Let a session's queries read all objects again, from the next query on; harmless where `enable` was not called.
+    """Turn skipping off for a session, from its next query on; does nothing if `enable` was not called.
 
     Raises
     ------
     EsSkippingError
-        A remote Spark Connect session.
+        The session is a remote Spark Connect session.
     """
     spark.conf.set(_ENABLED, "false")
-    bridge.hand_on(spark)
+    bridge.propagate(spark)
 
 
 def is_enabled(spark: SparkSession) -> bool:
-    """Whether a session's queries skip: it is switched on, and the bridge is in place.
+    """Whether a session's queries skip: skipping is on and the bridge is installed.
 
     Raises
     ------
     EsSkippingError
-        A remote Spark Connect session.
+        The session is a remote Spark Connect session.
     """
     switched_on = str(spark.conf.get(_ENABLED, "false")).strip().lower() == "true"
     return switched_on and bridge.installed(spark)

@@ -45,7 +45,7 @@ FORMAT_VERSION: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Which objects may be skipped.
+    """The objects that may be skipped.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class StoreQuery:
-    """What a store would be asked: ``text`` can be pasted where people ask the store by hand."""
+    """A store's query: ``text`` can be pasted into the store's console."""
 
     text: str
     notes: tuple[str, ...] = ()
@@ -136,13 +136,13 @@ class Change(ABC):
         """What other processes need to write these objects themselves: all that is known of them, then.
 
         None where the store takes metadata only from this process, or has taken one of the objects in this change. An
-        object of which no written `Outcome` is received may be `put` here instead, and is not published otherwise.
+        object without a received written `Outcome` may be `put` here instead, and is not published otherwise.
         """
         return None
 
     def receive(self, share: Share, outcomes: Iterable[Outcome]) -> None:
         """Take what became of objects of a share; of each object once."""
-        raise NotImplementedError(f"{type(self).__name__} gives out no shares")
+        raise NotImplementedError(f"{type(self).__name__} does not support shares")
 
     @abstractmethod
     def written(self) -> Iterator[ObjectId]:
@@ -165,10 +165,12 @@ def check_change(fresh: bool, name: str | None) -> None:
     Raises
     ------
     ValueError
-        The name is no name, or a change with a name would add to what is there.
+        The name is malformed, or a change with a name would not be fresh.
     """
     if name is not None and not (fresh and re.fullmatch("[a-z0-9]{1,32}", name)):
-        raise ValueError(f"a change by the name {name!r} must be fresh, and the name 1 to 32 of [a-z0-9]")
+        raise ValueError(
+            f"a change with the name {name!r} must be fresh, and the name must be 1 to 32 characters of [a-z0-9]"
+        )
 
 
 def check_understood(definition: DatasetDefinition, base: DatasetDefinition | None = None) -> None:
@@ -231,7 +233,7 @@ class MetadataStore(ABC):
         Parameters
         ----------
         fresh
-            Start from nothing: a new generation, of which readers see nothing until it is published whole.
+            Start a new, empty generation, which readers do not see until it is published completely.
         name
             Of a fresh change that takes long: left without `Change.publish`, or killed, it is kept, and the next change
             of that name and definition goes on from there. What it replaces is kept too, until `drop_superseded`.
@@ -251,7 +253,7 @@ class MetadataStore(ABC):
 
     @abstractmethod
     def drop(self, id: str) -> None:
-        """Forget a dataset with all its metadata; one that is not there is no error."""
+        """Drop a dataset with all its metadata; a missing one is accepted."""
 
     @abstractmethod
     def keys(self, id: str) -> bytes:
@@ -310,7 +312,7 @@ class MetadataStore(ABC):
         return []
 
     def log_queries(self, queries: Sequence[LoggedQuery], retention: float) -> None:
-        """Add to the query log, and remove what is older than so many seconds, by whole days.
+        """Add to the query log, and remove entries older than this many seconds, by whole days.
 
         Raises
         ------
@@ -332,7 +334,7 @@ class MetadataStore(ABC):
         return iter(())
 
     def checks(self, stale_days: float) -> Iterator[Check]:
-        """What an operator wants to know before trusting the store; nothing where there is nothing to look at.
+        """Findings that an operator should see before trusting the store; empty if there are none.
 
         Parameters
         ----------

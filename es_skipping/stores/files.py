@@ -24,7 +24,7 @@ class Files(Protocol):
         """Write a file whole, with the directories above it. Paths are never written twice."""
 
     def delete(self, path: str) -> None:
-        """Delete a file; one that is not there is no error."""
+        """Delete a file; a missing one is accepted."""
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         """Write a file whole unless it is there: True if this call made it, False if it was there.

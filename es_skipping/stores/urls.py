@@ -66,7 +66,7 @@ def check_url(url: str) -> str:
         if parts.query or parts.fragment:
             raise SettingError(f"{KEY} is {url!r}, expected {scheme.lower()}://host:port without ? and #")
     elif not scheme or not scheme[0].isalpha() or not all(c.isalnum() or c in "+-." for c in scheme):
-        raise SettingError(f"{KEY} is {url!r}: {scheme!r} is no URL scheme")
+        raise SettingError(f"{KEY} is {url!r}: {scheme!r} is not a URL scheme")
     elif not rest.strip("/"):
-        raise SettingError(f"{KEY} is {url!r}, expected a place within it, such as {scheme}:///lake/metadata")
+        raise SettingError(f"{KEY} is {url!r}, expected a path in it, such as {scheme}:///lake/metadata")
     return stripped.rstrip("/")

@@ -35,7 +35,7 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         return original(self, wanted, objects, **options)
 
     monkeypatch.setattr(Collection, "metadata", noting)
-    monkeypatch.setattr(dataset_module, "_CONFLICT_WAIT", 0.001)
+    monkeypatch.setattr(dataset_module, "_CONFLICT_WAIT_SECONDS", 0.001)
     return read
 
 

@@ -200,7 +200,7 @@ def test_a_signed_footer_is_not_looked_into(tmp_path: Path) -> None:
         writer.write_table(table)
     done = run_python(ASKED, tmp_path, str(tmp_path / "open.parquet"), str(tmp_path / "signed.parquet"))
     extent = "Extent(low=1, high=2, nulls=0, nans=0, known=True)"
-    refused = "the footer is signed, so columns of it may be encrypted"
+    refused = "the footer is signed, so some columns may be encrypted"
     assert done.stdout.splitlines() == [extent, extent, refused, refused]
 
 

@@ -20,7 +20,7 @@ from es_skipping.spark.services import store_of
 from es_skipping.stores.elasticsearch.change import ElasticsearchChange
 from es_skipping.stores.elasticsearch.share import ElasticsearchShare
 from es_skipping.stores.share import Share
-from tests.spark.real import age, objects_by_predicate
+from tests.spark.skipping_on_off import age, objects_by_predicate
 
 FILES = 9
 FIRST = 2
@@ -194,8 +194,8 @@ def torn(share: ElasticsearchShare) -> Share:
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (torn, "a part of the dataset, which the driver reads again"),
-        (lambda share: replace(share, index=f"{share.index}-gone"), "some objects, which the driver writes"),
+        (torn, "a part of the dataset, so the driver reads it again"),
+        (lambda share: replace(share, index=f"{share.index}-gone"), "some objects, so the driver writes them"),
     ],
     ids=["a task fails", "the server refuses"],
 )

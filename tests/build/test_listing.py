@@ -50,7 +50,7 @@ def test_an_object_that_is_young_after_the_wait_is_left_out(monkeypatch: pytest.
     young, younger = ObjectId("file:/d/young", 1, NOW - 1), ObjectId("file:/d/younger", 1, NOW + 15)
     found = settled(monkeypatch, (OLD, young), (OLD, young, younger))
     assert tuple(found.objects) == (OLD, young)
-    assert "a moment ago" in found.unsettled[younger]
+    assert "just before it was listed" in found.unsettled[younger]
 
 
 def test_whole_seconds_are_a_coarse_clock(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,7 @@ def test_refresh_of_some_paths(spark: SparkSession, tmp_path: Path) -> None:
     assert set(metadata(dataset)) == {"a", "b", "c"}
     assert dataset.refresh(partitions={"p": 2}) == RefreshResult(added=1, removed=1)
     assert set(metadata(dataset)) == {"a", "c", "d"}
-    with pytest.raises(DatasetError, match="'q' is no partition column of this dataset; it has p"):
+    with pytest.raises(DatasetError, match="'q' is not a partition column of this dataset; it has p"):
         dataset.refresh(partitions="q=2")
 
 
@@ -219,7 +219,7 @@ def test_a_lost_column_is_told(spark: SparkSession, tmp_path: Path) -> None:
     dataset.create_indexes(esk.MinMax("x"), esk.MinMax("y"))
     (data / "a.parquet").unlink()
     write(data / "b.parquet", {"x": [1]})
-    with pytest.raises(ColumnError, match=r"'y' is not there.*drop the index"):
+    with pytest.raises(ColumnError, match=r"'y' does not exist.*drop the index"):
         dataset.refresh()
     assert set(metadata(dataset)) == {"a"}
     dataset.drop_indexes(esk.MinMax("y"))

@@ -48,8 +48,8 @@ def test_a_result_is_one_line_a_table_and_html() -> None:
 def test_what_was_not_wholly_remembered_is_told() -> None:
     result = esk.RefreshResult(added=3, unknown=(("minmax(x)", "no"),), degraded=(("valuelist(s)", "interval", 2),))
     assert repr(result).endswith("0 failed, 1 unknown, 1 degraded)")
-    assert "minmax(x) knows nothing of some objects: no" in str(result)
-    assert "valuelist(s) remembers 2 objects only as interval" in str(result)
+    assert "MinMax(x) has no metadata for some objects: no" in str(result)
+    assert "ValueList(s) is reduced to interval for 2 objects" in str(result)
 
 
 def test_health_is_one_line_a_table_and_html() -> None:

@@ -1,4 +1,4 @@
-"""What is no clause and no metadata is recognised before anything relies on it."""
+"""What is not a clause or not metadata is recognised before anything relies on it."""
 
 from __future__ import annotations
 

@@ -96,9 +96,9 @@ def test_analyze_apply_status(tmp_path: Path) -> None:
     assert due.code == 4
     assert due.json["helped"] == 0
     assert none.code == 1
-    assert "no layout was written" in none.err
+    assert "has no record of a layout" in none.err
     assert refused.code == 1
-    assert "have no other indexes" in refused.err
+    assert "do not support --index" in refused.err
     assert written.code == 0, written.err
     assert written.json["blocks"] == len(list(grouped.rglob("part-*.parquet")))
     assert 1 <= written.json["storage"] <= 1.2

@@ -78,8 +78,8 @@ def test_what_is_not_understood_exits_with_2_and_says_nothing_on_stdout(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["index", "create", "/lake", "MinMaks(ts)"], "There is no index type 'MinMaks'"),
-        (["index", "drop", "/lake"], "name the indexes to drop, or write --all"),
+        (["index", "create", "/lake", "MinMaks(ts)"], "unknown index type 'MinMaks'"),
+        (["index", "drop", "/lake"], "pass either indexes or --all"),
         (["index", "drop", "/lake", "MinMax(ts)", "--all"], "not both"),
         (["index", "list", "--store", "https://me:secret@es:9200"], "spark.es_skipping.store.url"),
         (["index", "list", "--store", "http://127.0.0.1:1"], "127.0.0.1:1"),

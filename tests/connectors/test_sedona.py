@@ -15,7 +15,7 @@ from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.tree import Literal
 from es_skipping.reports.driver import Driver
 from tests.spark.objects_read import num_files
-from tests.spark.real import age, same_rows
+from tests.spark.skipping_on_off import age, same_rows
 
 FRAME = "POLYGON((-50 -50, 50 -50, 50 50, -50 50, -50 -50), (-30 -30, 30 -30, 30 30, -30 30, -30 -30))"
 PARTS = "MULTIPOLYGON(((-75 -75, -65 -75, -65 -65, -75 -65, -75 -75)), ((65 65, 75 65, 75 75, 65 75, 65 65)))"

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.spark.services import service_of
 from tests.spark.objects_read import num_files
-from tests.spark.real import warned
+from tests.spark.skipping_on_off import warned
 
 __all__ = ["FILES", "Lake"]
 
@@ -103,7 +103,7 @@ class Lake:
             assert warned(self._log) == []
             return
         (told,) = warned(self._log)
-        assert told.startswith("data skipping is off for a scan, which reads all its files: ")
+        assert told.startswith("this scan reads all its files, because the look-up failed: ")
         assert re.search(warning, told), told
         assert re.search(warning, scan.reason or ""), scan.reason
 

@@ -35,7 +35,7 @@ from es_skipping.stores.elasticsearch.change import ElasticsearchChange
 from es_skipping.stores.share import Share
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
-from tests.spark.real import objects_read
+from tests.spark.skipping_on_off import objects_read
 
 folder, url, given = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
 marks = folder / "marks"

@@ -18,8 +18,8 @@ from es_skipping.indexes.labels import (
     Text,
     Within,
     common_values,
+    constraint_on,
     leaf_of,
-    said_of,
     text_endings,
     text_parts,
     text_prefix,
@@ -152,7 +152,7 @@ COMMON: list[tuple[tuple[Predicate, ...], Leaf | None]] = [
 @pytest.mark.parametrize(("parts", "leaf"), COMMON, ids=lambda value: str(value)[:60])
 def test_common_values(parts: tuple[Predicate, ...], leaf: Leaf | None) -> None:
     assert common_values(And(parts), X, INT) == leaf
-    assert said_of(And(parts), Target("i", (X,), (INT,))) == leaf
+    assert constraint_on(And(parts), Target("i", (X,), (INT,))) == leaf
 
 
 def test_of_two_stretches_one_says_nothing_more() -> None:
@@ -190,7 +190,7 @@ def test_one_part_has_nothing_in_common() -> None:
     one = compare(">", 1)
     assert common_values(one, X, INT) is None
     assert common_values(Or((one, compare("<", 4))), X, INT) is None
-    assert said_of(one, Target("i", (X,), (INT,))) == Within((Range(1, None, True),))
+    assert constraint_on(one, Target("i", (X,), (INT,))) == Within((Range(1, None, True),))
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ NEAR = [(1.0, 0.0), (0.0, 2.0)]
 def test_a_declared_metric_skips() -> None:
     index = MetricDistance(["x", "y"], [0, 0.5], "taxi")
     assert index.summarised(["x", "y"]) == ["taxi(x, y, 0.0D, 0.5D)"]
-    assert MetricDistance.remade(["x", "y"], index.parameters) == index
+    assert MetricDistance.from_definition(["x", "y"], index.parameters) == index
     three = Literal(3, parse_type("int"))
     for asked in (of_taxi(X, Y, 30.0, 3.0), of_taxi(30.0, 3.0, X, Y), of_taxi(X, Y, 30.0, three)):
         assert asked_of_taxi(NEAR, Comparison("<", asked, number(30.0)), TAXI) is False

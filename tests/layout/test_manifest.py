@@ -62,9 +62,9 @@ def test_another_version_of_a_function_is_another_evaluation() -> None:
 
     first, second = evaluated_with(index("1")), evaluated_with(index("2"))
     assert first == evaluated_with(index("1"))
-    assert differing(first, second) == "a function of theirs has another version"
+    assert differing(first, second) == "one of their functions has another version"
     assert (
         differing({**first, "spark.version": "4.0.1"}, second)
         == "spark.version = 4.0.1 when they were written, 4.3.0 here"
     )
-    assert differing({}, first) == "nobody remembers how they were evaluated"
+    assert differing({}, first) == "the manifest does not record how they were evaluated"

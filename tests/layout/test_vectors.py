@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from es_skipping.layout.clustering import cluster
-from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand
+from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
 from es_skipping.layout.histogram import Histogram
 from tests.layout.designs import histogram_of, histograms, satisfying
@@ -33,7 +33,7 @@ def test_the_estimate_is_never_below_the_exact_number(
     # No block may drop the rows that have all local features of a demand and one of each local list.
     wanted = np.array([satisfying(histogram, demand.within(features)) for demand in EVERY])
     assert (wanted <= exact.read(EVERY)).all(), "a row that the query wants is not read"
-    known = Asked.of(EVERY, range(4))
+    known = QueryBits.of(EVERY, range(4))
     assert exact.read_of(known).tolist() == exact.read(EVERY).tolist()
     helped = [demand.helped_by(features) for demand in EVERY]
     assert known.helped_by(features).tolist() == helped

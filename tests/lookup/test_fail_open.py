@@ -21,7 +21,7 @@ from es_skipping.lookup import guard
 from es_skipping.lookup import lookup as one_lookup
 from tests.services import forget_datasets, forget_look_ups, forget_stores
 from tests.spark.objects_read import num_files
-from tests.spark.real import age, warned
+from tests.spark.skipping_on_off import age, warned
 
 FILES = 5
 
@@ -168,12 +168,12 @@ def test_a_store_that_never_answers_costs_one_wait(spark: SparkSession, path: st
         waits = [scan.store_seconds for scan in scans]
         assert 0.5 < max(waits) < 3, waits
         assert sorted(waits)[1] < 0.2, waits  # the breaker is open: nobody waits any more
-        assert sum("left alone" in (scan.reason or "") for scan in scans) == 2
+        assert sum("the next try is in" in (scan.reason or "") for scan in scans) == 2
         connections = len(seen)
         for _ in range(3):
             assert df.count() == 5
         assert len(seen) == connections
-    assert 1 <= len(warned(caplog)) <= 2  # the wait, and that it is left alone
+    assert 1 <= len(warned(caplog)) <= 2  # the wait, and that it is the next try is in
 
 
 def test_the_budget_of_one_query(spark: SparkSession, path: str) -> None:

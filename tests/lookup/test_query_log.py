@@ -28,7 +28,7 @@ from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.query_log import LoggedQuery
 from es_skipping.stores.registry import open_store
-from tests.spark.real import age
+from tests.spark.skipping_on_off import age
 from tests.stores.elasticsearch.conftest import remove_query_log
 
 
@@ -92,7 +92,7 @@ def test_what_is_logged_is_a_workload(on: SparkSession, log: QueryLog, tmp_path:
     other = str(tmp_path / "other")
     on.range(0, 40, 1, 2).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(other)
     indexed, plain = on.read.parquet(str(tmp_path / "d")), on.read.parquet(other)
-    with pytest.raises(DatasetError, match=r"no query on .* is in the query log"):
+    with pytest.raises(DatasetError, match=r"the query log of .* has no query on"):
         WorkloadLog.from_query_log(plain)
     began = datetime.now(timezone.utc)
     on.conf.set("spark.es_skipping.queryLog.enabled", "true")
@@ -111,7 +111,7 @@ def test_what_is_logged_is_a_workload(on: SparkSession, log: QueryLog, tmp_path:
     assert items(plain) == [{"id > 5"}, {"id < 5"}, {"id > 6"}, {"id < 6"}]
     (one,) = items(indexed, since=began)
     assert "id = 3" in one
-    with pytest.raises(DatasetError, match=r"no query on .* is in the query log"):
+    with pytest.raises(DatasetError, match=r"the query log of .* has no query on"):
         items(indexed, since=datetime.now(timezone.utc) + timedelta(hours=1))
 
 
@@ -179,7 +179,7 @@ def test_a_jvm_that_is_gone_is_no_error(caplog: pytest.LogCaptureFixture) -> Non
 def test_the_thread_writes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     from es_skipping.lookup import query_log
 
-    monkeypatch.setattr(query_log, "_PAUSE", 0.01)
+    monkeypatch.setattr(query_log, "_SECONDS_BETWEEN_WRITES", 0.01)
     asked: list[int] = []
 
     def records(since: int) -> tuple[int, list[dict[str, Any]]]:

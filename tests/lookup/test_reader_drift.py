@@ -20,7 +20,7 @@ from es_skipping.lookup.built_with import RELEVANT_SETTINGS, compatible
 from es_skipping.predicates.tree import Call, Column
 from es_skipping.predicates.types import parse_type
 from tests.lookup.test_built_with import SETTINGS, built, field, request, struct
-from tests.spark.real import age, reading
+from tests.spark.skipping_on_off import age, reading
 
 INT, STRING, TIMESTAMP, DATE = map(parse_type, ("int", "string", "timestamp", "date"))
 SCHEMA = struct(field("s", "string"), field("t", "timestamp"), field("d", "date"))

@@ -12,7 +12,7 @@ from tests.hdfs_cluster import shared_cluster
 from tests.matrix.cells import Cell
 from tests.s3_server import shared_server
 from tests.spark.objects_read import num_files
-from tests.spark.real import age
+from tests.spark.skipping_on_off import age
 
 __all__ = ["check"]
 

@@ -303,7 +303,7 @@ def test_literals_of_another_type() -> None:
 @pytest.mark.parametrize("negated", [False, True])
 @pytest.mark.parametrize("pattern", ["a\ufffd%", "a\ufffd", "%\ufffd", "a\ufffd_"])
 def test_a_pattern_with_what_stands_for_bytes_that_are_no_text(pattern: str, negated: bool) -> None:
-    """LIKE reads strings as Java does: the byte FF, which is no UTF-8, is U+FFFD to it, and equality says otherwise."""
+    """LIKE reads strings as Java does: the byte FF, not UTF-8, is U+FFFD to it, and equality says otherwise."""
     column = Column(("s",), parse_type("string"))
     found = normalise(Matches("like", column, pattern, negated=negated))
     assert isinstance(found, Opaque), show(found)

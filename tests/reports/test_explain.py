@@ -39,7 +39,7 @@ def test_each_node_says_what_it_became_or_why_not(spark: SparkSession) -> None:
     sql = "SELECT * FROM events WHERE id < 50 AND word <> 'w3' AND (id = 3 OR upper(word) = 'W1')"
     (scan,) = esk.explain(spark.sql(sql)).scans
     nodes = {node.text: node for node in scan.datasets[0].nodes}
-    assert nodes["id < 50"].clause == "minmax(id): a value < 50"
+    assert nodes["id < 50"].clause == "MinMax(id): a value < 50"
     assert nodes["word <> 'w3'"].reason == "no index on word"
     assert nodes["word <> 'w3'"].clause is None
     assert nodes["OR"].reason == "a part of it has no clause"
@@ -51,7 +51,7 @@ def test_it_prints_in_a_terminal_and_in_a_notebook(spark: SparkSession) -> None:
     explanation = esk.explain(spark.sql("SELECT * FROM events WHERE id < 50 AND word = '<b>'"))
     text = str(explanation)
     assert f"{OBJECTS - 1} of {OBJECTS} objects would be skipped (95 %)" in text
-    assert "minmax(id): a value < 50" in text
+    assert "MinMax(id): a value < 50" in text
     assert "\n    of the objects of events-" in text
     assert "\n    Conjunction(clauses=(Ask(index='minmax(id)'" in text
     assert "&lt;b&gt;" in explanation._repr_html_()
@@ -124,7 +124,7 @@ def test_an_index_that_may_not_be_used_is_named_with_its_reason(spark: SparkSess
     ((index, reason),) = scan.datasets[0].unusable
     assert index == "minmax(id)"
     assert reason
-    assert "minmax(id)" in str(scan.reason)
+    assert "MinMax(id)" in str(scan.reason)
 
 
 def test_a_session_that_is_not_enabled_is_explained_and_told(
@@ -152,4 +152,4 @@ def test_objects_that_changed_would_not_be_skipped(spark: SparkSession, tmp_path
         os.utime(file, (1_600_000_000, 1_600_000_000))
     (scan,) = esk.explain(spark.read.parquet(path).where("id < 0")).scans
     assert scan.objects_skipped == 0
-    assert "not among those listed" in str(scan.reason)
+    assert "not in Spark's listing" in str(scan.reason)

@@ -90,7 +90,7 @@ def test_a_thread_that_ran_nothing_is_told_so(spark: SparkSession) -> None:
     spark.sql(FIRST).collect()
     report = in_a_new_thread(lambda: esk.last_query(spark))
     assert (report.executions, report.scans) == ((), ())
-    assert "started nothing" in str(report)
+    assert "has not started a query" in str(report)
 
 
 def test_another_session_of_the_thread_does_not_count(spark: SparkSession) -> None:
@@ -151,7 +151,7 @@ def test_queries_has_a_row_per_scan_of_this_session(spark: SparkSession) -> None
     asked = esk.explain(spark.sql(FIRST)).scans[0].datasets[0]
     assert (rows[0].filter, rows[0].clause) == (asked.filter, asked.clause)
     assert rows[0].clause == first.scans[0].clause
-    assert "minmax(id): a value" in rows[0].clause
+    assert "MinMax(id): a value" in rows[0].clause
     assert rows[0].time <= rows[1].time
     assert rows[0].dataset == first.scans[0].dataset
 

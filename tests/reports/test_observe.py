@@ -47,7 +47,7 @@ def test_a_session_that_does_not_skip_is_told(spark: SparkSession) -> None:
         with esk.observe(spark) as report:
             spark.sql(FIRST).collect()
         assert report.note == "skipping is not enabled in this session; call es_skipping.enable(spark)"
-        assert str(report).endswith(f"no scan asked; {report.note}")
+        assert str(report).endswith(f"no scan did a look-up; {report.note}")
     finally:
         esk.enable(spark)
 
@@ -253,4 +253,4 @@ def test_scans_that_were_forgotten_are_counted(spark: SparkSession, monkeypatch:
         spark.sql(FIRST).collect()
         spark.sql(FIRST).collect()
     assert len(report.scans) == 1
-    assert "1 scans since the block began are no longer remembered" in str(report)
+    assert "dropped 1 scans of all threads since the block began" in str(report)

@@ -80,9 +80,9 @@ def test_repr_is_one_honest_line() -> None:
 @pytest.mark.parametrize(
     ("executions", "note", "expected"),
     [
-        ((), None, "nothing ran, no scan asked"),
-        (("3",), "why", "execution 3, no scan asked; why"),
-        (("3", "4"), None, "2 executions, no scan asked"),
+        ((), None, "nothing ran, no scan did a look-up"),
+        (("3",), "why", "execution 3, no scan did a look-up; why"),
+        (("3", "4"), None, "2 executions, no scan did a look-up"),
     ],
 )
 def test_a_report_without_scans_says_what_ran(executions: tuple[str, ...], note: str | None, expected: str) -> None:
@@ -141,7 +141,7 @@ def test_a_report_is_read_afresh_until_closed() -> None:
 def explanation(text: str = "x > 1") -> Explanation:
     nodes = (
         NodeExplanation(0, "AND", "the parts below, joined by AND"),
-        NodeExplanation(1, text, "minmax(x): a value > 1"),
+        NodeExplanation(1, text, "MinMax(x): a value > 1"),
         NodeExplanation(1, "f(y)", None, "no index on f(y)"),
     )
     query = '{\n  "path": "\u202e"\n}'
@@ -149,7 +149,7 @@ def explanation(text: str = "x > 1") -> Explanation:
         "events",
         f"{text} AND f(y)",
         nodes,
-        "minmax(x): a value > 1",
+        "MinMax(x): a value > 1",
         query,
         ("a note",),
         (("prefix(s, 3)", "why"),),
@@ -162,10 +162,10 @@ def explanation(text: str = "x > 1") -> Explanation:
 
 def test_an_explanation_says_what_each_node_became() -> None:
     lines = str(explanation()).splitlines()
-    assert "      x > 1  →  minmax(x): a value > 1" in lines
+    assert "      x > 1  →  MinMax(x): a value > 1" in lines
     assert "      f(y)   →  nothing: no index on f(y)" in lines
-    assert "  not used prefix(s, 3): why" in lines
-    assert "  alone    minmax(x) 19" in lines
+    assert "  not used Prefix(s, 3): why" in lines
+    assert "  alone    MinMax(x) 19" in lines
     assert lines[1] == "  19 of 20 objects would be skipped (95 %), 1.9 KiB of 2.0 KiB"
 
 

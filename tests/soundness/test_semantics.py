@@ -14,7 +14,7 @@ import es_skipping as esk
 from es_skipping.predicates.reasons import REASONS
 from tests.soundness.harness import objects_planned
 from tests.soundness.semantics import CASES, Case
-from tests.spark.real import age
+from tests.spark.skipping_on_off import age
 
 NAMES = "abc"
 

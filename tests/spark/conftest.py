@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from es_skipping.catalog import ObjectId
 from es_skipping.spark import bridge
-from tests.spark.honest import Honest
+from tests.spark.row_oracle import Honest
 
 ENABLED = "spark.es_skipping.enabled"
 

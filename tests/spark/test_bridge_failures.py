@@ -20,8 +20,8 @@ from es_skipping.lookup.reply import unindexed
 from es_skipping.spark import bridge
 from es_skipping.stores.selection import KeyTable
 from tests.spark.conftest import ENABLED
-from tests.spark.honest import Honest, skip_reply
 from tests.spark.objects_read import num_files
+from tests.spark.row_oracle import Honest, skip_reply
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ REPLIES: dict[str, tuple[Callable[[str], Any], str]] = {
     "kind of part": (lambda _: b"\x02\x01\x00\x00\x00\x01\x07", "unknown kind 7"),
     "no table": (lambda _: table_reply("nowhere", b"/nowhere/at/all", 5, []), "table of identities cannot be read"),
     "another table": (lambda _: table_reply("other", os.fsencode(__file__), 5, []), "table of identities has"),
-    "no such ordinal": (unknown_ordinal, "that its table has not"),
+    "no such ordinal": (unknown_ordinal, "that is not in its table"),
     "no file": (lambda _: b"\x02\x02/nowhere/at/all", "cannot be read"),
     "failed": (lambda _: b"\x02\x03wrong credentials", "wrong credentials"),
 }
@@ -217,7 +217,7 @@ def test_one_warning_for_each_reason(session: SparkSession, path: str, tmp_path:
         logger.removeAppender(appender)
         logger.setLevel(before)
         appender.stop()
-    lines = [line for line in file.read_text().splitlines() if "data skipping is off" in line]
+    lines = [line for line in file.read_text().splitlines() if "reads all its files" in line]
     assert len(lines) == 2
     assert "the reply has version 5" in lines[0]
     assert "the reply is empty" in lines[1]

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from es_skipping.spark import bridge
 from tests.spark.conftest import ENABLED
-from tests.spark.honest import Honest
 from tests.spark.objects_read import file_indexes, files_of_rows, num_files
+from tests.spark.row_oracle import Honest
 
 FILES = 10
 ROWS = 20

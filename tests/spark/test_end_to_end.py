@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import es_skipping as esk
 from tests.spark.objects_read import file_indexes, files_of_rows, num_files
-from tests.spark.real import age, objects_read, reading, same_rows
+from tests.spark.skipping_on_off import age, objects_read, reading, same_rows
 
 FILES = 10
 ROWS = 20

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import es_skipping as esk
 from tests.processes import run_python
-from tests.spark.real import age, objects_by_predicate
+from tests.spark.skipping_on_off import age, objects_by_predicate
 
 FILES = 6
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
-from tests.spark.real import age, reading
+from tests.spark.skipping_on_off import age, reading
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import es_skipping as esk
 from es_skipping.indexes.features import Features
-from tests.spark.real import age, objects_read, reading
+from tests.spark.skipping_on_off import age, objects_read, reading
 
 SCHEMA = "id BIGINT, word STRING, day DATE, price DECIMAL(9,2)"
 

@@ -16,7 +16,7 @@ import es_skipping as esk
 from es_skipping.errors import ColumnError, IndexDefinitionError
 from es_skipping.spark.bridge import expression_tree
 from tests.spark.objects_read import num_files
-from tests.spark.real import age, objects_by_predicate, objects_read
+from tests.spark.skipping_on_off import age, objects_by_predicate, objects_read
 
 FILES = 5
 

@@ -226,7 +226,7 @@ def test_a_quota_that_is_used_up(spark: SparkSession, hdfs: Cluster, limit: str)
         else:
             hdfs.quota(folder, space=20_000)
         with pytest.raises(
-            StoreError, match=r"000002.json.* failed, there is no room .*SQuotaExceededException: .*raise"
+            StoreError, match=r"000002.json.* failed for lack of space .*SQuotaExceededException: .*raise"
         ) as raised:
             change.publish()
         assert "An error occurred while calling" not in str(raised.value)
@@ -247,7 +247,7 @@ def test_no_permission(spark: SparkSession, hdfs: Cluster) -> None:
     for path, mode in (("events/manifests", "555"), ("events/segments", "555"), ("events/manifests", "000")):
         hdfs.do("chmod", f"{folder}/{path}", mode)
         with pytest.raises(
-            StoreError, match=r"is not permitted .*AccessControlException: Permission denied: user=.*: give access"
+            StoreError, match=r"is not permitted .*AccessControlException: Permission denied: user=.*: grant access"
         ):
             put(hdfs_store(spark, folder), 2)
         hdfs.do("chmod", f"{folder}/{path}", "777")
@@ -260,7 +260,7 @@ def test_no_permission_on_s3(spark: SparkSession, s3: Server, s3a: str) -> None:
     put(store, 1)
     s3.deny(s3a)
     try:
-        with pytest.raises(StoreError, match=r"is not permitted .*AccessDenied.*: give access"):
+        with pytest.raises(StoreError, match=r"is not permitted .*AccessDenied.*: grant access"):
             put(store, 2)
     finally:
         s3.allow()
@@ -272,7 +272,9 @@ def test_a_server_that_is_not_there(spark: SparkSession) -> None:
     conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
     conf.set("ipc.client.connect.max.retries", "0")
     try:
-        with pytest.raises(StoreError, match=r"ConnectException: .*\(nothing listens there: is the address right"):
+        with pytest.raises(
+            StoreError, match=r"ConnectException: .*\(nothing listens at this address: check the address"
+        ):
             hdfs_store(spark, "hdfs://localhost:1/x").datasets()
     finally:
         conf.unset("ipc.client.connect.max.retries")
@@ -314,7 +316,7 @@ def test_who_meets_a_file_that_another_is_creating_has_lost(spark: SparkSession,
 
 
 def test_asides_of_dead_writers_are_cleaned_up(maker: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "_SHORTEST_WAIT", 0.001)
+    monkeypatch.setattr(claims, "_MIN_WAIT_SECONDS", 0.001)
     store = store_of(maker)
     put(store, 1)
     files = maker()

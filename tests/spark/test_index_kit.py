@@ -24,7 +24,7 @@ from es_skipping.indexes.filters import filter_for
 from es_skipping.predicates.tree import Comparison, Predicate
 from es_skipping.predicates.types import DataType
 from tests.services import forget_datasets, forget_look_ups
-from tests.spark.real import age, objects_read, warned
+from tests.spark.skipping_on_off import age, objects_read, warned
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = ("timeout", "disk full", "started", "stopped")
@@ -201,8 +201,8 @@ class MistakenCollector(Collector[Any]):
     [
         ("partial raises", "ValueError: no luck with partials"),
         ("finish raises", "ValueError: no luck with finishing"),
-        ("no metadata", "is no metadata of kind values"),
-        ("wrong metadata", "is no value of type bigint"),
+        ("no metadata", "is not metadata of kind values"),
+        ("wrong metadata", "is not a value of type bigint"),
         ("missing", ""),
     ],
 )
@@ -228,8 +228,8 @@ def test_a_mistake_in_a_collector_is_unknown_and_named(
     ("mistake", "named"),
     [
         ("label raises", "it failed at part = 5: ValueError: no luck with labels"),
-        ("no clause", "'part = 7' is no clause"),
-        ("wrong value", "it asks for 'seven', which is no value of type bigint"),
+        ("no clause", "'part = 7' is not a clause"),
+        ("wrong value", "it asks for 'seven', which is not a value of type bigint"),
     ],
 )
 def test_a_mistake_in_a_label_costs_the_index_alone_and_is_named(
@@ -265,7 +265,7 @@ def test_a_type_that_is_no_longer_there_is_named(spark: SparkSession, path: str)
     forget_datasets()
     with esk.observe(spark) as report:
         assert objects_read(spark, f"SELECT * FROM parquet.`{path}` WHERE part = 5") == [1]
-    assert "There is no index type 'Mistaken' here" in report.scans[-1].unusable[0][1]
+    assert "unknown index type 'Mistaken'" in report.scans[-1].unusable[0][1]
 
 
 def test_a_class_without_a_kind_is_refused_at_once() -> None:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from tests.spark.real import age, objects_by_predicate
+from tests.spark.skipping_on_off import age, objects_by_predicate
 
 FILES: Final = 6
 

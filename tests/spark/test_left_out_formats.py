@@ -13,7 +13,7 @@ import es_skipping as esk
 from es_skipping.build.shipping import package_archive
 from es_skipping.spark import formats
 from tests.processes import run_python
-from tests.spark.real import age, same_rows
+from tests.spark.skipping_on_off import age, same_rows
 
 LIST = Path(formats.__file__).with_name("jvm") / "formats.properties"
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from tests.spark.real import age, reading
+from tests.spark.skipping_on_off import age, reading
 
 NEW_YEAR_1800 = -5_364_662_400_000_000
 HOUR = 3_600_000_000

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from tests.spark.honest import Honest
 from tests.spark.objects_read import num_files
+from tests.spark.row_oracle import Honest
 
 PIECES = [
     *"abzAZ09-_.~!@$&'()+,;=^`|<>\"",

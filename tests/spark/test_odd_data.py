@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
-from tests.spark.real import age, objects_by_predicate
+from tests.spark.skipping_on_off import age, objects_by_predicate
 
 
 @pytest.fixture(autouse=True)

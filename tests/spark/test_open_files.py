@@ -52,7 +52,7 @@ def test_indexed_while_open(spark: SparkSession, hdfs: Cluster, format: str) -> 
     esk.enable(spark)
     dataset, index = _index(spark, folder, format)
     built = dataset.create_indexes(index)
-    assert built.failed == ((url, "a writer has it open; the first refresh after it is closed takes it"),)
+    assert built.failed == ((url, "a writer has it open; the first refresh after it is closed indexes it"),)
     assert built.added == 1
     again = dataset.refresh()
     assert (again.unchanged, again.failed) == (1, built.failed)

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 import es_skipping as esk
 from tests.spark.objects_read import num_files
-from tests.spark.real import age, same_rows
+from tests.spark.skipping_on_off import age, same_rows
 
 
 @pytest.mark.parametrize("format", ["parquet", "orc", "csv", "json", "text"])
@@ -81,7 +81,7 @@ def test_a_data_source_in_python(spark: SparkSession, tmp_path: Path) -> None:
     )
     assert sorted(row.id for row in joined.collect()) == [0, 1, 4, 9, 16]
     assert num_files(joined) == [1]
-    with pytest.raises(esk.DatasetError, match="does not read files the way Spark's own formats do"):
+    with pytest.raises(esk.DatasetError, match="does not read files as Spark's own formats do"):
         esk.Dataset(spark, path, format="squares").create_indexes(esk.MinMax("id"))
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from tests.spark.building import ROOT_SETTING, spark
-from tests.spark.real import age
+from tests.spark.skipping_on_off import age
 
 __all__ = ["ROOT_SETTING", "spark"]
 

@@ -21,8 +21,8 @@ from es_skipping.spark import bridge, launch_conf, services
 from es_skipping.spark.classic import classic_session
 from tests.processes import run_python
 from tests.spark.conftest import ENABLED
-from tests.spark.honest import Honest
 from tests.spark.objects_read import file_indexes, num_files
+from tests.spark.row_oracle import Honest
 
 ROOT = Path(__file__).parents[2]
 
@@ -106,7 +106,7 @@ def test_the_plain_setting_is_the_same_switch(session: SparkSession, answering: 
 
 def test_configure_warns_when_a_session_runs(base: SparkSession) -> None:
     builder = SparkSession.builder.config("spark.app.name", "x")
-    with pytest.warns(UserWarning, match="runs already"):
+    with pytest.warns(UserWarning, match="already runs"):
         assert esk.configure(builder) is builder
 
 
@@ -269,7 +269,7 @@ def test_sessions_that_threads_make_at_once_leave_the_process_its_own(base: Spar
 
 def test_a_remote_connect_session_is_told(base: SparkSession) -> None:
     for function in (esk.enable, classic_session, bridge.java_session, bridge.jvm_api):
-        with pytest.raises(EsSkippingError, match="server that this process cannot reach into"):
+        with pytest.raises(EsSkippingError, match="runs on a remote server"):
             function(RemoteSession())  # type: ignore[arg-type]
 
 
@@ -317,7 +317,7 @@ def test_where_jars_may_be_set_already(no_jvm: Path, monkeypatch: pytest.MonkeyP
 
 def test_configure_for_spark_connect(no_jvm: Path) -> None:
     assert esk.configure(Options(spark_remote="local[2]"))._options == {"spark.remote": "local[2]"}
-    with pytest.raises(EsSkippingError, match="cannot reach into"):
+    with pytest.raises(EsSkippingError, match="runs on a remote server"):
         esk.configure(Options(spark_remote="sc://elsewhere"))
 
 

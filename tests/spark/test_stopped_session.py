@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.lookup.service import LookupService
 from tests.spark.objects_read import num_files
-from tests.spark.real import age
+from tests.spark.skipping_on_off import age
 from pathlib import Path
 
 def session():

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from tests.spark.real import age, objects_by_predicate
+from tests.spark.skipping_on_off import age, objects_by_predicate
 from tests.spark.table_one import COLUMNS, OBJECTS, ROWS
 
 HASH = "md5(cast({} AS string))"

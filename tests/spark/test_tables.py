@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from tests.spark.real import age, objects_by_predicate, objects_read, reading, same_rows
+from tests.spark.skipping_on_off import age, objects_by_predicate, objects_read, reading, same_rows
 
 ROWS = "SELECT /*+ REPARTITION_BY_RANGE(4, id) */ id, concat('w', id div 20) AS word, int(id % 2) AS q FROM range(80)"
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from tests.spark.objects_read import num_files
-from tests.spark.real import age, reading
+from tests.spark.skipping_on_off import age, reading
 
 MONTHS = 36
 LOCAL = "CAST(ts AS DATE) AS d", "CAST(ts AS TIMESTAMP_NTZ) AS n"

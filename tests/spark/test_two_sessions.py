@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
 from tests.spark.objects_read import num_files
-from tests.spark.real import age
+from tests.spark.skipping_on_off import age
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pyspark
 from es_skipping.spark.bridge import JAR
 
 SPARK = Path(pyspark.__file__).parent
-WARNING = "data skipping is off for a scan, which reads all its files: spark.es_skipping.enabled is true"
+WARNING = "this scan reads all its files, because the look-up failed: spark.es_skipping.enabled is true"
 
 
 def spark_sql(folder: Path, sql: str, *conf: str) -> subprocess.CompletedProcess[str]:
@@ -41,7 +41,7 @@ def test_one_warning_says_what_to_do(tmp_path: Path) -> None:
     done = spark_sql(tmp_path, "; ".join(queries))
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stdout.splitlines() if line.isdigit()] == ["7", "8", "2", "2"]
-    (warning,) = [line for line in done.stderr.splitlines() if "data skipping" in line]
+    (warning,) = [line for line in done.stderr.splitlines() if "reads all its files" in line]
     assert WARNING in warning
     assert "call es_skipping.enable(spark)" in warning
     assert "set spark.es_skipping.enabled to false" in warning

@@ -357,7 +357,7 @@ def test_what_arrives_late_from_a_killed_writer_is_nobody(
 
 @pytest.mark.parametrize(("fresh", "name"), [(False, "one"), (True, "One"), (True, ""), (True, "a" * 33)])
 def test_names_of_changes(parquet: ParquetStore, fresh: bool, name: str) -> None:
-    with pytest.raises(ValueError, match="by the name"):
+    with pytest.raises(ValueError, match="with the name"):
         with parquet.change(DEFINITION, fresh=fresh, name=name):
             pass
 

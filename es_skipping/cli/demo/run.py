@@ -27,7 +27,7 @@ __all__ = ["DemoResult", "demo"]
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """What was measured, and where the page is."""
+    """The measurements, and the path of the page."""
 
     comparisons: tuple[Comparison, ...]
     page: Path
@@ -54,13 +54,13 @@ def demo(
     spark
         A session that `es_skipping.configure` made; its settings name the store.
     folder
-        Where data and page are kept.
+        Keeps the data and the page.
     scale, repeat
-        TPC-H's scale factor; how often each query runs with skipping off and on.
+        TPC-H's scale factor; number of runs per query with skipping off and on.
     console
-        Told what happens; writes no data.
+        Shows progress; writes no data.
     queries
-        What is asked.
+        The queries to run.
     """
     tables = prepare(spark, folder / "data", scale, console.tell)
     for table, path in tables.items():
@@ -83,7 +83,7 @@ def demo(
 def _index(spark: SparkSession, tables: Mapping[str, Path], console: Console) -> None:
     for table, path in tables.items():
         dataset = esk.Dataset(spark, str(path))
-        if dataset.is_indexed():  # from an earlier run, perhaps with other indexes
+        if dataset.is_indexed():  # of an earlier run, perhaps with other indexes
             dataset.drop_indexes(all=True)
         with console.step(f"indexing {table}: {', '.join(INDEXES[table])}") as progress:
             dataset.create_indexes(*(parse_index(text) for text in INDEXES[table]), progress=progress)
@@ -92,7 +92,7 @@ def _index(spark: SparkSession, tables: Mapping[str, Path], console: Console) ->
 def _compare(spark: SparkSession, query: DemoQuery, repeat: int, labels: Mapping[str, str]) -> Comparison:
     sql = "\n".join(line.strip() for line in query.sql.strip().splitlines())
     esk.disable(spark)
-    run(spark, sql)  # the first run compiles and fills the caches of both
+    run(spark, sql)  # the first run compiles code and fills caches for both
     off: list[Run] = []
     on: list[Run] = []
     for _ in range(repeat):
@@ -117,7 +117,7 @@ def _compare(spark: SparkSession, query: DemoQuery, repeat: int, labels: Mapping
 
 
 def _which_did_it(spark: SparkSession, sql: str) -> list[str]:
-    """The indexes that rule out objects alone; where it takes several together (OR), those that were asked."""
+    """The indexes that rule out objects alone; if only several together do (OR), all that the clause asks."""
     found: dict[str, None] = {}
     with esk.observe(spark) as report:
         spark.sql(sql).collect()
@@ -130,7 +130,7 @@ def _which_did_it(spark: SparkSession, sql: str) -> list[str]:
 
 
 def _labels(spark: SparkSession) -> dict[str, str]:
-    """The indexes as a person writes them, by the id that reports name them with."""
+    """The indexes as people write them, by id."""
     entries = store_of(spark).datasets()
     return {index.id: index_label(index) for entry in entries for index in entry.definition.indexes}
 

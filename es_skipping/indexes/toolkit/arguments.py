@@ -59,4 +59,4 @@ def require_supported(index: object, types: Sequence[DataType], wanted: str, *na
     """
     for type_ in types:
         if not type_.supported or (names and type_.name not in names):
-            raise ColumnError(f"{index!r} cannot be built on a column of type {type_}; it needs {wanted}")
+            raise ColumnError(f"{index} cannot be built on a column of type {type_}; it needs {wanted}")

@@ -35,7 +35,7 @@ _QUERY_SIZE: Final = 0.02
 _GRID: Final = 16
 
 _PIECES: Final = 96
-"""Up to so many pieces are made before they are merged back."""
+"""Most pieces to make before they are merged."""
 
 
 def compact(cells: Cells, most: int) -> Cells:

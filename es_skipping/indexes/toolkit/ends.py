@@ -1,4 +1,4 @@
-"""`EndIndex`: what `Prefix` and `Suffix` share, clauses about strings of which only one end is remembered.
+"""`EndIndex`: the common part of `Prefix` and `Suffix`, clauses about strings with only one stored end.
 
 Of a string x an index of length L remembers the end e(x), its first or last L code points. Two facts carry every
 clause:
@@ -70,7 +70,7 @@ class EndIndex(ColumnIndex):
 
     @abstractmethod
     def certain(self, text: Text) -> tuple[str, ...]:
-        """With one of which each string that passes a test has this end; none where nothing is certain."""
+        """The ends that strings passing the test can have; empty if nothing is certain."""
 
     def collector(self, types: Sequence[DataType]) -> Collector[Distinct]:
         return ValuesCollector(types[0], self.limit)
@@ -104,7 +104,7 @@ class EndIndex(ColumnIndex):
 
 
 def checked_end(column: SparkColumn, end: SparkColumn, *, safe_bytes: int | None = None) -> SparkColumn:
-    """The end of a string; of a string that is no UTF-8 something that is none either, so the object becomes unknown.
+    """The end of a string; of a string that is not UTF-8 something that is none either, so the object becomes unknown.
 
     Spark's ``substring`` trusts the first byte of a character to say how many follow: where the string stops short of
     that it reads on beyond its end, and what it finds there may even look like a character.
@@ -114,7 +114,7 @@ def checked_end(column: SparkColumn, end: SparkColumn, *, safe_bytes: int | None
     column, end
         The string, and its end as ``substring`` cuts it.
     safe_bytes
-        Strings of at least so many bytes cannot be read beyond their end, and are not looked at for it.
+        Strings of at least this many bytes cannot be read beyond their end, and are not checked for it.
     """
     from pyspark.sql import functions as F
 

@@ -31,7 +31,7 @@ MOST_HASHES: Final = 1 << 20
 """An object with more distinct values than this is remembered as unknown."""
 
 _CHUNKS: Final = 32
-"""So many arrays are gathered before their hashes are made distinct again."""
+"""Number of arrays to gather before their hashes are made distinct again."""
 
 
 class Hashes(NamedTuple):

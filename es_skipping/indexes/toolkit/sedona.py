@@ -27,7 +27,7 @@ _RELATIONS: Final = frozenset(
         *("equals", "intersects", "overlaps", "touches", "within"),
     )
 )
-"""True only of geometries that have a point in common, of which neither is empty."""
+"""Relations that are true only for two non-empty geometries with a common point."""
 
 _SPHERE: Final = 6_371_000.0
 """A little less than the radius that `ST_DistanceSphere` uses unless told otherwise."""

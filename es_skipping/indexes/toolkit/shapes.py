@@ -34,7 +34,7 @@ Rectangle = tuple[float, float, float, float]
 """``(x low, x high, y low, y high)``, closed."""
 
 _BOXES: Final = 32
-"""At most so many boxes are asked for."""
+"""Most boxes in a question."""
 
 _CELLS: Final = 256
 """Halving ends at this number of cells, or after `_LEVELS`."""
@@ -52,7 +52,7 @@ _LARGEST: Final = 1e100
 
 @lru_cache(maxsize=256)
 def cover(wkb: bytes, distance: float = 0.0) -> tuple[Rectangle, ...] | None:
-    """Boxes that hold every point of a shape, or every point that is no farther from it than ``distance``.
+    """Boxes that hold every point of a shape, or every point within ``distance`` of it.
 
     Parameters
     ----------
@@ -123,9 +123,9 @@ def _halved(cells: Cells, meets: Callable[[Any], Any], holds: Callable[[Any], An
 
 
 def _merged(cells: Cells, most: int) -> Cells:
-    """At most so many boxes that hold all of these: again and again the pair becomes one whose box adds least.
+    """At most this many boxes that cover all cells: repeatedly merges the pair whose common box adds least.
 
-    Measured is how many small boxes, placed at random, meet one of them in vain.
+    The cost is the number of small random boxes that meet a box in vain.
     """
     import numpy as np
 
@@ -181,7 +181,7 @@ def cap(longitude: float, latitude: float, angle: float) -> tuple[Rectangle, ...
     """Boxes that hold every point of a globe within an angle of one point, all in degrees.
 
     Around a pole they go all the way round; across the 180th meridian they go on at the other side, whichever way
-    longitudes are counted. What is no latitude, or far from being a longitude, is inside: nothing is known of it.
+    longitudes are counted. What is not a latitude, or far from being a longitude, is inside: nothing is known of it.
 
     Returns
     -------
@@ -234,8 +234,8 @@ def _half_width(latitude: float, angle: float, low: float, high: float) -> float
 def region_clause(target: Target, rectangles: tuple[Rectangle, ...]) -> Clause:
     """Does any box of the object meet any of these? For indexes of kind *boxes* with the axes latitude, longitude.
 
-    A point of which a coordinate is NaN lies at infinity, and no shape's outline says what a predicate makes of it: it
-    is asked for too.
+    A point with a NaN coordinate lies at infinity. Its result in a predicate does not follow from a shape's outline, so
+    the question includes it.
     """
     infinite = (math.inf, math.inf)
     everywhere = (-math.inf, math.inf)

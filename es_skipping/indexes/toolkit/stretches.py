@@ -29,7 +29,7 @@ class Stretches(NamedTuple):
     high: npt.NDArray[Any]
 
     def with_gaps(self, most: int) -> Stretches:
-        """Stretches that cover these and leave at most so many gaps, the widest.
+        """Stretches that cover these and leave at most this many gaps, the widest ones.
 
         Examples
         --------

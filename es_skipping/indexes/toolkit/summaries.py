@@ -30,10 +30,10 @@ __all__ = [
 ]
 
 BOUND_BYTES: Final = 1024
-"""Bounds of strings and binaries are kept to so many bytes, rounded outward."""
+"""Most bytes of a string or binary bound; longer bounds are rounded outward."""
 
 _CHUNKS: Final = 64
-"""So many small arrays are gathered before their values are made distinct again."""
+"""Number of small arrays to gather before their values are made distinct again."""
 
 
 class Plain(NamedTuple):
@@ -109,7 +109,7 @@ def upper_bound(value: bytes, *, text: bool) -> bytes | None:
     Raises
     ------
     UnicodeDecodeError
-        Its beginning is no UTF-8, though it is ``text``.
+        Its beginning is not UTF-8, though it is ``text``.
     """
     start = lower_bound(value, text=text)
     if start is value:
@@ -173,7 +173,7 @@ def _bounded(unique: pa.Array, limit: int, limit_bytes: int) -> tuple[pa.Array, 
 
 
 def python_values(chunks: tuple[pa.Array, ...], type: DataType) -> frozenset[Value] | None:
-    """The values as `es_skipping.predicates.types` holds them, or None where a string is no UTF-8."""
+    """The values as `es_skipping.predicates.types` holds them, or None where a string is not UTF-8."""
     values = [value for chunk in chunks for value in chunk.to_pylist()]
     if type.name != "string":
         return frozenset(values)
@@ -189,7 +189,7 @@ def python_bound(value: object, type: DataType) -> Value:
     Raises
     ------
     UnicodeDecodeError
-        A string that is no UTF-8.
+        A string that is not UTF-8.
     """
     if type.name == "string":
         assert isinstance(value, bytes)

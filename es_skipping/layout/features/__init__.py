@@ -1,1 +1,1 @@
-"""Which conditions a layout is made by: mined from a workload, ranked, and evaluated by Spark."""
+"""The features of a layout: mined from a workload, ranked, and evaluated by Spark."""

@@ -1,4 +1,4 @@
-"""Which of the features that were mined to take: those that help most queries."""
+"""Chooses among mined features those that help most queries."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ def mine_features(
     usable: Callable[[Predicate], bool] | None = None,
     families: bool = False,
 ) -> list[Feature]:
-    """The features that help most queries.
+    """Find the features that help most queries.
 
     Parameters
     ----------
     queries
         The workload, such as a `QueryLog`.
     count
-        At most how many features.
+        Most features to return.
     min_support
-        T of the dissertation: a set of predicates is a feature if it subsumes so many queries that no stricter feature
-        does. Left out: one of a hundred queries, and at least two.
+        T of the dissertation: a set of predicates is a feature if it subsumes at least this many queries that no
+        stricter feature subsumes. The default is one percent of the queries, but at least two.
     usable
-        Which predicates may be part of a feature. Left out: all but comparisons of a date or a time with a constant,
-        which drift; they are the business of partitions and of `MinMax`. What nearly all rows satisfy, such as `<>`,
-        never is.
+        Decides which predicates may be part of a feature. By default all but comparisons of a date or a time with a
+        constant, because these drift; partitions and `MinMax` serve them. Predicates that nearly all rows satisfy, such
+        as `<>`, never are.
     families
-        Whether to take a feature for each value where lists of values differ from query to query, all values that these
-        lists use or none (`es_skipping.layout.features.families`). For column groups; in a single order of the rows so
-        many features are in each other's way.
+        Whether to make each value a feature if lists of values differ from query to query. Then all values of these
+        lists become features, or none (`es_skipping.layout.features.families`). For column groups; in a single order of
+        rows these features would conflict.
 
     Returns
     -------
     list of Feature
-        Those with the greatest gain first; the same for the same workload.
+        The features, greatest gain first; the same for the same workload.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def mine_features(
         ``count`` or ``min_support`` is below 1.
     """
     if count < 1:
-        raise ValueError(f"count is {count}; give a whole number of at least 1")
+        raise ValueError(f"count is {count}, but must be a whole number of at least 1")
     log = list(queries)
     ranked = candidates_of(log, min_support=min_support, usable=usable)
     least = least_support(log, min_support)
@@ -65,16 +65,16 @@ def chosen(
     most: int,
     accept: Callable[[Feature], bool] = lambda feature: True,
 ) -> list[Feature]:
-    """The features that help most queries, families among them by the queries that each helps for each feature.
+    """The features that help most queries; a family ranks by its helped queries per feature.
 
     Parameters
     ----------
     ranked
-        By how many queries each helps that no stricter feature does.
+        Ranked by the queries that each helps and no stricter feature helps.
     most
-        At most so many features; a family that does not fit is passed over.
+        Most features to take; a family that does not fit is passed over.
     accept
-        Asked of each before it is taken; a family is refused with any of its features.
+        Decides about each feature; refusing one refuses its family.
 
     Examples
     --------

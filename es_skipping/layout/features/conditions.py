@@ -1,4 +1,4 @@
-"""Features that a layout can use: Spark evaluates their SQL when rows are laid out, and an index remembers it."""
+"""Finds features that a layout can use: Spark evaluates their SQL, and an index stores it."""
 
 from __future__ import annotations
 
@@ -34,18 +34,19 @@ class FeatureFinder:
     source
         The dataset.
     rank
-        How they are chosen: by the rows that they save on a sample, or by the queries that each helps.
+        ``"savings"`` ranks features by the rows that they save on a sample, ``"queries"`` by the queries that each
+        helps.
     min_support
-        How many queries a feature must help that no stricter feature helps.
+        Fewest queries that a feature must help and no stricter feature helps.
     candidates
-        So many sets of predicates are measured on a sample, where they are chosen so.
+        Number of predicate sets that are measured on the sample.
     families
-        Whether features of single values are proposed for lists that differ from query to query.
+        Whether to propose features of single values for lists that differ from query to query.
 
     Raises
     ------
     ValueError
-        There is no such rank.
+        The rank is unknown.
     """
 
     source: Source
@@ -56,17 +57,17 @@ class FeatureFinder:
 
     def __post_init__(self) -> None:
         if self.rank not in get_args(Rank):
-            raise ValueError(f"rank is {self.rank!r}; give 'savings' or 'queries'")
+            raise ValueError(f"rank is {self.rank!r}; pass 'savings' or 'queries'")
 
     def features(
         self, log: QueryLog, most: int
     ) -> tuple[tuple[Feature, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
-        """The best features that Spark can evaluate and an index can remember, each with its SQL; and those refused.
+        """The best features that Spark can evaluate and an index can store, each with its SQL; and the refused ones.
 
         Raises
         ------
         DatasetError
-            No feature comes of the workload.
+            The workload yields no feature.
         """
         refused: list[tuple[str, str]] = []
         texts: dict[tuple[Predicate, ...], str] = {}
@@ -82,7 +83,7 @@ class FeatureFinder:
         kept = tuple(self._ranked(log, most, accept))
         if not kept:
             why = f": {refused[0][0]}: {refused[0][1]}" if refused else ""
-            raise DatasetError(f"no feature comes of these {len(log)} queries, so there is nothing to lay out by{why}")
+            raise DatasetError(f"these {len(log)} queries yield no feature to lay the data out by{why}")
         return kept, tuple(texts[feature.predicates] for feature in kept), tuple(refused)
 
     def _ranked(self, log: QueryLog, most: int, accept: Callable[[Feature], bool]) -> list[Feature]:
@@ -117,15 +118,15 @@ class FeatureFinder:
 
 
 def condition_of(source: Source, predicate: Predicate) -> tuple[str | None, str]:
-    """SQL that Spark reads back as the predicate, or as a looser one; else None and why there is none."""
+    """SQL that Spark reads back as the predicate or as a looser one; otherwise None and the reason."""
     from es_skipping.build.columns import resolve
 
     text = sql_of(predicate)
     if text is None:
         return None, "it cannot be written as SQL"
     try:
-        # It is remembered of the Parquet files that will be written, whatever is read now.
+        # The index describes the Parquet files to be written, whatever is read now.
         read = predicate_of(resolve(replace(source, format="parquet"), text).operand)
     except ColumnError as error:
         return None, str(error)
-    return (text, "") if subsumes(read, predicate) else (None, "Spark reads its SQL as something else")
+    return (text, "") if subsumes(read, predicate) else (None, "Spark reads its SQL as another predicate")

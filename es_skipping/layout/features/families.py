@@ -1,9 +1,9 @@
 """Families: a feature for each value of an operand that the workload's lists draw from.
 
-A list whose values are drawn anew for each query, such as eight of fifty sizes, never comes back: no feature follows
-from many of these queries. But each of their rows has one of the list's values, so with a feature for each value a
-query skips the blocks that have none of them. One value more or less is worth nothing: a list is helped only if all its
-values are features. So they are proposed together, and taken all or none.
+A list with new values in each query, such as eight of fifty sizes, never repeats: no feature subsumes many of these
+queries. But each of their rows has one of the list's values. With a feature for each value, a query skips the blocks
+that have none of the list's features. A list is helped only if all its values are features, so they are proposed
+together, and all are taken or none.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ class Family:
     Parameters
     ----------
     features
-        Of the values that lists ask for; the weight of each is the number of lists that it is in.
+        One per value in the lists; its weight is the number of lists that contain the value.
     lists
-        By the place of each query in the workload that it helps, the places of the features that the query's list asks
-        for.
+        For each helped query, by its position in the workload, the positions of its list's features.
     """
 
     features: tuple[Feature, ...]
@@ -39,27 +38,27 @@ class Family:
 
     @property
     def gain(self) -> float:
-        """How many queries it helps, for each feature."""
+        """Number of helped queries per feature."""
         return len(self.lists) / len(self.features)
 
 
 def families_of(
     log: Sequence[Query], known: Iterable[Feature], least: int, usable: Callable[[Predicate], bool]
 ) -> list[Family]:
-    """The families that would help a workload.
+    """The families that help a workload.
 
-    Values are worth a feature each where, on average, each is in ``least`` lists or more, and a list has half of them
-    or fewer; lists that one of the known features says already, because they come back, do not count. So there is no
-    family where lists come back, or where their values are too many ever to come back.
+    Values become features if, on average, each is in at least ``least`` lists, and a list has at most half of them.
+    Lists that a known feature expresses, because they repeat, do not count. So there is no family if lists repeat, or
+    if there are too many values for any to repeat.
 
     Parameters
     ----------
     known
         Features that each subsume several queries.
     least
-        How many queries a feature must help.
+        Fewest queries that a feature must help.
     usable
-        Which predicates may be part of a feature.
+        Decides which predicates may be part of a feature.
     """
     said: dict[int, list[Predicate]] = {}
     for feature in known:

@@ -1,4 +1,4 @@
-"""How features help a query: by those that subsume it, and by those of which each of its rows has one at least."""
+"""How features help a query: those that subsume it, and sets of features with one in each of its rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["Help", "Helping"]
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """What blocks a query can skip: those that lack one of ``usable``, or all of one of ``lists``.
+    """The blocks that a query can skip: those that lack one of ``usable``, or all of one of ``lists``.
 
     Parameters
     ----------
     usable
         Numbers of the features that subsume the query.
     lists
-        Sets of features of which each row that it asks for satisfies one at least, though none subsumes it.
+        Sets of features such that each of the query's rows satisfies one, though none subsumes the query.
     """
 
     usable: frozenset[int] = frozenset()
@@ -32,7 +32,7 @@ class Help:
 
 
 class Helping:
-    """Tells which of some features help a query, as the index of them does when the query is run.
+    """Finds the features that help a query, as their index does when the query runs.
 
     Examples
     --------

@@ -1,12 +1,14 @@
-"""Features of a workload: frequent sets of predicates (*Skipping-oriented Data Design*, sections 3.3.2 and 3.3.3).
+"""Mines features from a workload: frequent sets of predicates (*Skipping-oriented Data Design*, sections 3.3.2 and
+3.3.3).
 
 1. *Augmentation*: every query is given each predicate, of any query, that is looser than one of its own. Then counting
    the queries that contain a set of predicates counts the queries that the set subsumes.
-2. *Frequent sets*, depth first over bit sets of queries. Our own miner, because it makes of all sets that subsume the
-   same queries only the most specific one (which is the only one that elimination could keep): there are few of these,
-   where augmentation lets the number of all sets explode.
-3. *Elimination*, from the most specific to the most general: a set stays if it helps enough queries that no stricter
-   set that stayed helps already.
+2. *Frequent sets*, depth first over bit sets of queries. Our own miner makes only the most specific among all sets that
+subsume the
+   same queries, because elimination could keep no other. There are few of these, whereas augmentation lets the number
+   of all sets explode.
+3. *Elimination*, from the most specific to the most general: a set stays if it helps enough queries that no
+   remaining stricter set helps.
 """
 
 from __future__ import annotations
@@ -48,28 +50,28 @@ __all__ = [
     "subsuming",
 ]
 
-_MOST_SETS: Final = 50_000
-"""Where there are more frequent sets, the support asked for is raised."""
+_MAX_FREQUENT_SETS: Final = 50_000
+"""Most frequent sets; with more, the required support is raised."""
 _SHARE: Final = 0.01
 _TEMPORAL: Final = ("date", "timestamp", "timestamp_ntz")
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A conjunction of predicates by which rows are laid out.
+    """A conjunction of predicates to lay rows out by.
 
     Parameters
     ----------
     predicates
-        None of which implies another.
+        The predicates; none implies another.
     weight
-        How many queries of the workload it subsumes; of a value of a family, how many lists it is in.
+        Number of the workload's queries that it subsumes; for a value of a family, the number of lists that contain it.
     gain
-        How many of them no stricter feature subsumes.
+        Number of these queries that no stricter feature subsumes.
     queries
-        Their places in the workload.
+        Their positions in the workload.
     saved
-        Scans of all rows that it saves in one run of the workload, where that was measured.
+        Scans of all rows that it saves in one run of the workload, if measured.
 
     Examples
     --------
@@ -89,7 +91,7 @@ class Feature:
         return all_of(self.predicates)
 
     def subsumes(self, query: Query | Predicate) -> bool:
-        """Whether every row that a query asks for satisfies the feature."""
+        """Whether every row that satisfies a query satisfies the feature."""
         return subsumes(self.predicate, query.predicate if isinstance(query, Query) else query)
 
     def __str__(self) -> str:
@@ -99,14 +101,14 @@ class Feature:
 
 
 def least_support(log: Sequence[Query], min_support: int | None) -> int:
-    """How many queries a feature must help."""
+    """Fewest queries that a feature must help."""
     return _positive("min_support", min_support) if min_support is not None else max(2, math.ceil(_SHARE * len(log)))
 
 
 def candidates_of(
     queries: Iterable[Query], *, min_support: int | None = None, usable: Callable[[Predicate], bool] | None = None
 ) -> list[Feature]:
-    """All features of a workload, ranked: `es_skipping.layout.mine_features` without the cut, and without families."""
+    """All features of a workload, ranked: `es_skipping.layout.mine_features` without limit and families."""
     lattice, found, least = _mined(list(queries), min_support, usable)
     return lattice.ranked(found, least)
 
@@ -118,7 +120,7 @@ def frequent_sets(
     min_support: int | None = None,
     usable: Callable[[Predicate], bool] | None = None,
 ) -> list[Feature]:
-    """The sets of predicates that help most queries, none eliminated; each is the most specific of its queries."""
+    """The sets of predicates that help most queries, before elimination; each is the most specific for its queries."""
     lattice, found, _ = _mined(list(queries), min_support, usable)
     return lattice.by_weight(found)[:most]
 
@@ -136,12 +138,12 @@ def _mined(
 
 
 def subsuming(features: Sequence[Feature], query: Query) -> tuple[int, ...]:
-    """Which of the features subsume a query."""
+    """The features that subsume a query."""
     return tuple(number for number, feature in enumerate(features) if feature.subsumes(query))
 
 
 def never_by_time(predicate: Predicate) -> bool:
-    """Whether a predicate is sure to compare no date and no time with a constant.
+    """Whether a predicate surely does not compare a date or a time with a constant.
 
     Examples
     --------
@@ -167,10 +169,10 @@ def never_by_time(predicate: Predicate) -> bool:
 
 
 def _excludes_little(predicate: Predicate) -> bool:
-    """Whether nearly all rows satisfy it: a difference from some values, or a test for null.
+    """Whether nearly all rows satisfy a predicate: a difference from some values, or a test for null.
 
-    It would help nobody, and it hurts: each equality with another value implies it, so there are frequent sets of every
-    choice of such.
+    Such a predicate does not help and hurts mining: each equality with another value implies it, so every combination
+    of such predicates is a frequent set.
     """
     match predicate:
         case NullTest():
@@ -188,12 +190,12 @@ def _temporal(operand: Operand) -> bool:
 
 def _positive(name: str, value: int) -> int:
     if value < 1:
-        raise ValueError(f"{name} is {value}; give a whole number of at least 1")
+        raise ValueError(f"{name} is {value}, but must be a whole number of at least 1")
     return value
 
 
 class _Lattice:
-    """A workload's predicates, who is looser than whom, and which queries each subsumes. Sets are bits of integers."""
+    """A workload's predicates, their implications, and the queries that each subsumes. Sets are bits of integers."""
 
     def __init__(self, log: Sequence[Query], usable: Callable[[Predicate], bool]) -> None:
         own = [tuple(item for item in query.items if usable(item) and not _excludes_little(item)) for query in log]
@@ -201,7 +203,7 @@ class _Lattice:
         self.items = sorted(distinct, key=_key)
         place = {item: at for at, item in enumerate(self.items)}
         self.looser = self._looser()
-        """Per predicate, the predicates that it implies, itself included."""
+        """Per predicate, the predicates that it implies, including itself."""
         self.queries = [0] * len(self.items)
         """Per predicate, the queries that it subsumes: augmentation."""
         for number, items in enumerate(own):
@@ -217,7 +219,7 @@ class _Lattice:
         for at, some in enumerate(operands):
             for operand in some:
                 by_operand.setdefault(operand, []).append(at)
-        # The values each leaves to an operand: a looser predicate leaves no fewer, which is soon compared.
+        # The values that each allows an operand: a looser predicate allows no fewer, which is fast to compare.
         left = [{operand: at_most(item, operand) for operand in some} for item, some in zip(self.items, operands)]
         found = []
         for at, stricter in enumerate(self.items):
@@ -232,8 +234,9 @@ class _Lattice:
     def frequent(self, least: int) -> list[tuple[int, int]] | None:
         """Each frequent set, with the queries that it subsumes; None if there are too many.
 
-        Of the sets that subsume the same queries only the largest is made, by closing each under what all its queries
-        imply, so that it is reached only once: by its first predicates (Uno et al., *LCM*, FIMI 2004).
+        Among sets that subsume the same queries it makes only the largest. It closes each set under the predicates that
+        all its queries imply, so that each is reached only once, by its first predicates (Uno et al., *LCM*, FIMI
+        2004).
         """
         frequent = [at for at, queries in enumerate(self.queries) if queries.bit_count() >= least]
         found: list[tuple[int, int]] = []
@@ -249,15 +252,15 @@ class _Lattice:
                     continue
                 closed = sum(1 << other for other in frequent if common & ~self.queries[other] == 0)
                 if closed & ~members & ((1 << at) - 1):
-                    continue  # it is made from a predicate before this one
+                    continue  # an earlier predicate makes this set
                 found.append((closed, common))
-                if len(found) > _MOST_SETS:
+                if len(found) > _MAX_FREQUENT_SETS:
                     return None
                 pending.append((closed, common, rank + 1))
         return found
 
     def ranked(self, found: Sequence[tuple[int, int]], least: int) -> list[Feature]:
-        """Elimination of sets that add too little, then the order by what they add."""
+        """Eliminate sets that add too little, then sort by what they add."""
         # A set is closed, so one that implies another contains it: the largest are the most specific.
         ordered = sorted(found, key=lambda one: (-one[0].bit_count(), -one[1].bit_count(), tuple(_bits(one[0]))))
         covered = 0
@@ -274,7 +277,7 @@ class _Lattice:
         ]
 
     def by_weight(self, found: Sequence[tuple[int, int]]) -> list[Feature]:
-        """All sets, those that help most queries first, of equals the more specific."""
+        """All sets, most helped queries first; among equals the more specific first."""
         ordered = sorted(found, key=lambda one: (-one[1].bit_count(), -one[0].bit_count(), tuple(_bits(one[0]))))
         return [
             Feature(self._feature(tuple(_bits(members))), queries.bit_count(), 0, tuple(_bits(queries)))

@@ -1,10 +1,10 @@
-"""Which features to take: those that save most rows, on a sample of the data.
+"""Chooses the features that save most rows, on a sample of the data.
 
-The dissertation ranks features by the queries that each helps and no stricter one does. That knows nothing of the data:
-it takes five regions with an equality of nations, each for twenty queries, before the equality alone, which is nearly
-as strict and helps all hundred. Here each feature is worth what it saves: the share of the rows that do not satisfy it,
-for each query that it subsumes, over the best feature which that query has already. The sum is submodular, so taking
-the best again and again is within 1 - 1/e of the best choice (Nemhauser, Wolsey, Fisher 1978).
+The dissertation ranks features by the queries that each helps and no stricter one helps. That ignores the data: it
+prefers five regions with an equality of nations, each for twenty queries, to the equality alone, which is nearly as
+strict and helps all hundred. Here a feature is worth its savings: the share of the rows that do not satisfy it, for
+each query that it subsumes, beyond the query's best feature so far. The sum is submodular, so the greedy choice is
+within 1 - 1/e of the best (Nemhauser, Wolsey, Fisher 1978).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["by_savings", "satisfied_shares"]
 
-_SAMPLE: Final = 100_000
-_LEAST: Final = 0.1
-"""A feature that saves less than a tenth of a scan over the whole workload is not worth its bit."""
+_SAMPLE_ROWS: Final = 100_000
+_MIN_SAVED_SCANS: Final = 0.1
+"""Least savings of a feature over the whole workload, in scans; below this it is not worth its bit."""
 
 
 def by_savings(
@@ -39,22 +39,22 @@ def by_savings(
     accept: Callable[[Feature], bool] = lambda feature: True,
     families: Sequence[Family] = (),
 ) -> Iterator[Feature]:
-    """Features in the order of what each adds; those of a family one after another, by what they add on average.
+    """Features in order of their added savings; a family's features are adjacent and rank by their average.
 
     Parameters
     ----------
     candidates
         Frequent sets of predicates.
     satisfied
-        The share of the rows that satisfies each, and behind them of each feature of each family.
+        The share of the rows that satisfies each candidate, followed by those of each family's features.
     queries
-        How many the workload has.
+        Number of queries in the workload.
     count
-        At most how many features.
+        Most features to take.
     accept
-        Asked of each before it is taken; one that is refused is passed over, a family with any of its features.
+        Decides about each feature; a refused one is passed over, with its family.
     families
-        Features that are worth something only together.
+        Features that are useful only together.
 
     Yields
     ------
@@ -86,7 +86,7 @@ def by_savings(
         gains = np.maximum(helps - best, 0.0).sum(axis=1) / sizes
         gains[len(taken) + sizes > count] = 0.0
         at = int(gains.argmax())
-        if gains[at] < _LEAST:
+        if gains[at] < _MIN_SAVED_SCANS:
             return
         if all(map(accept, new[at])):
             yield from (replace(feature, saved=float(gains[at])) for feature in new[at])
@@ -96,13 +96,13 @@ def by_savings(
 
 
 def satisfied_shares(df: DataFrame, conditions: Sequence[str]) -> list[float]:
-    """The share of the rows that satisfies each condition, on a sample that is the same each time."""
+    """The share of the rows that satisfies each condition, on a repeatable sample."""
     from es_skipping.spark.classic import functions as F
 
     total = df.count()
     if not total:
         return [0.0] * len(conditions)
-    sample = df if total <= 2 * _SAMPLE else df.sample(fraction=_SAMPLE / total, seed=1)
+    sample = df if total <= 2 * _SAMPLE_ROWS else df.sample(fraction=_SAMPLE_ROWS / total, seed=1)
     words = [word.alias(f"w{at}") for at, word in enumerate(feature_words([F.expr(text) for text in conditions]))]
     found = sample.select(*words).toArrow()
     rows = np.array([found[f"w{at}"].to_numpy() for at in range(len(words))], np.int64).T

@@ -1,4 +1,4 @@
-"""Writes the blocks of column groups: the numbered rows, for each group in its order."""
+"""Writes the blocks of column groups: the numbered rows in each group's order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PLACES: Final = "__es_skipping_places"
 class _Part:
     """Rows of a group that are written together.
 
-    ``below`` is their directory in the group's, empty or with a slash at its end.
+    ``below`` is their directory below the group's, empty or with a slash at its end.
     """
 
     group: int
@@ -47,19 +47,19 @@ class _Part:
 class GroupWriter:
     """Writes the blocks of all groups.
 
-    The distinct vectors of all rows come to the driver once. They are clustered there, once for all groups of the same
-    features; then writing each is a job, and one more counts what was written.
+    The driver gets the distinct vectors of all rows once, and clusters them once for all groups with the same features.
+    Then one job writes each group, and a last one counts the written rows.
 
     Parameters
     ----------
     rows
-        With numbers and words (`es_skipping.layout.groups.numbered_rows`), the same whenever they are read.
+        Rows with numbers and words (`es_skipping.layout.groups.numbered_rows`), the same at each read.
     root, groups, below
-        Of the table; the groups; and the directory of these blocks in each group's, empty or with a slash at its end.
+        The table's root, its groups, and these blocks' directory below each group's, empty or with a slash at its end.
     conditions
-        The features of all groups: those of the words.
+        The features of all groups, in the order of the words' bits.
     min_rows
-        Rows of a block: at least so many.
+        Fewest rows of a block.
     """
 
     rows: DataFrame
@@ -75,7 +75,7 @@ class GroupWriter:
         Raises
         ------
         DatasetError
-            What was written is not what was planned.
+            The written rows differ from the plan.
         """
         parts = [part for number, group in enumerate(self.groups) for part in self._parts(number, group)]
         vectors = vectors_of(self.rows)
@@ -102,7 +102,7 @@ class GroupWriter:
         return f"{self.root}/{self.groups[part.group].directory}/{part.below}".rstrip("/")
 
     def _write(self, part: _Part, plan: PlannedBlocks, numbers: Words) -> None:
-        """Block by block: each is the partition of a shuffle, which its number leads to."""
+        """Shuffle the rows so that each block is one partition, found by its number."""
         import pyarrow as pa
 
         from es_skipping.spark.classic import functions as F
@@ -126,27 +126,27 @@ class GroupWriter:
         writer.parquet(self._directory(part))
 
     def _partitions(self, parts: Sequence[_Part], plans: Mapping[Order, PlannedBlocks]) -> tuple[Partition, ...]:
-        """The blocks by coarse partition and group, if the files have the rows that they should have."""
+        """The blocks by coarse partition and group, after checking the files' numbers of rows."""
         written = self._written(parts)
         found: dict[int, tuple[list[Block], ...]] = {}
         for part in parts:
             plan, directory = plans[part.order], self._directory(part)
             files = written.get(directory, {})
             if max(files, default=-1) >= len(plan):
-                raise DatasetError(f"{directory} has a block that was not planned; write the column groups again")
+                raise DatasetError(f"{directory} has an unplanned block: write the column groups again")
             blocks = zip(plan.block_partitions.tolist(), plan.rows.tolist(), plan.unions.tolist(), strict=True)
             for at, (partition, rows, words) in enumerate(blocks):
                 name, there = files.get(at, ("a file", 0))
                 if there != rows:
                     raise DatasetError(
-                        f"{directory}/{name} has {there:,} rows, planned were {rows:,}; write the column groups again"
+                        f"{directory}/{name} has {there:,} rows instead of {rows:,}: write the column groups again"
                     )
                 own = found.setdefault(partition, tuple([] for _ in self.groups))
                 own[part.group].append(Block(part.below + name, rows, part.whole, _features(words)))
         return tuple(_partition(self.root, found[number]) for number in sorted(found))
 
     def _written(self, parts: Iterable[_Part]) -> dict[str, dict[int, tuple[str, int]]]:
-        """By directory and partition of its shuffle, each file that has rows: its name, and how many."""
+        """By directory and shuffle partition, each file with rows: its name and number of rows."""
         from es_skipping.spark.bridge import list_objects
         from es_skipping.spark.classic import functions as F
 
@@ -158,7 +158,7 @@ class GroupWriter:
         for path, _, _ in list_objects(files):
             directory, _, name = path.rpartition("/")
             place = re.match(r"part-(\d+)-", name)
-            if place and rows.get(name):  # a name is that of one job, and so of one directory
+            if place and rows.get(name):  # a file name belongs to one job, and so to one directory
                 found.setdefault(directory, {})[int(place[1])] = name, rows[name]
         return found
 
@@ -170,5 +170,5 @@ def _features(words: Sequence[int]) -> tuple[int, ...]:
 def _partition(root: str, blocks: tuple[list[Block], ...]) -> Partition:
     rows = {sum(block.rows for block in own) for own in blocks}
     if len(rows) > 1:
-        raise DatasetError(f"the column groups at {root} do not have the same rows; write them again")
+        raise DatasetError(f"the column groups at {root} do not have the same rows: write them again")
     return Partition(rows.pop(), tuple(map(tuple, blocks)))

@@ -1,6 +1,6 @@
-"""Where bundles are cut that fill several blocks: which tuple begins each block, and which features its rows have.
+"""Cuts bundles that fill several blocks: finds the first tuple of each block, and the features of its rows.
 
-A block of a bundle is a stretch of its rows in the order of their tuple ids, so what came together stays together.
+A block of a bundle is a run of its rows in the order of their tuple ids, so neighbours stay together.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ if TYPE_CHECKING:
 
 __all__ = ["cut", "with_vectors"]
 
-_AT_ONCE: Final = 16
-"""Orders that one job looks at."""
+_ORDERS_PER_JOB: Final = 16
+"""Orders per job."""
 _LOCAL: Final = "__es_skipping_local_"
 
 
 def cut(rows: DataFrame, plans: Sequence[PlannedBlocks]) -> list[PlannedBlocks]:
-    """The plans, with the blocks of their bundles filled in: one job for some of them together.
+    """Fill in the blocks of the plans' bundles, with one job for several plans.
 
     Parameters
     ----------
     rows
-        With numbers and words.
+        Rows with numbers and words.
     """
+
     done = list(plans)
     open_ones = [at for at, plan in enumerate(plans) if plan.bundles]
-    for start in range(0, len(open_ones), _AT_ONCE):
-        some = open_ones[start : start + _AT_ONCE]
+    for start in range(0, len(open_ones), _ORDERS_PER_JOB):
+        some = open_ones[start : start + _ORDERS_PER_JOB]
         for at, found in _looked_up(rows, {at: plans[at] for at in some}).items():
             done[at] = found
     return done
@@ -57,7 +58,7 @@ def _looked_up(rows: DataFrame, plans: Mapping[int, PlannedBlocks]) -> dict[int,
     most = int(str(rows.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     count = min(most, sum(len(plan.bundles) for plan in plans.values()))
     place = F.row_number().over(Window.partitionBy("plan", "first").orderBy(TUPLE)) - 1
-    # The first `longer` blocks have a row more than the others.
+    # The first `longer` blocks have one row more than the others.
     piece = F.expr(
         "IF(place < longer * (size + 1), place div (size + 1), longer + (place - longer * (size + 1)) div size)"
     )
@@ -81,7 +82,7 @@ def _looked_up(rows: DataFrame, plans: Mapping[int, PlannedBlocks]) -> dict[int,
 
 
 def _bundled(rows: DataFrame, plan: PlannedBlocks, words: Sequence[str]) -> DataFrame:
-    """The rows of the bundles, with what tells how they are cut."""
+    """The rows of the bundles, with the columns that decide the cuts."""
     import pyarrow as pa
 
     sizes = {one.first: divmod(one.rows, one.pieces) for one in plan.bundles}

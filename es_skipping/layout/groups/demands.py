@@ -1,4 +1,4 @@
-"""What a workload asks of a design: each query as the columns that it reads and the features that subsume it."""
+"""A workload's demands on a design: for each query, the columns that it reads and the features that subsume it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ __all__ = ["Demand", "demands_of", "helped_share", "related_columns", "units_of"
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Queries that are alike for a design.
+    """Queries that are equal for a design.
 
     Parameters
     ----------
     columns
-        That they read.
+        The columns that they read.
     usable
         Numbers of the features that subsume them.
     count
-        How many they are.
+        The number of queries.
     lists
-        Sets of features of which each row that they ask for satisfies one at least: a block without any feature of
-        one of the sets is skipped.
+        Sets of features such that each of the queries' rows satisfies one: a block without any feature of a set is
+        skipped.
     """
 
     columns: frozenset[str]
@@ -37,28 +37,28 @@ class Demand:
 
     @property
     def features(self) -> frozenset[int]:
-        """All that have a part in it."""
+        """All features in it."""
         return self.usable.union(*self.lists)
 
     def helped_by(self, features: Collection[int]) -> bool:
-        """Whether each row that it asks for satisfies one of these features."""
+        """Whether each of its rows satisfies one of these features."""
         return not self.usable.isdisjoint(features) or any(some.issubset(features) for some in self.lists)
 
     def within(self, features: Collection[int]) -> Demand:
-        """The same, where there are no other features than these."""
+        """The same demand restricted to these features."""
         kept = frozenset(some for some in self.lists if some.issubset(features))
         return replace(self, usable=self.usable.intersection(features), lists=kept)
 
 
 def demands_of(queries: Iterable[Query], features: Sequence[Feature], columns: Sequence[str]) -> tuple[Demand, ...]:
-    """The demands of a workload, in the order in which they first come.
+    """The demands of a workload, in order of first occurrence.
 
     Parameters
     ----------
     features
-        The global features, which demands name by their numbers.
+        The global features; demands refer to them by number.
     columns
-        All columns of the table: what a query reads of which that is not known.
+        All columns of the table; a query with unknown columns counts as reading all.
 
     Examples
     --------
@@ -82,8 +82,8 @@ def helped_share(demands: Iterable[Demand]) -> float:
 
 
 def weights_of(demands: Iterable[Demand], columns: Collection[str]) -> dict[int, int]:
-    """By feature, how many of the queries that read one of the columns it subsumes, or has in a list: its weight in
-    their group. For a list that is too much where a block has more than one of its features; it is exact for the first.
+    """Each feature's weight in a group of these columns: the queries that read one of them and that it subsumes, or has
+    in a list. For a list this overestimates if a block has several of its features; it is exact for the first.
 
     Examples
     --------
@@ -108,8 +108,8 @@ def related_columns(demands: Iterable[Demand]) -> dict[int, frozenset[str]]:
 
 
 def units_of(demands: Iterable[Demand]) -> tuple[frozenset[int], ...]:
-    """The features that help queries, those together that are worth something only together: values of the same lists,
-    which help more queries in a list than by themselves.
+    """The features that help queries, grouped if they are useful only together: values of the same lists, which help
+    more queries in a list than alone.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""From a workload and the vectors of the data to column groups: what `fit` of GSOP and GSOP-R does, without Spark."""
+"""Designs column groups from a workload and the data's vectors, without Spark: the core of `fit` of GSOP and GSOP-R."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from es_skipping.layout.workload.queries import Query
 
 __all__ = ["GroupDesign", "design_groups", "design_layouts", "layouts_by_budget", "layouts_within"]
 
-_VECTORS: Final = 8_000
-"""The search looks at so many distinct vectors at most: at some of the coarse partitions, where they have more."""
+_MAX_SEARCH_VECTORS: Final = 8_000
+"""Most distinct vectors that the search uses; with more, it uses some of the coarse partitions."""
 _RUNGS: Final = (1.1, 1.2, 1.5, 2.0)
-"""Storage budgets below the given one whose layouts its search goes on from."""
+"""Smaller storage budgets, as divisors, whose layouts the search continues from."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDesign:
-    """Column groups, and what they promise.
+    """Column groups and their predicted costs.
 
     Parameters
     ----------
     groups
-        What `es_skipping.layout.write_groups` takes.
+        The groups for `es_skipping.layout.write_groups`.
     storage
-        Cells stored, relative to the table's: 1 where none is stored twice.
+        Stored cells, relative to the table's: 1 if none is stored twice.
     read
-        On column groups of some kinds, ``"these groups"`` among them, the cells and ids that the test queries read,
+        For several kinds of column groups, including ``"these groups"``, the cells and ids that the test queries read,
         as a share of the cells of their columns.
     """
 
@@ -65,15 +65,15 @@ def design_groups(
     columns
         All columns of the table.
     features
-        The global features: those of the histogram's vectors.
+        The global features, as in the histogram's vectors.
     train, test
-        The queries to make groups for, and others to tell what they would read.
+        The queries to design for, and others to predict on.
     histogram
-        The rows by their global vector.
+        The rows by global vector.
     min_rows
-        Rows of a block.
+        Fewest rows of a block.
     distinct
-        At most so many distinct vectors in a coarse partition of a group.
+        Most distinct vectors in a coarse partition of a group.
     """
     vectors = GlobalVectors(_sampled(histogram), min_rows)
     demands, others = (demands_of(queries, features, columns) for queries in (train, test))
@@ -106,7 +106,7 @@ def design_layouts(
     columns, features, train, test, histogram, min_rows, distinct
         As for `design_groups`.
     storage_budget
-        Cells stored at most, relative to the table's.
+        Most stored cells, relative to the table's.
     """
     vectors = GlobalVectors(_sampled(histogram), min_rows, apart=True)
     demands, others = (demands_of(queries, features, columns) for queries in (train, test))
@@ -121,22 +121,21 @@ def design_layouts(
 
 
 def layouts_within(replicas: Replicas, grouping: Grouping, budget: float) -> FoundLayouts:
-    """The best of several searches within a storage budget, as `layouts_by_budget` has them."""
+    """The best of several searches within a storage budget; see `layouts_by_budget`."""
     return dict(layouts_by_budget(replicas, grouping, [budget]))[budget]
 
 
 def layouts_by_budget(
     replicas: Replicas, grouping: Grouping, budgets: Iterable[float]
 ) -> Iterator[tuple[float, FoundLayouts]]:
-    """The best layouts for each of some storage budgets, the smallest first: a larger one never costs more.
+    """The best layouts for each storage budget, smallest first: a larger budget never costs more.
 
-    Of each budget, the best of several searches: from one layout per column, from what selective replication makes of
-    the groups with half of the storage and with all of it, and from what was found for less storage.
+    Each budget gets the best of several searches: from one layout per column, from selective replication with half of
+    the storage and with all of it, and from the results for less storage.
 
-    The search that begins with columns sees no gain in replicas of a feature before all columns of its queries have
-    one, and none of a feature that was too many for a layout. Selective replication takes such steps; the search goes
-    on from there. Both are greedy, so that more storage may lead them astray; that is why some smaller budgets are
-    gone through first, wanted or not.
+    A search from single columns sees no gain in replicas of a feature until all columns of its queries have one, and
+    none in a feature that did not fit a layout. Selective replication takes such steps, and the search continues from
+    there. Both are greedy, so more storage may mislead them; therefore some smaller budgets are always searched first.
     """
     wanted = set(budgets)
     smaller: FoundLayouts | None = None
@@ -149,16 +148,16 @@ def layouts_by_budget(
 
 
 def _share(cells: float, demands: Sequence[Demand], rows: int) -> float:
-    """Of the cells that queries read where nothing is skipped and no group is in the way."""
+    """The cells that queries read without skipping and without groups."""
     whole = rows * sum(demand.count * len(demand.columns) for demand in demands)
     return cells / whole if whole else 0.0
 
 
 def _sampled(histogram: Histogram) -> Histogram:
-    """Some coarse partitions, evenly from all, that together have few enough vectors; one at least."""
+    """A uniform choice of coarse partitions that together have few enough vectors; at least one."""
     total = sum(len(group.counts) for group in histogram.groups)
-    if total <= _VECTORS or len(histogram.groups) < 2:
+    if total <= _MAX_SEARCH_VECTORS or len(histogram.groups) < 2:
         return histogram
-    count = max(1, len(histogram.groups) * _VECTORS // total)
+    count = max(1, len(histogram.groups) * _MAX_SEARCH_VECTORS // total)
     step = len(histogram.groups) / count
     return Histogram(tuple(histogram.groups[int((at + 0.5) * step)] for at in range(count)), histogram.features)

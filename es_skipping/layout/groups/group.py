@@ -1,4 +1,4 @@
-"""`ColumnGroup`: columns whose rows lie in the same order, and the features that made the order.
+"""`ColumnGroup`: columns whose rows have the same order, and the features of that order.
 
 A column group of GSOP (*Skipping-oriented Data Design for Large-Scale Analytics*, section 4.3), or a layout of GSOP-R
 (section 5.4.1).
@@ -22,15 +22,15 @@ class ColumnGroup:
     columns
         The columns that it stores.
     features
-        Its own, local features: its rows are clustered by their vectors.
+        Its own, local features: their vectors cluster its rows.
     masters
-        GSOP-R: the columns of which this layout holds every row; of its other columns it holds the rows that satisfy
+        GSOP-R: this layout holds every row of these columns. For its other columns it holds only the rows that satisfy
         one of its features. Empty in GSOP, where a group holds every row of all its columns.
 
     Raises
     ------
     ValueError
-        There is no column, or one twice, or a master that is not among the columns.
+        The columns are empty or repeat, or do not contain a master.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class ColumnGroup:
 
     def __post_init__(self) -> None:
         if not self.columns or len(set(self.columns)) < len(self.columns):
-            raise ValueError(f"the columns of a group are {self.columns}; give one at least, and each only once")
+            raise ValueError(f"the columns of a group are {self.columns}; pass at least one column, and each only once")
         unknown = [name for name in self.masters if name not in self.columns]
         if unknown:
             raise ValueError(f"the masters {unknown} are not among the columns {self.columns} of their layout")

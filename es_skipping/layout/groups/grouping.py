@@ -1,7 +1,7 @@
-"""Column grouping schemes and what a workload costs on them (*Skipping-oriented Data Design*, section 4.4.2).
+"""Column grouping schemes and their cost for a workload (*Skipping-oriented Data Design*, section 4.4.2).
 
-A query reads, of each group that it needs, its columns of the rows that it cannot skip. If it needs more than one group
-it also reads the ids of these rows, and puts the rows together by them.
+A query reads its columns in each needed group, for the rows that it cannot skip. If it needs more than one group, it
+also reads these rows' ids, and joins the rows by them.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import numpy as np
 
 from es_skipping.layout.clustering import Reals
 from es_skipping.layout.features.mining import Feature
-from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand, units_of, weights_of
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.local_features import DISTINCT, local_features
+from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
 
 __all__ = ["ASSEMBLY", "Cost", "Designer", "Grouping", "PlannedGroup"]
 
 ASSEMBLY: Final = 0.05
-"""What sorting x rows by their id costs, in cells, for each x * log2(x): the dissertation leaves it open. With a
-million rows it is about as much as reading the ids."""
+"""Cost of sorting x rows by id, in cells per x * log2(x). The dissertation leaves it open; for a million rows it is
+about the cost of reading the ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of a workload, run once.
+    """The cost of one run of a workload.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Cost:
     ids
         Row ids read, which a query within one group does not need (4.2).
     assembly
-        What putting rows together costs beyond that, in cells.
+        The further cost of joining rows, in cells.
     """
 
     cells: float
@@ -66,22 +66,22 @@ class PlannedGroup:
 
     @property
     def features(self) -> tuple[int, ...]:
-        """Numbers of the local features, the heaviest first."""
+        """Numbers of the local features, heaviest first."""
         return self.blocks.features
 
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Column groups that are disjoint and together all columns."""
+    """Disjoint column groups that together hold all columns."""
 
     groups: tuple[PlannedGroup, ...]
 
     def cost(self, demands: Sequence[Demand], assembly: float = ASSEMBLY) -> Cost:
-        """What these queries cost, whether the grouping was made for them or for others.
+        """The cost of these queries, which may be other than those of the design.
 
         Examples
         --------
-        Section 4.2, Example 2: a query of B and D over four rows, of which none can be skipped.
+        Section 4.2, Example 2: a query of B and D over four rows without skipping.
 
         >>> query = [Demand(frozenset("BD"), frozenset())]
         >>> four = LocalBlocks((), np.array([4]), np.zeros((1, 0), bool))
@@ -103,7 +103,7 @@ class Grouping:
         )
 
     def column_groups(self, columns: Sequence[str], features: Sequence[Feature]) -> tuple[ColumnGroup, ...]:
-        """What is written: columns in the table's order, features with their weights in the group."""
+        """The group to write: columns in the table's order, features with their weights in the group."""
         place = {name: at for at, name in enumerate(columns)}
         groups = [
             ColumnGroup(
@@ -117,7 +117,7 @@ class Grouping:
 
 @dataclass(frozen=True, slots=True)
 class GroupTerms:
-    """What one group adds to each demand's cost."""
+    """A group's contribution to each demand's cost."""
 
     needed: Reals
     cells: Reals
@@ -139,7 +139,7 @@ def counts_of(demands: Sequence[Demand]) -> Reals:
 
 
 class Designer:
-    """Plans the groups of a table for a workload: their local features, and their blocks.
+    """Plans a table's groups for a workload: their local features and blocks.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class Designer:
     vectors
         The data.
     distinct
-        At most so many distinct local vectors in a coarse partition of a group.
+        Most distinct local vectors in a coarse partition of a group.
     """
 
     def __init__(
@@ -164,13 +164,13 @@ class Designer:
         self.columns = tuple(columns)
         self.demands = tuple(demands)
         self.vectors = vectors
-        self.asked = Asked.of(self.demands, range(vectors.features))
+        self.asked = QueryBits.of(self.demands, range(vectors.features))
         self._units = units_of(self.demands)
         self._distinct = distinct
         self._known: dict[tuple[tuple[int, int], ...], tuple[int, ...]] = {}
 
     def without_families(self) -> Designer:
-        """A designer to whom features are nothing that help no query but in a list; the same where there are none."""
+        """A designer without the features that help queries only in lists; the same one if there are none."""
         alone = frozenset().union(*(demand.usable for demand in self.demands))
         if all(demand.features <= alone for demand in self.demands):
             return self
@@ -187,7 +187,7 @@ class Designer:
         return chosen, tuple(weights[feature] for feature in chosen)
 
     def estimated(self, columns: Iterable[str]) -> LocalBlocks:
-        """The blocks that the estimate counts on."""
+        """The blocks of the estimate."""
         features, weights = self.features(columns)
         return self.vectors.estimated(features, tuple(map(float, weights)))
 
@@ -203,7 +203,7 @@ class Designer:
         Raises
         ------
         ValueError
-            The groups are not disjoint, or not all columns together.
+            The groups overlap, or do not hold all columns.
         """
         parts = [tuple(group) for group in groups]
         if sorted(name for part in parts for name in part) != sorted(self.columns):

@@ -26,13 +26,13 @@ from es_skipping.layout.groups.grouping import ASSEMBLY, Cost, Designer, Groupin
 
 __all__ = ["Found", "Step", "best_grouping", "grouping_of", "read_alike"]
 
-_TRIED: Final = 3
-"""So many of the mergers that look best are clustered before one is chosen."""
+_CLUSTERED_CANDIDATES: Final = 3
+"""Number of the best-looking mergers that are clustered before one is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A scheme on the way."""
+    """A scheme on the search's way."""
 
     groups: tuple[frozenset[str], ...]
     cost: float
@@ -72,14 +72,14 @@ def best_grouping(
     assembly: float = ASSEMBLY,
     rows: Literal["estimate", "exact"] = "estimate",
 ) -> Found:
-    """The cheapest column groups that the search comes by.
+    """The cheapest column groups that the search finds.
 
     Parameters
     ----------
     assembly
-        What sorting x rows costs for each x * log2(x), in cells.
+        Cost of sorting x rows, in cells per x * log2(x).
     rows
-        How mergers are compared: ``"exact"`` clusters for each, which takes far longer.
+        How to compare mergers: ``"exact"`` clusters for each, which takes far longer.
     """
     found = (_Search(planner, designer, assembly, rows == "exact").run() for planner in _planners(designer))
     return min(found, key=lambda one: one.cost.total)
@@ -117,7 +117,7 @@ class _Search:
             self._terms = {group: self._terms.get(group) or self._of(group, exact=True) for group in self._groups}
             self._merged = {group: terms for group, terms in self._merged.items() if not group & merged}
             steps.append(self._step())
-        # Of equals the one with fewer groups.
+        # Among equals prefer fewer groups.
         best = min(reversed(steps), key=lambda step: step.cost)
         grouping = self._designer.grouping(best.groups)
         return Found(grouping, grouping.cost(self._demands, self._assembly), tuple(steps), self._designer)
@@ -139,7 +139,7 @@ class _Search:
         costs = [self._after(now, one, other, self._exact) for one, other in pairs]
         if self._exact:
             return pairs[int(np.argmin(costs))]
-        likely = sorted(range(len(pairs)), key=costs.__getitem__)[:_TRIED]
+        likely = sorted(range(len(pairs)), key=costs.__getitem__)[:_CLUSTERED_CANDIDATES]
         return pairs[min(likely, key=lambda at: self._after(now, *pairs[at], exact=True))]
 
     def _after(self, now: Sequence[Reals], one: frozenset[str], other: frozenset[str], exact: bool) -> float:

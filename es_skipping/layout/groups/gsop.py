@@ -33,27 +33,27 @@ _FEATURES: Final = 40
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """Column groups that could be written.
+    """Column groups that `write` would write.
 
     Parameters
     ----------
     groups
         The groups, in the table's order of columns.
     features, conditions
-        Those of all groups, and each as SQL.
+        The features of all groups, and their SQL.
     rows
-        Of the table.
+        The table's number of rows.
     read
-        What the queries held out, or if there were none the others, would read on column groups of some kinds, ``"these
-        groups"`` among them: cells and ids, as a share of the cells of their columns.
+        For several kinds of column groups, including ``"these groups"``: the cells and ids that the held-out queries
+        (or, if there are none, all queries) would read, as a share of the cells of their columns.
     storage
-        Cells stored, relative to the table's.
+        Stored cells, relative to the table's.
     satisfied
-        Per group, the share of the rows that satisfy one of its features: of a replica, those that it holds.
+        Per group, the share of the rows that satisfy one of its features; a replica holds only these rows.
     helped
-        Of the queries that the design was made from, the share that a feature helps.
+        The share of the design's queries that a feature helps.
     refused
-        ``(feature, reason)`` of features that would have been used, but cannot be evaluated or remembered.
+        ``(feature, reason)`` of wanted features that cannot be evaluated or stored.
     """
 
     groups: tuple[ColumnGroup, ...]
@@ -74,7 +74,7 @@ class GroupPlan:
     def __str__(self) -> str:
         lines = [
             f"{self.rows:,} rows in {len(self.groups)} column groups, {self.storage:.2f} times the table's cells",
-            "cells and ids that queries read, of all:",
+            "share of cells and ids that queries read:",
         ]
         lines += [f"{share:>8.1%}  {kind}" for kind, share in self.read.items()]
         replicated = any(group.masters for group in self.groups)
@@ -89,9 +89,9 @@ class GroupPlan:
 class GSOP(LayoutMaker[GroupPlan]):
     """Lays a dataset out in column groups, each with an order of rows of its own.
 
-    What the workload's queries read decides which columns lie together, their filters decide by which features the rows
-    of each group are put into blocks: columns that are asked for by different filters need not share an order. Queries
-    read the result as a table (`es_skipping.layout.write_groups`). The dataset itself is never touched.
+    The columns that queries read together form a group. The queries' filters become the features that put a group's
+    rows into blocks, so columns with different filters need not share an order. Queries read the result as a table
+    (`es_skipping.layout.write_groups`). The dataset itself stays untouched.
 
     Parameters
     ----------
@@ -99,16 +99,16 @@ class GSOP(LayoutMaker[GroupPlan]):
         What to lay out, read as its arguments say; its session is a classic one. A session in its place, followed by
         the other arguments of `es_skipping.Dataset`, is deprecated.
     min_rows
-        Rows of a block: at least so many.
+        Fewest rows of a block.
     features
-        How many features at most, over all groups. Where lists of values differ from query to query, each value is one,
-        all values that the lists use or none.
+        Most features over all groups. If lists of values differ from query to query, each value counts as a feature,
+        and all values of the lists are taken or none.
     min_support, rank
-        As `es_skipping.layout.SOP` has them.
+        As for `es_skipping.layout.SOP`.
     within
         SQL expressions; rows with different values never share a coarse partition. Partition columns count too.
     partition_rows
-        About so many rows are put together by one task.
+        Approximate number of rows that one task joins.
 
     Raises
     ------
@@ -154,22 +154,22 @@ class GSOP(LayoutMaker[GroupPlan]):
         self._count, self._partition_rows = features, partition_rows
 
     def fit(self, log: QueryLog | Sequence[str], *, holdout: float = 0.2) -> GroupPlan:
-        """Find features and column groups, and say what queries that had no part in it would read.
+        """Find features and column groups, and predict what held-out queries would read.
 
         Reads the dataset once, and writes nothing.
 
         Parameters
         ----------
         log
-            The workload; SQL texts are read as `QueryLog.from_sql` does. Give whole queries: a bare condition counts as
-            a query that reads all columns.
+            The workload; for SQL texts see `QueryLog.from_sql`. Pass whole queries: a bare condition counts as a query
+            that reads all columns.
         holdout
-            The share of the queries, the newest, that the prediction is made on; 0 uses all for the design.
+            The share of the newest queries to predict on; 0 uses all queries for the design.
 
         Raises
         ------
         DatasetError
-            No feature comes of the workload, or the dataset cannot be read.
+            The workload yields no feature, or the dataset cannot be read.
         """
         train, test = self._parts(log, holdout)
         features, conditions, refused = self._finder.features(train, self._count)
@@ -197,16 +197,16 @@ class GSOP(LayoutMaker[GroupPlan]):
         return design_groups(self.df.columns, features, train, test, counted, self._min_rows)
 
     def explain(self) -> str:
-        """The plan as text: the groups, what each is clustered by, and the dry run; ``plan.chart()`` is a picture."""
+        """The plan as text: the groups, their features, and the dry run; ``plan.chart()`` is a picture."""
         return str(self.plan)
 
     def write(self, path: str) -> WrittenGroups:
-        """Write the groups to a place that is not there, or empty; see `es_skipping.layout.write_groups`.
+        """Write the groups to a new or empty path; see `es_skipping.layout.write_groups`.
 
         Raises
         ------
         DatasetError
-            There is something already, or it lies in the dataset itself.
+            The path is not empty, or lies in the dataset itself.
         """
         return write_groups(
             self.df,

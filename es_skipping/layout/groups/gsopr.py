@@ -21,14 +21,14 @@ __all__ = ["GSOPR"]
 
 
 class GSOPR(GSOP):
-    """As `GSOP`, with some columns stored more than once: for some rows, in the order that their queries want.
+    """Like `GSOP`, but stores some columns twice: some rows also in the order that their queries want.
 
     Parameters
     ----------
     dataset
         As `GSOP` takes it, and all its other arguments.
     storage_budget
-        Cells stored at most, relative to the table's: 1.2 is a fifth more.
+        Most stored cells, relative to the table's: 1.2 is a fifth more.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""What a store is told of the blocks of a table in column groups: their union vectors, which the manifest holds.
+"""Publishes the blocks of a table in column groups to a store, with their union vectors from the manifest.
 
-A feature such as ``hour(at) = 5`` is another one under another time zone, another Spark, another version of a function.
-So the manifest remembers of each coarse partition under which facts its features were evaluated, and vectors are
-published only as what they are; a block whose vector is of other facts is published without it, and always read.
+A feature such as ``hour(at) = 5`` depends on the time zone, the Spark version and the versions of functions. So the
+manifest records these facts for each coarse partition. A block whose vector has other facts is published without it,
+and always read.
 """
 
 from __future__ import annotations
@@ -26,49 +26,49 @@ if TYPE_CHECKING:
 
 __all__ = ["differing", "evaluated_with", "evaluation", "index_blocks", "index_groups"]
 
-_WRITERS: Final = 3
-"""So many that publish at once may come first."""
+_CONFLICT_RETRIES: Final = 3
+"""Retries after a concurrent publish."""
 
 
 def evaluation(source: Source, conditions: Sequence[str]) -> dict[str, str]:
-    """The facts under which a session evaluates these features; nothing where there are none."""
+    """The facts under which a session evaluates these features; empty without features."""
     from es_skipping.build.update import defined
 
     return evaluated_with(defined(source, Features(*conditions))[0]) if conditions else {}
 
 
 def evaluated_with(index: IndexDefinition) -> dict[str, str]:
-    """The facts that an index of features was built with, and what it takes them to be: functions have versions."""
+    """An index's facts about its features, including the versions of functions."""
     operands = json.dumps(list(index.operands), sort_keys=True, default=str)
     return {**index.built_with, "features": "sha256:" + hashlib.sha256(operands.encode()).hexdigest()}
 
 
 def index_groups(spark: SparkSession, path: str) -> int:
-    """Publish the union vectors of the blocks of a table in column groups to the session's store.
+    """Publish the union vectors of a table in column groups to the session's store.
 
-    `write_groups` does it; again it is needed where the store has lost them, or the session has another one. They are
-    in the manifest, so no data is read.
+    `write_groups` does this. Call it again if the store lost them, or for another store. It reads only the manifest, no
+    data.
 
     Returns
     -------
     int
-        How many blocks were indexed: of all those of which a feature was evaluated as this session evaluates it. The
-        others, of another time zone or Spark version for example, are read by each query (`es_skipping.layout.status`
-        tells why); to skip them too, write the table again. Where it is none, what another session published stays.
+        Number of indexed blocks: those with a feature that this session evaluates in the same way. Every query reads
+        the others, for example from another time zone or Spark version (`es_skipping.layout.status` says why). To skip
+        them too, write the table again. If the number is 0, another session's index stays.
 
     Raises
     ------
     DatasetError
         There is no such table.
     StoreError
-        The store cannot be reached, or refused. The table can be read, without skipping.
+        The store cannot be reached, or refused. Queries can read the table without skipping.
     """
     root, manifest = manifest_at(spark, path)
     return index_blocks(spark, path, root, manifest, fresh=True)
 
 
 def index_blocks(spark: SparkSession, path: str, root: str, manifest: GroupManifest, *, fresh: bool = False) -> int:
-    """Tell the store of a manifest's blocks; those that it has of others stay, unless it begins afresh."""
+    """Publish a manifest's blocks; other blocks in the store stay, unless the index starts fresh."""
     from es_skipping.build.dataset import Dataset
     from es_skipping.build.update import defined
     from es_skipping.catalog import DatasetDefinition, ObjectMetadata
@@ -102,7 +102,7 @@ def index_blocks(spark: SparkSession, path: str, root: str, manifest: GroupManif
         if fresh and published != here:
             evaluated = [partition.built_with for partition in manifest.partitions]
             if evaluated_with(here) not in evaluated and evaluated_with(published) in evaluated:
-                return 0  # this session has nothing to say of them, so what another one said stays
+                return 0  # this session cannot evaluate them, so another session's index stays
             index = here
         facts = evaluated_with(index)
         metadata = []
@@ -112,12 +112,12 @@ def index_blocks(spark: SparkSession, path: str, root: str, manifest: GroupManif
             metadata.append(ObjectMetadata(object, block.rows, known))
         with store.change(replace(definition, indexes=(index,)), fresh=fresh) as change:
             if not fresh and _published(store.dataset(dataset.id), here) != index:
-                raise StoreConflict(f"the metadata of {path} was published anew meanwhile; try again")
+                raise StoreConflict(f"another writer published the metadata of {path} at the same time: run it again")
             change.put(metadata)
             change.publish(())
         return sum(bool(one.metadata) for one in metadata)
 
-    left = _WRITERS
+    left = _CONFLICT_RETRIES
     while True:
         left -= 1
         try:
@@ -130,17 +130,17 @@ def index_blocks(spark: SparkSession, path: str, root: str, manifest: GroupManif
 
 
 def _published(entry: DatasetEntry | None, here: IndexDefinition) -> IndexDefinition:
-    """The index of features that the store has of the table, which stays what it is; else this session's."""
+    """The store's index of the table's features, unchanged; or else this session's."""
     stored = () if entry is None else entry.definition.indexes
     return next((index for index in stored if index.id == here.id), here)
 
 
 def differing(built_with: Mapping[str, str], here: Mapping[str, str]) -> str:
-    """A fact in which two evaluations differ, for people."""
+    """For people, a fact in which two evaluations differ."""
     if not built_with:
-        return "nobody remembers how they were evaluated"
+        return "the manifest does not record how they were evaluated"
     names = sorted(built_with.keys() | here.keys(), key=lambda name: (name == "features", name))
     name = next(name for name in names if built_with.get(name) != here.get(name))
     if name == "features":
-        return "a function of theirs has another version"
+        return "one of their functions has another version"
     return f"{name} = {built_with.get(name)} when they were written, {here.get(name)} here"

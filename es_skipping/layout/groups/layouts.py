@@ -1,7 +1,8 @@
-"""Layouts of GSOP-R and how they change (*Skipping-oriented Data Design*, sections 5.4.1 and 5.5).
+"""Layouts of GSOP-R and their transformations (*Skipping-oriented Data Design*, sections 5.4.1 and 5.5).
 
-A layout holds, of its master columns, every row; of its other columns, the rows that satisfy at least one of its
-features. So a query that one of them subsumes finds all it wants there, and any query finds each column somewhere.
+A layout holds every row of its master columns, and of its other columns the rows that satisfy at least one of its
+features. So a query that one of the features subsumes finds all its rows there, and any query finds each column
+somewhere.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from es_skipping.layout.groups.retrieval import Offer
 __all__ = ["Layout", "merged", "merged_and_replicated", "replicated", "storage", "tidied"]
 
 Satisfying = Callable[[frozenset[int]], int]
-"""How many rows satisfy at least one of these features."""
+"""Returns the number of rows that satisfy at least one of these features."""
 Related = Mapping[int, frozenset[str]]
 """By feature, all columns of the queries that it helps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Some columns in an order of the rows of its own.
+    """Some columns in their own order of rows.
 
     Parameters
     ----------
     columns
-        That it stores.
+        The columns that it stores.
     features
         Numbers of its local features.
     masters
-        The columns of which it has every row.
+        The columns that it holds every row of.
     """
 
     columns: frozenset[str]
@@ -39,7 +40,7 @@ class Layout:
     masters: frozenset[str] = frozenset()
 
     def offer(self, demand: Demand, rows: float) -> Offer:
-        """What it can do for a query (5.6.1), if that reads so many rows of it."""
+        """Its offer to a query (5.6.1) that reads this number of its rows."""
         serves = self.columns if demand.helped_by(self.features) else self.masters
         return Offer(demand.columns & serves, rows)
 
@@ -66,14 +67,14 @@ def storage(layouts: Iterable[Layout], rows: int, columns: int, satisfying: Sati
 def tidied(layouts: Iterable[Layout], satisfying: Satisfying) -> tuple[Layout, ...]:
     """With layouts of the same features as one (5.5.2), and masters chosen anew (5.5.3).
 
-    A column's master is where most of its rows are anyway. A layout without features keeps its masters only; one
-    without columns goes.
+    A column's master is the layout that holds most of its rows. A layout without features keeps only its masters; one
+    without columns is removed.
     """
     columns: dict[frozenset[int], frozenset[str]] = {}
     for layout in layouts:
         columns[layout.features] = columns.get(layout.features, frozenset()) | layout.columns
     rows = {features: satisfying(features) for features in columns}
-    # Of equals the one that comes first, in an order that does not depend on the way that led here.
+    # Among equals take the first, in an order that does not depend on the search's way.
     ranked = sorted(columns, key=lambda features: (-rows[features], -len(features), sorted(features)))
     masters: dict[frozenset[int], set[str]] = {features: set() for features in columns}
     taken: set[str] = set()
@@ -90,8 +91,7 @@ def tidied(layouts: Iterable[Layout], satisfying: Satisfying) -> tuple[Layout, .
 
 
 def replicated(layouts: Sequence[Layout], at: int, features: frozenset[int], related: Related) -> list[Layout]:
-    """repl: one of a layout's features, or those of a family, move out, to a replica of the columns that their queries
-    read."""
+    """repl: move one of a layout's features, or a family's, to a replica of the columns that their queries read."""
     old = layouts[at]
     columns = frozenset().union(*(related[feature] for feature in features))
     replica = Layout(columns & old.columns, features)

@@ -1,8 +1,8 @@
-"""Which features a column group is clustered by (*Skipping-oriented Data Design*, section 4.5).
+"""Chooses the features of a column group (*Skipping-oriented Data Design*, section 4.5).
 
-Not only those that mention a column of the group: a column that a query selects must know the features of the query's
-filter, or it is read in full. So the features of all queries that read the group are candidates, by how many of these
-queries each helps; as many of the first are taken as leave about so many distinct vectors as the clustering copes with.
+They need not mention a column of the group: a selected column must be clustered by the features of the query's filter,
+or it is read completely. So the features of all queries that read the group are candidates, ranked by the queries that
+each helps. The first ones are taken until their distinct vectors reach the number that the clustering can handle.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ def local_features(
     target: int = DISTINCT,
     together: Iterable[Collection[int]] = (),
 ) -> tuple[int, ...]:
-    """The heaviest features, so many as keep within the target.
+    """The heaviest features within the target.
 
     Parameters
     ----------
     weights
-        How many of the group's queries each feature helps.
+        The number of the group's queries that each feature helps.
     distinct
-        How many distinct vectors are left when only these features count.
+        Returns the number of distinct vectors over only these features.
     target
-        At most so many distinct vectors, unless the first feature alone has more.
+        Most distinct vectors, unless the first feature alone has more.
     together
-        Disjoint sets of features of which all are taken or none; they rank by their mean weight.
+        Disjoint sets of features that are taken together or not at all; they rank by their mean weight.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def local_features(
     if len(units) < 2 or 2 ** len(ranked) <= target or distinct(ranked) <= target:
         return tuple(ranked)
     ends = list(accumulate(map(len, units)))
-    # One more feature never leaves fewer vectors.
+    # Another feature never reduces the number of vectors.
     enough, many = 1, len(units)
     while many - enough > 1:
         middle = (enough + many) // 2

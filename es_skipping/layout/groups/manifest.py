@@ -1,7 +1,7 @@
-"""What lies beside column groups and says what they are.
+"""The manifest beside column groups, which describes them.
 
-The reader in the JVM needs nothing else to read every row; the features of the blocks are in it too, so that the index
-of them can be made again without the data.
+The JVM's reader needs nothing else to read every row. The manifest also holds the blocks' features, so that their index
+can be rebuilt without the data.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ __all__ = [
 FORMAT: Final = "es_skipping_groups"
 """The name of the data source: ``spark.read.format(FORMAT).load(path)``."""
 MANIFEST: Final = "_es_skipping_groups.json"
-"""Spark reads no file whose name begins so."""
+"""Spark ignores files whose names begin with an underscore."""
 _ADDED: Final = "_es_skipping_groups.{:06}.json"
 _ADDED_NAME: Final = re.compile(r"_es_skipping_groups\.\d{6}\.json")
-"""What was appended later: the same manifest, with the new coarse partitions alone."""
-_MOST_ADDED: Final = 999_999
+"""A later append: the same manifest with only the new coarse partitions."""
+_MAX_APPENDS: Final = 999_999
 _VERSION: Final = 1
 _MIN_ROWS: Final = 50_000
 _PARTITION_ROWS: Final = 1_000_000
@@ -50,12 +50,12 @@ class Block:
     file
         Its path in the group's directory.
     rows
-        How many it has.
+        Its number of rows.
     whole
-        Whether it has all columns of its group, rather than the masters alone.
+        Whether it has all columns of its group, or only the masters.
     features
-        Its union vector: the places, among the manifest's conditions, of those that one of its rows satisfies. They are
-        those of all groups, its own and the others', of which it may lack the columns.
+        Its union vector: the positions of the manifest's conditions that one of its rows satisfies. These include
+        features of other groups, whose columns it may lack.
     """
 
     file: str
@@ -66,10 +66,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class StoredGroup:
-    """One column group, or layout of one: where its blocks are, which columns they have, what they are clustered by.
+    """One column group or layout: the directory, columns and features of its blocks.
 
-    Every row is in one of its blocks. Those of rows that satisfy one of its features have all columns, the others those
-    of which it is the master; in a table without replicas they are the same.
+    Every row is in one of its blocks. Blocks of rows that satisfy one of its features have all columns, the others only
+    its master columns; in a table without replicas they are the same.
     """
 
     directory: str
@@ -77,7 +77,7 @@ class StoredGroup:
     masters: tuple[str, ...]
     conditions: tuple[str, ...]
     weights: tuple[int, ...] = ()
-    """Of the conditions, for rows that are appended; where there are none, all weigh the same."""
+    """The conditions' weights, for appended rows; empty if all are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ class Partition:
     Parameters
     ----------
     built_with
-        Under which facts the features of its blocks were evaluated (`es_skipping.layout.groups.indexing`); empty where
-        nobody knows.
+        The facts under which its blocks' features were evaluated (`es_skipping.layout.groups.indexing`); empty if
+        unknown.
     """
 
     tuples: int
@@ -103,18 +103,17 @@ class GroupManifest:
     Parameters
     ----------
     schema
-        Of the table, ``StructType.jsonValue()``.
+        The table's schema, as ``StructType.jsonValue()``.
     tuple_column
-        The column of every block that holds the tuple ids.
+        The tuple id column of every block.
     conditions
         The features of all groups as SQL.
     groups, partitions
-        What there is.
+        The groups and the coarse partitions.
     helped
-        Of the queries that the groups were designed for, the share that a feature helps; None where they were made by
-        hand.
+        The share of the design's queries that a feature helps; None if the groups were made by hand.
     min_rows, within, partition_rows
-        What it was written with, for rows that are appended.
+        The arguments it was written with, for appended rows.
     """
 
     schema: Mapping[str, Any]
@@ -143,7 +142,7 @@ class GroupManifest:
                 yield f"{group.directory}/{block.file}", block
 
     def to_json(self) -> bytes:
-        """As it is stored.
+        """The manifest as JSON.
 
         Examples
         --------
@@ -164,12 +163,12 @@ class GroupManifest:
 
     @classmethod
     def from_json(cls, data: bytes, place: str, name: str = MANIFEST) -> GroupManifest:
-        """As it was stored, by this name.
+        """Read a manifest's JSON; the name is for messages.
 
         Raises
         ------
         StoreFormatError
-            It is of another version, or no manifest at all.
+            It has another version, or is not a manifest.
         """
         try:
             found: Any = json.loads(data)
@@ -196,38 +195,44 @@ class GroupManifest:
                     partition_rows=found.get("partition_rows", _PARTITION_ROWS),
                 )
         except (ValueError, LookupError, TypeError) as error:
-            cure = "write the groups again" if name == MANIFEST else "if an append died while it wrote it, remove it"
+            cure = (
+                "write the groups again" if name == MANIFEST else "if an append was killed while writing it, delete it"
+            )
             raise StoreFormatError(f"{place}/{name} cannot be read ({error!r}); {cure}") from error
-        raise StoreFormatError(f"{place}/{name} is of version {version}; this package reads version {_VERSION}")
+        raise StoreFormatError(f"{place}/{name} has version {version}; this package reads version {_VERSION}")
 
 
 def read_manifest(files: Files, place: str) -> GroupManifest:
-    """A table's manifest, with what was appended.
+    """A table's manifest, including appends.
 
     Raises
     ------
     FileNotFoundError
-        There is none.
+        There is no manifest.
     StoreFormatError
-        It cannot be read, or something was appended to another table.
+        A manifest cannot be read, or an append belongs to another table.
     """
     manifest = GroupManifest.from_json(files.read(MANIFEST), place)
     for name in sorted(filter(_ADDED_NAME.fullmatch, files.list(""))):
         added = GroupManifest.from_json(files.read(name), place, name)
         if added.groups != manifest.groups or added.conditions != manifest.conditions:
-            raise StoreFormatError(f"{place}/{name} is of another table: its groups are not those of {MANIFEST}")
+            raise StoreFormatError(
+                f"{place}/{name} belongs to another table: its groups differ from those of {MANIFEST}"
+            )
         manifest = replace(manifest, partitions=(*manifest.partitions, *added.partitions))
     return manifest
 
 
 def add_partitions(files: Files, manifest: GroupManifest, added: tuple[Partition, ...]) -> None:
-    """Append coarse partitions: readers see all of them from now on, or none. Two writers at once both succeed."""
+    """Append coarse partitions: readers see all of them or none. Two writers at once both succeed."""
     data = replace(manifest, partitions=added).to_json()
     taken = sum(1 for name in files.list("") if _ADDED_NAME.fullmatch(name))
-    for number in range(taken + 1, _MOST_ADDED + 1):
+    for number in range(taken + 1, _MAX_APPENDS + 1):
         if files.create_if_absent(_ADDED.format(number), data):
             return
-    raise StoreFormatError(f"something was appended {_MOST_ADDED:,} times; write the column groups again")
+    raise StoreFormatError(
+        f"rows were appended {_MAX_APPENDS:,} times, which is the limit: write the column groups again"
+    )
 
 
 def _partition(found: Mapping[str, Any], facts: Sequence[Mapping[str, str]]) -> Partition:

@@ -1,4 +1,4 @@
-"""The rows of a table before they are put into groups: numbered, and with their feature vectors beside them."""
+"""Numbers the rows of a table and adds their feature vectors, before they are put into groups."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["OWN", "PARTITION", "TUPLE", "WORD", "numbered", "vectors_of", "with_words"]
 
 OWN: Final = "__es_skipping_"
-"""So begin the names of columns that a table's may not have, because they are put beside them."""
+"""Reserved prefix: the package adds columns with such names, so a table must not have them."""
 TUPLE: Final = "__es_skipping_tuple"
 PARTITION: Final = "__es_skipping_partition"
 WORD: Final = "__es_skipping_word_"
 
 
 def numbered(df: DataFrame, within: Sequence[str], partition_rows: int) -> DataFrame:
-    """The rows with the numbers of their coarse partitions, and in these their tuple ids."""
+    """The rows with the numbers of their coarse partitions and their tuple ids."""
     from es_skipping.spark.classic import Window, local_frame
     from es_skipping.spark.classic import functions as F
 
@@ -44,7 +44,7 @@ def numbered(df: DataFrame, within: Sequence[str], partition_rows: int) -> DataF
     rows = df.select(F.struct(*every).alias("row"), coarse(within).alias("es_skipping_coarse"))
     rows = rows.withColumn("at", F.monotonically_increasing_id())
     rows = rows.join(F.broadcast(known), "es_skipping_coarse", "left")
-    # Rows of a coarse partition that was not there when it was counted have one more.
+    # Rows of a coarse partition that appeared after the count get one more.
     piece = F.col("es_skipping_first") + F.pmod(F.xxhash64("at"), F.col("es_skipping_pieces"))
     rows = rows.withColumn(PARTITION, F.coalesce(piece, F.lit(first)).cast("int"))
     number = F.row_number().over(Window.partitionBy(PARTITION).orderBy("at")) - 1
@@ -52,7 +52,7 @@ def numbered(df: DataFrame, within: Sequence[str], partition_rows: int) -> DataF
 
 
 def with_words(rows: DataFrame, features: Sequence[str]) -> DataFrame:
-    """With the vectors of these features, SQL conditions: so each is evaluated once, however many groups there are."""
+    """Add the vectors of these SQL conditions, so that each is evaluated once for all groups."""
     from es_skipping.spark.classic import functions as F
 
     words = feature_words([F.expr(text) for text in features])

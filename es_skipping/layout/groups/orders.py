@@ -1,7 +1,7 @@
-"""Orders of rows: from the distinct vectors of a table to the blocks of a group, without Spark.
+"""Orders of rows: from a table's distinct vectors to a group's blocks, without Spark.
 
-Groups with the same features have the same order, whatever their columns are. An order looks at its own, local bits of
-the global vectors, clusters what is left of them, and says of each local vector in which blocks its rows lie.
+Groups with the same features have the same order, whatever their columns are. An order clusters its local bits of the
+global vectors, and assigns each local vector's rows to blocks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Vectors:
     words
         A row per vector, a column per `es_skipping.indexes.features.feature_words`.
     counts
-        How many rows have each.
+        Number of rows of each vector.
     """
 
     partition: int
@@ -42,16 +42,16 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What rows are clustered by.
+    """The features that cluster rows.
 
     Parameters
     ----------
     features
-        Places among all features of the table.
+        Positions among all features of the table.
     weights
-        Of each.
+        The features' weights.
     rows
-        Which rows it has: all, those that satisfy some of its features, or those that satisfy none.
+        Which rows it contains: all, those that satisfy some of its features, or those that satisfy none.
     """
 
     features: tuple[int, ...]
@@ -74,14 +74,14 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Local vectors whose rows fill several blocks together.
+    """Local vectors whose rows together fill several blocks.
 
     Parameters
     ----------
     first, pieces
         Their blocks are ``first`` .. ``first + pieces - 1``.
     rows
-        Of all of them; the blocks differ by one row at most, the longer ones come first.
+        Their number of rows; the blocks differ by at most one row, the longer ones come first.
     """
 
     first: int
@@ -96,18 +96,18 @@ class PlannedBlocks:
     Parameters
     ----------
     order
-        What they were made by.
+        The order that made them.
     partitions, vectors
-        Per local vector, the coarse partition that it is of, and its words.
+        Per local vector, its coarse partition and its words.
     first
-        Per local vector the number of its block, or of the first of its bundle's.
+        Per local vector, the number of its block, or of its bundle's first block.
     bundles
-        Those that are cut.
+        The bundles to cut.
     block_partitions, rows, unions
-        Per block: its coarse partition, its number of rows, and the OR of its rows' global words. Of a bundle's blocks
-        only the rows decide the last: it is 0 until `es_skipping.layout.groups.cut_bundles` looks.
+        Per block: its coarse partition, its number of rows, and the OR of its rows' global words. A bundle's unions
+        depend on the rows: they are 0 until `es_skipping.layout.groups.cut_bundles` fills them in.
     begins
-        By the number of a bundle, the first tuple ids of all its blocks but the first; also filled in there.
+        By bundle number, the first tuple ids of all its blocks except the first; also filled in there.
     """
 
     order: Order
@@ -125,14 +125,14 @@ class PlannedBlocks:
 
 
 def planned(vectors: Iterable[Vectors], order: Order, minimum: int, words: int) -> PlannedBlocks:
-    """The blocks of an order: those of one coarse partition after another.
+    """The blocks of an order, one coarse partition after another.
 
     Parameters
     ----------
     minimum
-        Rows of a block: at least so many.
+        Fewest rows of a block.
     words
-        How many words global vectors have.
+        Number of words in a global vector.
 
     Examples
     --------

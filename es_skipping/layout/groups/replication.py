@@ -1,4 +1,4 @@
-"""What a workload costs on layouts that may hold cells twice (*Skipping-oriented Data Design*, section 5.4.3)."""
+"""The cost of a workload on layouts that may hold cells twice (*Skipping-oriented Data Design*, section 5.4.3)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from es_skipping.layout.clustering import Reals
 from es_skipping.layout.features.mining import Feature
-from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand, related_columns, units_of, weights_of
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.grouping import counts_of
 from es_skipping.layout.groups.layouts import Layout, storage, tidied
 from es_skipping.layout.groups.local_features import DISTINCT, local_features
+from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
 from es_skipping.layout.groups.workload_paths import Served, WorkloadPaths
 
@@ -20,7 +20,7 @@ __all__ = ["Replicas"]
 
 
 class Replicas:
-    """Costs of layouts: for a workload, on the data.
+    """Computes the costs of layouts for a workload on the data.
 
     Parameters
     ----------
@@ -31,20 +31,20 @@ class Replicas:
     vectors
         The data; rows that satisfy none of a layout's features stay apart.
     distinct
-        At most so many distinct local vectors in a coarse partition of a layout.
+        Most distinct local vectors in a coarse partition of a layout.
     """
 
     def __init__(
         self, columns: Sequence[str], demands: Sequence[Demand], vectors: GlobalVectors, *, distinct: int = DISTINCT
     ) -> None:
         if not vectors.apart:
-            raise ValueError("layouts keep rows without a feature apart: give GlobalVectors(..., apart=True)")
+            raise ValueError("layouts keep rows without a feature apart: pass GlobalVectors(..., apart=True)")
         self.columns, self.demands, self.vectors = tuple(columns), tuple(demands), vectors
         self.related = related_columns(self.demands)
         self.units = units_of(self.demands)
         self._distinct = distinct
         self._counts = counts_of(self.demands)
-        self._asked = Asked.of(self.demands, range(vectors.features))
+        self._asked = QueryBits.of(self.demands, range(vectors.features))
         self._paths = WorkloadPaths(self.demands, self._asked)
         self._satisfying: dict[frozenset[int], int] = {}
         self._weights: dict[frozenset[str], dict[int, int]] = {}
@@ -54,7 +54,7 @@ class Replicas:
         self._served: dict[tuple[Layout, bool], Served] = {}
 
     def satisfying(self, features: frozenset[int]) -> int:
-        """How many rows satisfy at least one of the features."""
+        """Number of rows that satisfy at least one of the features."""
         if features not in self._satisfying:
             self._satisfying[features] = self.vectors.satisfying(sorted(features))
         return self._satisfying[features]
@@ -64,7 +64,7 @@ class Replicas:
         return storage(layouts, self.vectors.rows, len(self.columns), self.satisfying)
 
     def tidied(self, layouts: Iterable[Layout]) -> tuple[Layout, ...]:
-        """With few enough distinct vectors, equal features together, and masters chosen."""
+        """Limit the distinct vectors, merge layouts with equal features, and choose masters."""
         return tidied([self._limited(layout) for layout in layouts], self.satisfying)
 
     def _limited(self, layout: Layout) -> Layout:
@@ -84,7 +84,7 @@ class Replicas:
         return self.tidied(single)
 
     def blocks(self, layout: Layout, *, exact: bool = True) -> LocalBlocks:
-        """The blocks of a layout, or those that the estimate counts on."""
+        """The blocks of a layout, or those of the estimate."""
         features, weights = self._weighted(layout)
         as_reals = tuple(map(float, weights))
         return (self.vectors.clustered if exact else self.vectors.estimated)(features, as_reals)
@@ -101,19 +101,19 @@ class Replicas:
         return self._ranked[key]
 
     def rows(self, layout: Layout, *, exact: bool = True) -> Reals:
-        """rr: how many rows each demand of the workload reads of a layout."""
+        """rr: the number of rows that each demand of the workload reads from a layout."""
         key = *self._weighted(layout), exact
         if key not in self._rows:
             self._rows[key] = self.blocks(layout, exact=exact).read_of(self._asked)
         return self._rows[key]
 
     def costs(self, layouts: Sequence[Layout], rough: Collection[Layout] = ()) -> Reals:
-        """Per demand, what one of its queries reads: cells and ids on its retrieval path (5.1).
+        """Per demand, the cells and ids that one of its queries reads on its retrieval path (5.1).
 
         Parameters
         ----------
         rough
-            Layouts of which the estimate is enough.
+            Layouts for which the estimate suffices.
         """
         return self._paths.costs([self._serving(layout, layout not in rough) for layout in layouts])
 
@@ -124,20 +124,20 @@ class Replicas:
         return self._served[key]
 
     def total(self, costs: Reals) -> float:
-        """What the workload reads, run once."""
+        """The cells and ids of one run of the workload."""
         return float(self._counts @ costs)
 
     def cost(self, layouts: Sequence[Layout], demands: Sequence[Demand] | None = None) -> float:
-        """Cells and ids that a workload reads: the one that the layouts are designed for, or another."""
+        """The cells and ids that a workload reads: that of the design, or another."""
         if demands is None:
             return self.total(self.costs(layouts))
-        asked = Asked.of(demands, range(self.vectors.features))
+        asked = QueryBits.of(demands, range(self.vectors.features))
         paths = WorkloadPaths(demands, asked)
         costs = paths.costs([paths.served(layout, self.blocks(layout).read_of(asked)) for layout in layouts])
         return float(counts_of(demands) @ costs)
 
     def column_groups(self, layouts: Iterable[Layout], features: Sequence[Feature]) -> tuple[ColumnGroup, ...]:
-        """What is written: columns in the table's order, features with their weights in the layout."""
+        """The layout to write: columns in the table's order, features with their weights in the layout."""
         place = {name: at for at, name in enumerate(self.columns)}
         made = []
         for layout in layouts:

@@ -15,8 +15,8 @@ from es_skipping.layout.groups.replication import Replicas
 
 __all__ = ["selective_replication", "whole_layouts"]
 
-_TRIED: Final = 3
-"""So many of the features that look best by the estimate are clustered before one is chosen."""
+_CLUSTERED_CANDIDATES: Final = 3
+"""Number of the best-looking features that are clustered before one is chosen."""
 
 
 def whole_layouts(grouping: Grouping) -> tuple[Layout, ...]:
@@ -25,8 +25,8 @@ def whole_layouts(grouping: Grouping) -> tuple[Layout, ...]:
 
 
 def selective_replication(replicas: Replicas, grouping: Grouping, budget: float) -> tuple[Layout, ...]:
-    """GSOP-SE: replicate the feature (or family) with which the workload reads least, as long as one fits the budget
-    and helps."""
+    """GSOP-SE: repeatedly replicate the feature (or family) that reduces the workload's reads most, within the
+    budget."""
     layouts = whole_layouts(grouping)
     cost = replicas.cost(layouts)
     left = list(replicas.units)
@@ -39,7 +39,7 @@ def selective_replication(replicas: Replicas, grouping: Grouping, budget: float)
             if replicas.storage(idea) <= budget:
                 rough = frozenset(idea).difference(layouts)
                 ideas.append((replicas.total(replicas.costs(idea, rough)), at, idea))
-        likely = sorted(ideas, key=lambda one: one[:2])[:_TRIED]
+        likely = sorted(ideas, key=lambda one: one[:2])[:_CLUSTERED_CANDIDATES]
         tried = [(replicas.cost(idea), at, idea) for _, at, idea in likely]
         if not tried or min(tried)[0] >= cost:
             break

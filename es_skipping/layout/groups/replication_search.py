@@ -20,14 +20,14 @@ from es_skipping.layout.groups.replication import Replicas
 
 __all__ = ["FoundLayouts", "ReplicationStep", "best_layouts"]
 
-_TRIED: Final = 3
-_PATIENCE: Final = 12
+_CLUSTERED_CANDIDATES: Final = 3
+_MAX_STEPS_WITHOUT_GAIN: Final = 12
 _SLACK: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicationStep:
-    """A scheme on the way: how it came about, what it stores and what the workload reads."""
+    """A scheme on the search's way: its origin, its storage, and the workload's reads."""
 
     made_by: str
     layouts: int
@@ -46,18 +46,18 @@ class FoundLayouts:
 
 
 def best_layouts(
-    replicas: Replicas, budget: float, start: Sequence[Layout] | None = None, *, patience: int = _PATIENCE
+    replicas: Replicas, budget: float, start: Sequence[Layout] | None = None, *, patience: int = _MAX_STEPS_WITHOUT_GAIN
 ) -> FoundLayouts:
-    """The cheapest layouts that the search comes by.
+    """The cheapest layouts that the search finds.
 
     Parameters
     ----------
     budget
-        Cells stored at most, relative to the table's: 1.2 is a fifth more.
+        Most stored cells, relative to the table's: 1.2 is a fifth more.
     start
-        Where to begin; left out, with one layout per column.
+        The first layouts; by default one per column.
     patience
-        So many steps without a gain end the search.
+        This many steps without a gain end the search.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def best_layouts(
         The budget is below 1, or too small for the start.
     """
     if budget < 1:
-        raise ValueError(f"the storage budget is {budget}; give 1 or more: the table itself is 1")
+        raise ValueError(f"the storage budget is {budget}, but must be at least 1, the size of the table itself")
     return _Search(replicas, budget, patience).run(replicas.initial() if start is None else replicas.tidied(start))
 
 
@@ -95,7 +95,7 @@ class _Search:
         return FoundLayouts(best, best_cost, self._replicas.storage(best), tuple(steps))
 
     def _next(self, layouts: tuple[Layout, ...]) -> tuple[float, str, tuple[Layout, ...]] | None:
-        """The transformation after which the workload reads least, and what it reads then."""
+        """The transformation after which the workload reads least, and its reads."""
         replicas, before = self._replicas, set(layouts)
         ideas: list[tuple[float, int, str, tuple[Layout, ...]]] = []
         made: set[frozenset[Layout]] = set()
@@ -107,7 +107,7 @@ class _Search:
             made.add(known)
             cost = replicas.total(replicas.costs(idea, known - before))
             ideas.append((cost, len(ideas), made_by, idea))
-        likely = sorted(ideas, key=lambda one: one[:2])[:_TRIED]
+        likely = sorted(ideas, key=lambda one: one[:2])[:_CLUSTERED_CANDIDATES]
         tried = [(replicas.cost(idea), made_by, idea) for _, _, made_by, idea in likely]
         return min(tried, key=lambda one: one[0], default=None)
 

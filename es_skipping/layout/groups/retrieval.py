@@ -1,4 +1,4 @@
-"""Retrieval paths: from which layout a query takes each of its columns (*Skipping-oriented Data Design*, section 5.6).
+"""Retrieval paths: the layout that a query takes each column from (*Skipping-oriented Data Design*, section 5.6).
 
 To choose the best is NP-hard (from set cover). Taking each column from the layout that makes the query read fewest rows
 reads as few cells as can be, and there are never more ids than cells: so the cost is at most twice the best.
@@ -14,15 +14,15 @@ __all__ = ["Offer", "path_cost", "retrieval_path"]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a layout can do for a query.
+    """A layout's offer to a query.
 
     Parameters
     ----------
     columns
-        Of the query's, those that it may be taken from: its master columns, and all if a local feature subsumes the
-        query, because then no row that it lacks can satisfy the query.
+        The query's columns that the layout can provide: its master columns, and all columns if a local feature subsumes
+        the query, because then rows that the layout lacks cannot satisfy the query.
     rows
-        That the query reads of it.
+        Number of rows that the query reads from it.
     """
 
     columns: frozenset[str]
@@ -30,7 +30,7 @@ class Offer:
 
 
 def path_cost(path: Mapping[str, int], offers: Sequence[Offer]) -> float:
-    """Cells and ids of a path (5.1). A query that needs one layout only reads no ids.
+    """Cells and ids of a path (5.1). A query that needs only one layout reads no ids.
 
     Examples
     --------

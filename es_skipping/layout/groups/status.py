@@ -1,4 +1,4 @@
-"""How column groups that were written fit: their index, and a newer workload."""
+"""Checks written column groups: their index, and their fit to a newer workload."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from es_skipping.layout.features.mining import Feature
-from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand, demands_of, helped_share
 from es_skipping.layout.groups.indexing import differing, evaluation
 from es_skipping.layout.groups.manifest import GroupManifest
+from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.retrieval import Offer, path_cost, retrieval_path
 from es_skipping.layout.groups.stored import blocks_of, manifest_at
 from es_skipping.layout.workload.log import QueryLog
@@ -35,21 +35,20 @@ class GroupStatus:
     Parameters
     ----------
     groups, blocks, partitions, rows
-        What there is.
+        The table's numbers of groups, blocks, coarse partitions and rows.
     storage
-        Cells stored, relative to the table's: above 1 in layouts that hold some twice.
+        Stored cells, relative to the table's: above 1 if some are stored twice.
     features
-        How many conditions its blocks are known to satisfy or not.
+        Number of features of its blocks.
     unindexed
-        Blocks of which the session's store knows no features: queries read them until
-        `es_skipping.layout.index_groups`.
+        Blocks without features in the session's store: queries read them until `es_skipping.layout.index_groups` runs.
     elsewhere
-        Blocks whose features were evaluated otherwise than this session does, which skips none of them: how many, by
-        reason. Sessions like that which wrote them do; for all others the table must be written again.
+        Number of blocks, by reason, whose features this session evaluates differently. This session never skips them;
+        sessions like their writer's do. To skip them everywhere, write the table again.
     designed_for
-        Of the queries that it was designed for, the share that a feature helps; None where groups were made by hand.
+        The share of the design's queries that a feature helps; None if the groups were made by hand.
     helped
-        Of the queries of a newer workload, the share that a feature helps; None where none was given.
+        The share of a newer workload's queries that a feature helps; None without a newer workload.
     read
         Cells and ids that these queries read, as a share of the cells of their columns.
     """
@@ -68,14 +67,14 @@ class GroupStatus:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it is time to design the groups again; empty where it is not. Answers are right either way."""
+        """Why it is time to design the groups again; empty if it is not. Answers are right either way."""
         if self.helped is None or self.designed_for is None or self.helped >= _DRIFT * self.designed_for:
             return ()
-        before = f"where they helped {self.designed_for:.0%}"
-        return (f"the workload has moved on: features help {self.helped:.0%} of the queries, {before}",)
+        before = f"formerly {self.designed_for:.0%}"
+        return (f"the workload has changed: features help {self.helped:.0%} of the queries, {before}",)
 
     def counts(self) -> dict[str, float | None]:
-        """What there is, for programs."""
+        """The same facts for programs."""
         return {
             "groups": self.groups,
             "blocks": self.blocks,
@@ -97,7 +96,7 @@ class GroupStatus:
         if self.unindexed:
             lines.append(f"{self.unindexed:,} blocks are not indexed: call es_skipping.layout.index_groups")
         for why, blocks in self.elsewhere.items():
-            lines.append(f"{blocks:,} blocks are skipped by no query of this session: {why}")
+            lines.append(f"{blocks:,} blocks are never skipped by this session: {why}")
         if self.helped is not None:
             before = "" if self.designed_for is None else f" ({self.designed_for:.0%} when they were made)"
             lines.append(f"features help {self.helped:.0%} of the queries{before}")
@@ -108,14 +107,14 @@ class GroupStatus:
 
 
 def group_status(spark: SparkSession, path: str, log: QueryLog | None = None) -> GroupStatus:
-    """How well the column groups at a path fit; `es_skipping.layout.status` calls it where there are some.
+    """Check how well the column groups at a path fit; `es_skipping.layout.status` calls it for column groups.
 
     Parameters
     ----------
     path
-        What `write_groups`, `GSOP.write` or `GSOPR.write` wrote.
+        The target of `write_groups`, `GSOP.write` or `GSOPR.write`.
     log
-        Recent queries: whether the features help them, and what they read.
+        Recent queries, to check the features' help and the cells read.
 
     Raises
     ------
@@ -180,9 +179,9 @@ def read_share(manifest: GroupManifest, demands: Sequence[Demand]) -> float:
     Parameters
     ----------
     demands
-        Of the queries; features are the places of conditions.
+        The queries' demands; features are positions of conditions.
     """
-    asked = Asked.of(demands, range(len(manifest.conditions)))
+    asked = QueryBits.of(demands, range(len(manifest.conditions)))
     rows, whole, left = [], [], []
     for at in range(len(manifest.groups)):
         own = [block for partition in manifest.partitions for block in partition.blocks[at]]
@@ -198,7 +197,7 @@ def read_share(manifest: GroupManifest, demands: Sequence[Demand]) -> float:
         offers = []
         for at, group in enumerate(manifest.groups):
             kept = left[at][number]
-            # As the reader has it: where only whole blocks are left, all columns may be taken from the layout.
+            # Like the reader: if only whole blocks remain, the layout can provide all its columns.
             serves = group.columns if whole[at][kept].all() else group.masters
             offers.append(Offer(demand.columns.intersection(serves), float(rows[at][kept].sum())))
         cells += demand.count * path_cost(retrieval_path(demand.columns, offers), offers)

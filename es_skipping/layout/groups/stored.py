@@ -1,4 +1,4 @@
-"""A table in column groups where it lies: its manifest, and its blocks as files that Spark reads."""
+"""Finds a stored table in column groups: its manifest, and its blocks as files that Spark reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_grouped(spark: SparkSession, path: str) -> bool:
 
 
 def place_of(spark: SparkSession, table: str) -> str | None:
-    """Where a catalog table in column groups lies; None of another table, and of what is none."""
+    """The path of a catalog table in column groups; None for another table or an unknown name."""
     from pyspark.errors import PySparkException
 
     from es_skipping.spark.bridge import relation_facts
@@ -37,14 +37,14 @@ def place_of(spark: SparkSession, table: str) -> str | None:
 
 
 def manifest_at(spark: SparkSession, path: str) -> tuple[str, GroupManifest]:
-    """The root of a table as Hadoop prints it, and what was written there.
+    """The root of a table as Hadoop prints it, and its manifest.
 
     Raises
     ------
     DatasetError
         No column groups were written to the path.
     StoreFormatError
-        What says so cannot be read.
+        The manifest cannot be read.
     """
     from es_skipping.build.listing import qualified
     from es_skipping.spark.hadoop_files import files_of
@@ -57,7 +57,7 @@ def manifest_at(spark: SparkSession, path: str) -> tuple[str, GroupManifest]:
 
 
 def blocks_of(spark: SparkSession, root: str, manifest: GroupManifest) -> Source:
-    """The blocks of all groups as one relation with the table's columns: for its files, its rows mean nothing."""
+    """The blocks of all groups as one relation with the table's columns; only its files matter, not its rows."""
     from pyspark.sql.types import StructType
 
     from es_skipping.build.source import Reading, Source

@@ -1,7 +1,8 @@
 """Tables in column groups (Sun, *Skipping-oriented Data Design for Large-Scale Analytics*, sections 4.2 and 4.5).
 
-Rows are numbered once, within coarse partitions, and kept aside so; then each group is written from there in blocks of
-its own order, each block with the tuple ids of its rows. The manifest comes last: without it nothing can be read.
+The writer numbers the rows once, within coarse partitions, and keeps them in temporary files. From these it writes each
+group's blocks in the group's order, with the tuple ids of their rows. It writes the manifest last: without it nothing
+can be read.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ __all__ = ["WrittenGroups", "append_groups", "write_groups"]
 _ROWS: Final = "es_skipping_rows"
 _DIRECTORY: Final = "es_skipping_group_"
 _LEFT_BEHIND: Final = re.compile(rf"{_ROWS}|{_DIRECTORY}\d+")
-"""What a write that did not finish may leave."""
+"""Names that an unfinished write may leave."""
 _LOSSLESS: Final = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
 }
-"""What is written is what the features are evaluated on: only this package reads it, so no old reader needs less."""
+"""Parquet options that keep all values: only this package reads the files, so no old reader needs less."""
 _PLAIN: Final = (
     "boolean", "byte", "short", "integer", "long", "float", "double", "decimal", "string", "char", "varchar", "binary",
     "date", "timestamp", "timestamp_ntz",
@@ -50,18 +51,18 @@ _PLAIN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WrittenGroups:
-    """A table in column groups that was written.
+    """The result of writing a table in column groups.
 
     Parameters
     ----------
     place
         The path.
     rows, partitions
-        How many rows, in how many coarse partitions.
+        Number of rows, and of coarse partitions.
     blocks
-        How many blocks each group has.
+        Number of blocks of each group.
     refused
-        ``(feature, why)`` of the features that Spark or an index cannot evaluate: nothing is clustered by them.
+        ``(feature, why)`` of features that Spark or an index cannot evaluate, and that cluster nothing.
     """
 
     place: str
@@ -83,37 +84,36 @@ def write_groups(
 ) -> WrittenGroups:
     """Write a DataFrame in column groups, and index their blocks in the session's store.
 
-    The rows of each group lie in blocks by the features of that group. A query that reads the table
-    (``spark.read.format("es_skipping_groups").load(path)``, a view of it, or a table made by ``USING
-    es_skipping_groups``) opens the groups that store its columns, and of all their blocks those that may hold a row for
-    its whole filter.
+    Each group's features put its rows into blocks. A query of the table (``spark.read.format("es_skipping_groups")
+    .load(path)``, a view of it, or a table made by ``USING es_skipping_groups``) opens the groups that store its
+    columns, and in them only blocks that may hold a row for its whole filter.
 
     Parameters
     ----------
     df
-        Of a classic session. It is computed twice, and needs not give its rows in the same order.
+        A DataFrame of a classic session. It is computed twice, and its rows may come in different orders.
     groups
-        Disjoint, and together all columns. Or layouts (GSOP-R): if any has masters, each column is the master of one of
-        them, and a layout has, of its other columns, the rows that satisfy one of its features. Queries take each
-        column from where they read least.
+        Disjoint groups that together hold all columns, or layouts (GSOP-R). If any layout has masters, each column is
+        the master of one layout. A layout holds, for its other columns, the rows that satisfy one of its features.
+        Queries take each column from the layout where they read least.
     path
-        A place that is not there, or empty.
+        A new or empty directory.
     min_rows
-        Rows of a block: at least so many.
+        Fewest rows of a block.
     within
         SQL expressions; rows with different values never share a coarse partition.
     partition_rows
-        About so many rows are put together by one task, which holds the columns of all groups that a query needs but
-        one in memory. Where a coarse partition has more, it is cut.
+        Approximate number of rows that one task joins. The task holds the columns of all needed groups but one in
+        memory. A larger coarse partition is cut.
     helped
-        Of the queries that the groups were designed for, the share that a feature helps: `es_skipping.layout.status`
-        compares newer queries with it.
+        The share of the design's queries that a feature helps; `es_skipping.layout.status` compares newer queries with
+        it.
 
     Raises
     ------
     DatasetError
-        The groups are not the columns, a type cannot be stored, there is something at the place, or Spark cannot write
-        there. Nothing that can be read is there then.
+        The groups do not match the columns, a type cannot be stored, the path is not empty, or Spark cannot write
+        there. The path then holds nothing readable.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def write_groups(
     from es_skipping.spark.hadoop_files import files_of
 
     if min_rows < 1 or not 1 <= partition_rows <= 1 << 24:
-        raise ValueError(f"min_rows is {min_rows} and partition_rows {partition_rows}; give at least 1, at most 2^24")
+        raise ValueError(f"min_rows is {min_rows} and partition_rows {partition_rows}; both must be between 1 and 2^24")
     _check(df, groups)
     read_by, df = _read_by(df), moved(df, cloned_session(df.sparkSession, _LOSSLESS))
     replicated = any(group.masters for group in groups)
@@ -139,7 +139,7 @@ def write_groups(
     for name in left_behind:
         delete_tree(spark, f"{root}/{name}")
     try:
-        df.limit(0).write.parquet(f"{root}/{_ROWS}")  # the features are of what will be read from files
+        df.limit(0).write.parquet(f"{root}/{_ROWS}")  # evaluate the features on the values that files will hold
         source = Source.open(spark, Reading((f"{root}/{_ROWS}",), schema=df.schema))
         conditions, refused = _conditions(source, groups)
         everything = tuple(dict.fromkeys(text for own in conditions for text in own))
@@ -177,27 +177,27 @@ def write_groups(
 
 
 def append_groups(df: DataFrame, path: str) -> WrittenGroups:
-    """Write more rows to a table in column groups, as coarse partitions of their own, by its groups and features.
+    """Append rows to a table in column groups as new coarse partitions, with the table's groups and features.
 
-    What was there is not touched, and a query sees all the new rows or none. Two appends at once both succeed; of one
-    that does not finish nothing is seen.
+    Existing rows stay untouched, and a query sees all new rows or none. Two appends at once both succeed; an unfinished
+    append stays invisible.
 
     Parameters
     ----------
     df
-        Of a classic session, with the table's columns in any order. It is computed twice.
+        A DataFrame of a classic session, with the table's columns in any order. It is computed twice.
     path
-        What `write_groups`, `GSOP.write` or `GSOPR.write` wrote.
+        The target of `write_groups`, `GSOP.write` or `GSOPR.write`.
 
     Returns
     -------
     WrittenGroups
-        Of the new rows.
+        Describes the new rows.
 
     Raises
     ------
     DatasetError
-        There is no such table, the columns or their types are others, or Spark cannot write there.
+        There is no such table, its columns or types differ, or Spark cannot write there.
     StoreError
         The store cannot be reached, or refused. Nothing was appended.
 
@@ -217,7 +217,7 @@ def append_groups(df: DataFrame, path: str) -> WrittenGroups:
     spark = df.sparkSession
     root, manifest = manifest_at(spark, path)
     schema = StructType.fromJson(dict(manifest.schema))
-    # As text, which does not tell whether there may be nulls in a nested type: there may.
+    # Compare types as text, which ignores the nullability of nested types.
     own = {field.name: field.dataType.simpleString() for field in schema.fields}
     given = {field.name: field.dataType.simpleString() for field in df.schema.fields}
     other = [name for name in sorted(own.keys() | given.keys()) if own.get(name) != given.get(name)]
@@ -225,7 +225,7 @@ def append_groups(df: DataFrame, path: str) -> WrittenGroups:
     if other:
         there, now = own.get(other[0], "no column"), given.get(other[0], "no column")
         raise DatasetError(
-            f"the rows do not fit {path}: {other[0]} is {there} there and {now} here; give each of its columns once"
+            f"the rows do not fit {path}: {other[0]} is {there} there and {now} here; pass each of its columns once"
         )
     mark = f"added-{uuid.uuid4().hex[:12]}"
     kept = f"{root}/{_ROWS}_{mark}"
@@ -239,14 +239,14 @@ def append_groups(df: DataFrame, path: str) -> WrittenGroups:
         raise _not_written(path, error) from error
     finally:
         delete_tree(spark, kept)
-    # First: where the store refuses, nothing was appended, and doing it again appends the rows once.
+    # Publish first: if the store refuses, nothing was appended, and a second try appends the rows once.
     index_blocks(spark, path, root, replace(manifest, partitions=partitions))
     add_partitions(files_of(root), manifest, partitions)
     return _written(path, manifest.groups, partitions)
 
 
 def _kept(rows: DataFrame, conditions: Sequence[str], place: str) -> DataFrame:
-    """The numbered rows with their features' words, read from where they are kept meanwhile."""
+    """The numbered rows with their features' words, read from the temporary files."""
     from es_skipping.build.source import build_session
 
     rows = with_words(rows, conditions)
@@ -268,7 +268,7 @@ def _not_written(path: str, error: Exception) -> DatasetError:
 
 def _check_session(df: DataFrame) -> None:
     if not hasattr(df.sparkSession, "_jsparkSession"):
-        raise DatasetError("column groups are written by a classic session; this DataFrame is of Spark Connect")
+        raise DatasetError("column groups need a classic session; this DataFrame belongs to Spark Connect")
 
 
 def _check(df: DataFrame, groups: Sequence[ColumnGroup]) -> None:
@@ -278,31 +278,31 @@ def _check(df: DataFrame, groups: Sequence[ColumnGroup]) -> None:
     if masters != sorted(df.columns) or len(set(masters)) < len(masters):
         raise DatasetError(
             f"the groups have {'as masters ' if replicated else ''}the columns {', '.join(masters)}; each column of "
-            f"{', '.join(sorted(df.columns))} must be in one of them, and in one only"
+            f"{', '.join(sorted(df.columns))} must be in exactly one of them"
         )
     unknown = sorted({name for group in groups for name in group.columns} - set(df.columns))
     if unknown:
-        raise DatasetError(f"the groups have the column {unknown[0]}, which is none of {', '.join(df.columns)}")
+        raise DatasetError(f"the groups have the unknown column {unknown[0]}; the columns are {', '.join(df.columns)}")
     for field in df.schema.fields:
         if field.name.lower().startswith(OWN):
-            raise DatasetError(f"column {field.name} has the name of one that column groups have: {OWN}*; rename it")
+            raise DatasetError(f"rename column {field.name}: column groups reserve names like {OWN}*")
         _check_type(field.name, field.dataType)
 
 
 def _read_by(df: DataFrame) -> set[str]:
-    """Where the files are that a DataFrame reads."""
+    """The roots of the files that a DataFrame reads."""
     from es_skipping.build.listing import qualified
     from es_skipping.spark.bridge import relation_facts
 
     try:
         return {str(root).rstrip("/") for root in relation_facts(df)["roots"]}
-    except DatasetError:  # more than one relation of files, or none
+    except DatasetError:  # several file relations, or none
         files = {unquote(file).rpartition("/")[0] for file in df.inputFiles()}
         return {qualified(df.sparkSession, directory) for directory in files}
 
 
 def _check_type(name: str, type: DataType) -> None:
-    """Refuse what the vectors of the reader may not hold; types of later Spark versions are not known yet."""
+    """Refuse types that the reader's vectors may not hold, such as unknown types of later Spark versions."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(type, StructType):
@@ -314,13 +314,13 @@ def _check_type(name: str, type: DataType) -> None:
         _check_type(name, type.keyType)
         _check_type(name, type.valueType)
     elif type.typeName() not in _PLAIN:
-        raise DatasetError(f"column {name} is of type {type.simpleString()}, which cannot be stored in column groups")
+        raise DatasetError(f"column {name} has type {type.simpleString()}, which column groups cannot store")
 
 
 def _conditions(
     source: Source, groups: Sequence[ColumnGroup]
 ) -> tuple[list[dict[str, int]], tuple[tuple[str, str], ...]]:
-    """Each group's features as SQL, with their weights; and ``(feature, why)`` of those that cannot be."""
+    """Each group's features as SQL, with their weights; and ``(feature, why)`` of those without SQL."""
     predicates = dict.fromkeys(feature.predicate for group in groups for feature in group.features)
     texts = {predicate: condition_of(source, predicate) for predicate in predicates}
     found: list[dict[str, int]] = []

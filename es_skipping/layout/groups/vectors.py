@@ -1,10 +1,10 @@
-"""Global feature vectors seen through a group's local features: its blocks, and how many rows they make a query read.
+"""Global feature vectors restricted to a group's local features: its blocks, and the rows that a query must read.
 
 *Skipping-oriented Data Design for Large-Scale Analytics*, section 4.4.3. Exactly: project the vectors on the local
-features, cluster, and count the rows of the blocks that the query cannot skip. The *block-based estimate* leaves the
-clustering out: it counts on nothing but the vectors that fill a block of their own. The dissertation credits these with
-their full blocks; here with all their rows, since the clustering lets no other row in. So the estimate is never below
-the exact number.
+features, cluster, and count the rows of the blocks that the query cannot skip. The *block-based estimate* does without
+clustering: it only considers vectors that fill a block of their own. The dissertation credits these with their full
+blocks, this module with all their rows, because the clustering adds no other row. So the estimate is never below the
+exact number.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from functools import cached_property
 import numpy as np
 
 from es_skipping.layout.clustering import Bits, Counts, Reals, cluster
-from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand
+from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.histogram import Histogram
 
 __all__ = ["GlobalVectors", "LocalBlocks"]
 
 _WORD = 62
-"""So many bits are packed into an integer."""
+"""Bits packed into an integer."""
 _MIX = np.int64(0x1E3779B97F4A7C15)
 
 
@@ -36,7 +36,7 @@ class LocalBlocks:
     features
         Numbers of the local features: the columns of ``unions``.
     rows, unions
-        Per block: how many rows, and the OR of their local vectors.
+        Per block: its number of rows, and the OR of their local vectors.
     """
 
     features: tuple[int, ...]
@@ -49,7 +49,7 @@ class LocalBlocks:
         return int(self.rows.sum())
 
     def read(self, demands: Sequence[Demand]) -> Reals:
-        """How many rows each demand must read: those of the blocks that no feature lets it skip.
+        """The number of rows that each demand must read: those of the blocks that no feature skips.
 
         Examples
         --------
@@ -57,18 +57,18 @@ class LocalBlocks:
         >>> blocks.read([Demand(frozenset("a"), frozenset({7})), Demand(frozenset("a"), frozenset({8}))])
         array([10., 40.])
         """
-        return self._read(Asked.of(demands, self.features))
+        return self._read(QueryBits.of(demands, self.features))
 
-    def read_of(self, asked: Asked) -> Reals:
-        """As `read`, of demands of which it is known what they ask for of all features."""
+    def read_of(self, asked: QueryBits) -> Reals:
+        """Like `read`, for demands as bit tables over all features."""
         return self._read(asked.of_features(self.features))
 
-    def _read(self, asked: Asked) -> Reals:
+    def _read(self, asked: QueryBits) -> Reals:
         usable = asked.wanted
         if not usable.size:
             return np.full(len(usable), float(self.total))
         unions = asked.seen(self.unions)
-        # Many demands are alike here: they differ in columns, or in features that this group does not have.
+        # Many demands are equal here: they differ only in columns, or in features that this group lacks.
         packed = np.ascontiguousarray(np.packbits(usable, axis=1))
         alike = packed.view([("", f"V{packed.shape[1]}")]).ravel()
         _, first, which = np.unique(alike, return_index=True, return_inverse=True)
@@ -78,7 +78,7 @@ class LocalBlocks:
 
 
 class GlobalVectors:
-    """The distinct vectors of a dataset over all features, ready to be projected on some.
+    """The distinct vectors of a dataset over all features, ready for projection on some.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class GlobalVectors:
     minimum
         Rows of a block.
     apart
-        Whether rows that satisfy none of the local features stay apart from the others, as GSOP-R has them.
+        Whether rows that satisfy none of the local features get separate blocks, as in GSOP-R.
     """
 
     def __init__(self, histogram: Histogram, minimum: int, *, apart: bool = False) -> None:
@@ -100,7 +100,7 @@ class GlobalVectors:
         self._most = max(self._groups, key=lambda group: len(group.counts), default=None)
 
     def distinct(self, features: Sequence[int]) -> int:
-        """How many distinct vectors are left of the partition that has most, when only these features count."""
+        """The largest number of distinct vectors in a partition, over only these features."""
         if self._most is None:
             return 0
         known = frozenset(features)
@@ -109,7 +109,7 @@ class GlobalVectors:
         return self._distinct[known]
 
     def satisfying(self, features: Sequence[int]) -> int:
-        """How many rows satisfy at least one of the features."""
+        """Number of rows that satisfy at least one of the features."""
         return sum(group.satisfying(features) for group in self._groups)
 
     def clustered(self, features: tuple[int, ...], weights: tuple[float, ...]) -> LocalBlocks:
@@ -120,7 +120,7 @@ class GlobalVectors:
         return self._exact[key]
 
     def estimated(self, features: tuple[int, ...], weights: tuple[float, ...]) -> LocalBlocks:
-        """The blocks that the estimate counts on: what fills none alone is one block with every bit set."""
+        """The blocks of the estimate: vectors that do not fill a block form one block with every bit set."""
         some = frozenset(features)
         for key in ((some, ()), (some, weights)):
             if key in self._estimates:
@@ -140,14 +140,14 @@ class GlobalVectors:
         return parts.blocks()
 
     def _estimate(self, features: tuple[int, ...], weights: tuple[float, ...]) -> tuple[LocalBlocks, bool]:
-        """The estimate, and whether the weights had a part in it."""
+        """The estimate, and whether it depends on the weights."""
         parts, weighed = _Parts(features), False
         for group in self._groups:
             vectors, counts = self._split(group, features, parts)
             light = counts < self._minimum
             few = int(counts[light].sum())
             if few:
-                # Too few for a block, and nothing to merge them with: then the clustering is already known.
+                # Too few rows for a block and nothing to merge with: the clustering is already known.
                 whole = few >= self._minimum
                 known = np.array([vectors[light].any(axis=0) | whole], bool)
                 vectors, counts = np.concatenate([vectors[~light], known]), np.append(counts[~light], few)
@@ -158,7 +158,7 @@ class GlobalVectors:
         return parts.blocks(), weighed
 
     def _split(self, group: _Packed, features: Sequence[int], parts: _Parts) -> tuple[Bits, Counts]:
-        """The distinct local vectors; those of rows that stay apart go to the parts at once."""
+        """The distinct local vectors; those of separate rows go to the parts at once."""
         vectors, counts = group.reduced(features)
         if self.apart:
             none: Bits = ~np.asarray(vectors.any(axis=1), bool)
@@ -202,25 +202,25 @@ class _Packed:
         return cls(vectors, counts, tuple(words))
 
     def masked(self, features: Sequence[int]) -> list[Counts]:
-        """The words, with the bits of these features alone; words without any of them are left out."""
+        """The words with only these features' bits; words without any of them are left out."""
         masks = [0] * len(self.words)
         for feature in features:
             masks[feature // _WORD] |= 1 << feature % _WORD
         return [word & mask for word, mask in zip(self.words, masks) if mask]
 
     def satisfying(self, features: Sequence[int]) -> int:
-        """How many rows have one of the features."""
+        """Number of rows with one of the features."""
         found = np.zeros(len(self.counts), np.int64)
         for word in self.masked(features):
             found |= word
         return int(self.counts[found != 0].sum())
 
     def starts(self, features: Sequence[int]) -> tuple[Counts, Counts]:
-        """An order that has vectors together that are alike in these features, and where in it each kind begins."""
+        """An order that groups vectors equal in these features, and the start of each group in it."""
         words = self.masked(features)
         if not words:
             return np.arange(len(self.counts)), np.arange(min(1, len(self.counts)))
-        # One number for all words, where it happens to tell all kinds apart, which the comparison of the words shows.
+        # Use one number for all words if it separates all groups, which the comparison of the words shows.
         mixed = words[0].copy()
         for word in words[1:]:
             mixed = mixed * _MIX + word
@@ -240,7 +240,7 @@ class _Packed:
 
 
 def _begins(words: Sequence[Counts]) -> Bits:
-    """Which places differ from the one before, in any of the words."""
+    """The positions that differ from the previous one in any word."""
     differs = np.ones(len(words[0]), bool)
     differs[1:] = False
     for word in words:

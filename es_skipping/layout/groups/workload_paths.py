@@ -1,6 +1,6 @@
-"""Retrieval paths of all queries of a workload at once: what a search for layouts asks thousands of times.
+"""Retrieval paths of all queries of a workload at once, which a search for layouts needs thousands of times.
 
-The costs are those of `es_skipping.layout.groups.retrieval`, by tables of numbers: a row per layout, a column per pair
+The costs are those of `es_skipping.layout.groups.retrieval`, computed with tables: a row per layout, a column per pair
 of a query and a column that it reads.
 """
 
@@ -13,26 +13,26 @@ import numpy as np
 import numpy.typing as npt
 
 from es_skipping.layout.clustering import Counts, Reals
-from es_skipping.layout.groups.asked import Asked
 from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.groups.layouts import Layout
+from es_skipping.layout.groups.query_bits import QueryBits
 
 __all__ = ["Served", "WorkloadPaths"]
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What one layout can do for each demand of a workload.
+    """One layout's offers to each demand of a workload.
 
     Parameters
     ----------
     rows
-        Per demand, how many it reads of the layout.
+        Per demand, the number of rows that it reads from the layout.
     rank
-        Per pair of a demand and a column, what makes the layout the one to take the column from: the least wins.
-        Infinite where the layout cannot give it.
+        Per pair of a demand and a column, the layout's rank for this column: the least wins. Infinite if the layout
+        cannot provide the column.
     whole
-        Per demand, the rows if the layout can give all its columns, else infinite.
+        Per demand, the rows if the layout can provide all its columns, else infinite.
     """
 
     rows: Reals
@@ -41,17 +41,17 @@ class Served:
 
 
 class WorkloadPaths:
-    """The demands of a workload, ready to be asked what they read on layouts.
+    """Computes what a workload's demands read on layouts.
 
     Parameters
     ----------
     demands
         The workload.
     asked
-        What they ask for of all features.
+        The demands' bit tables over all features.
     """
 
-    def __init__(self, demands: Sequence[Demand], asked: Asked) -> None:
+    def __init__(self, demands: Sequence[Demand], asked: QueryBits) -> None:
         pairs = [(at, name) for at, demand in enumerate(demands) for name in sorted(demand.columns)]
         self._asked = asked
         self._demand: Counts = np.array([at for at, _ in pairs], np.int64)
@@ -63,7 +63,7 @@ class WorkloadPaths:
         self._places: dict[str, npt.NDArray[np.int64]] = {name: np.array(some) for name, some in places.items()}
 
     def served(self, layout: Layout, rows: Reals) -> Served:
-        """What a layout can do (5.6.1), if demands read so many rows of it."""
+        """A layout's offers (5.6.1), if demands read these numbers of its rows."""
         serves = np.zeros(len(self._demand), bool)
         helped = self._asked.helped_by(layout.features)
         for name in layout.columns:
@@ -71,18 +71,18 @@ class WorkloadPaths:
                 place = self._places[name]
                 serves[place] = True if name in layout.masters else helped[self._demand[place]]
         offered = np.bincount(self._demand[serves], minlength=len(rows))
-        # Rows are whole numbers: of layouts with equally many the one that offers more of the columns ranks first.
+        # Rows are whole numbers: among layouts with equal rows, the one that offers more columns ranks first.
         rank = (rows * self._most + (self._wanted - offered))[self._demand]
         rank[~serves] = np.inf
         return Served(rows, rank, np.where(offered == self._wanted, rows, np.inf))
 
     def costs(self, layouts: Sequence[Served]) -> Reals:
-        """Per demand the cells and ids that one of its queries reads.
+        """Per demand, the cells and ids that one of its queries reads.
 
         Raises
         ------
         ValueError
-            No layout can give a column.
+            No layout can provide a column.
         """
         ranks = np.array([one.rank for one in layouts])
         rows = np.array([one.rows for one in layouts])

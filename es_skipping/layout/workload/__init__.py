@@ -1,1 +1,1 @@
-"""What a workload asks: its log, the queries in it, and whether laying out for it will pay."""
+"""Workloads: the log, its queries, and whether a layout will pay."""

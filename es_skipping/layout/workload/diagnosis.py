@@ -1,4 +1,5 @@
-"""Is a workload worth a layout? Filter skew and filter stability (*Skipping-oriented Data Design*, section 3.2.1)."""
+"""Diagnoses whether a workload is worth a layout. Filter skew and filter stability (*Skipping-oriented Data Design*,
+section 3.2.1)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _STEPS: Final = 20
 _SEEN: Final = 0.3
 _PAYS: Final = 0.6
 _MAY_PAY: Final = 0.45
-_FEW: Final = 20
+_MIN_QUERIES: Final = 20
 
 Curve = tuple[tuple[float, float], ...]
 
@@ -30,12 +31,12 @@ class Diagnosis:
     Parameters
     ----------
     queries, filters
-        How many queries there are, and how many different predicates in them.
+        Number of queries, and of distinct predicates in them.
     skew
-        ``(x, y)``: the most frequent share x of the predicates is used by a share y of the queries.
+        ``(x, y)``: a share y of the queries uses the most frequent share x of the predicates.
     stability
-        ``(x, y)``: predicates seen in the first share x of the queries are used by a share y of all queries; the mean
-        of five stretches of the workload. ``y = x`` is a workload in which nothing comes twice.
+        ``(x, y)``: a share y of all queries uses predicates of the first share x of the queries; the mean over five
+        parts of the workload. ``y = x`` means a workload without repetition.
     """
 
     queries: int
@@ -55,20 +56,20 @@ class Diagnosis:
 
     @property
     def advice(self) -> str:
-        """What to do, in a sentence."""
-        told = (
+        """The advice, in a sentence."""
+        described = (
             f"the filters of the first {_SEEN:.0%} of the queries are used by {self.recurrence:.0%} of them, the most "
             f"frequent tenth by {self.concentration:.0%}"
         )
-        if self.queries < _FEW:
-            return f"Too few queries to tell: {self.queries}. Give at least {_FEW}."
+        if self.queries < _MIN_QUERIES:
+            return f"Too few queries for a diagnosis: {self.queries}. Pass at least {_MIN_QUERIES}."
         if not self.filters:
-            return "No query has a filter that is understood: a layout cannot help."
+            return "No query has a filter that es_skipping understands: a layout cannot help."
         if self.recurrence >= _PAYS:
-            return f"A layout will pay: {told}."
+            return f"A layout will pay: {described}."
         if self.recurrence >= _MAY_PAY:
-            return f"A layout may pay; look at the dry run: {told}."
-        return f"A layout will hardly pay, new filters keep coming: {told}."
+            return f"A layout may pay; look at the dry run: {described}."
+        return f"A layout will hardly pay, because most filters are new: {described}."
 
     def chart(self) -> str:
         """Both curves as an SVG picture."""
@@ -92,7 +93,7 @@ def diagnose(queries: Sequence[Query]) -> Diagnosis:
     Examples
     --------
     >>> diagnose([]).advice
-    'Too few queries to tell: 0. Give at least 20.'
+    'Too few queries for a diagnosis: 0. Pass at least 20.'
     """
     items = [frozenset(query.items) for query in queries]
     filters = {item for some in items for item in some}
@@ -100,7 +101,7 @@ def diagnose(queries: Sequence[Query]) -> Diagnosis:
 
 
 def at(curve: Curve, x: float) -> float:
-    """The curve's height at a place, between its points in a straight line.
+    """The curve's value at x, by linear interpolation.
 
     Examples
     --------

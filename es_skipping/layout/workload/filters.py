@@ -1,4 +1,4 @@
-"""From SQL text to predicates, by Spark's own parser, analyser and optimiser: what a query at run time would ask."""
+"""Turns SQL text into predicates by Spark's own parser, analyser and optimiser, as a running query does."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from es_skipping.stores.base import is_under
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["is_statement", "of_rests", "predicates_of_filters", "queries_of_statement"]
+__all__ = ["is_statement", "of_residuals", "predicates_of_filters", "queries_of_statement"]
 
-_TOGETHER: Final = 50
-"""So many filters are planned at once."""
+_FILTERS_PER_PLAN: Final = 50
+"""Filters per plan."""
 _STATEMENT: Final = re.compile(r"[\s(]*(select|with|from|table)\b", re.IGNORECASE)
 
 
 def is_statement(text: str) -> bool:
-    """Whether a text is a query rather than the filter of one.
+    """Whether a text is a query and not just a filter.
 
     Examples
     --------
@@ -37,17 +37,17 @@ def is_statement(text: str) -> bool:
 
 
 def predicates_of_filters(df: DataFrame, texts: Sequence[str]) -> list[Predicate]:
-    """What Spark makes of filters on a DataFrame of files; in normal form.
+    """The normal predicates that Spark makes from filters on a DataFrame of files.
 
     Raises
     ------
     DatasetError
-        Spark cannot resolve one of them; the message tells which.
+        Spark cannot resolve a filter; the message names it.
     """
     found: dict[str, Predicate] = {}
     distinct = list(dict.fromkeys(texts))
-    for start in range(0, len(distinct), _TOGETHER):
-        some = distinct[start : start + _TOGETHER]
+    for start in range(0, len(distinct), _FILTERS_PER_PLAN):
+        some = distinct[start : start + _FILTERS_PER_PLAN]
         found.update(zip(some, _together(df, some)))
     return [found[text] for text in texts]
 
@@ -64,7 +64,7 @@ def _together(df: DataFrame, texts: Sequence[str]) -> Iterator[Predicate]:
 
 
 def _trees(df: DataFrame, texts: Sequence[str], *, must: bool = False) -> list[Any] | None:
-    """The trees of filters that are planned as one array; None where Spark made something else of it."""
+    """The trees of filters that are planned as one array; None if Spark changed the array."""
     from pyspark.errors import PySparkException
 
     from es_skipping.spark.bridge import expression_tree
@@ -83,17 +83,17 @@ def _trees(df: DataFrame, texts: Sequence[str], *, must: bool = False) -> list[A
 
 
 def queries_of_statement(spark: SparkSession, text: str, roots: Sequence[str] | None = None) -> list[Query]:
-    """The filters with which a query's plan scans files, and the columns it reads, one for each scan; nothing is run.
+    """For each file scan of a query's plan, its filter and columns; runs nothing.
 
     Parameters
     ----------
     roots
-        Only scans of these places, as Hadoop prints them.
+        Only scans of these roots, as Hadoop prints them.
 
     Raises
     ------
     DatasetError
-        Spark cannot plan it; the message tells which it is.
+        Spark cannot plan the query; the message names it.
     """
     from pyspark.errors import PySparkException
 
@@ -106,28 +106,28 @@ def queries_of_statement(spark: SparkSession, text: str, roots: Sequence[str] | 
     except PySparkException as error:
         reason = str(error).strip().splitlines()[0].rstrip(";.")
         raise DatasetError(
-            f"the query {text!r} cannot be planned: {reason}. Its tables and views must be those of the session; a "
-            "path can be named as parquet.`/path`"
+            f"the query {text!r} cannot be planned: {reason}. The session must have its tables and views; write a "
+            "path as parquet.`/path`"
         ) from None
     for scan in Driver(spark).planned_scans(planned):
         if not any(is_under(root.rstrip("/"), under) for root in scan.request.roots):
             continue
-        predicate = of_rests(scan.request.filters)
+        predicate = of_residuals(scan.request.filters)
         if predicate is not None:
             found.append(Query(predicate, text, scan.columns))
     return found
 
 
-def of_rests(filters: Sequence[Sequence[Any]]) -> Predicate | None:
-    """The filter of a scan, from a request's ``filters``; None where there is none.
+def of_residuals(filters: Sequence[Sequence[Any]]) -> Predicate | None:
+    """The filter of a scan, from a request's ``filters``; None if there is none.
 
     Examples
     --------
-    >>> of_rests([[]]) is None
+    >>> of_residuals([[]]) is None
     True
     """
-    # Where a partition's values decide something, what is left differs from one partition to the next.
-    rests = [normalise(And(tuple(read_predicate(tree) for tree in trees))) for trees in filters if trees]
-    if not rests:
+    # If partition values decide a condition, the residuals differ between partitions.
+    residuals = [normalise(And(tuple(read_predicate(tree) for tree in trees))) for trees in filters if trees]
+    if not residuals:
         return None
-    return rests[0] if len(rests) == 1 else normalise(Or(tuple(rests)))
+    return residuals[0] if len(residuals) == 1 else normalise(Or(tuple(residuals)))

@@ -1,4 +1,4 @@
-"""`QueryLog`: the filters of a workload, from wherever they are known."""
+"""`QueryLog`: the filters of a workload, from several sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from es_skipping.errors import DatasetError
 from es_skipping.layout.workload.diagnosis import Diagnosis, diagnose
-from es_skipping.layout.workload.filters import is_statement, of_rests, predicates_of_filters, queries_of_statement
+from es_skipping.layout.workload.filters import is_statement, of_residuals, predicates_of_filters, queries_of_statement
 from es_skipping.layout.workload.queries import Query
 from es_skipping.layout.workload.templates import Template
 from es_skipping.predicates.tree import NEVER, Predicate
@@ -29,7 +29,7 @@ class QueryLog(Sequence[Query]):
     Parameters
     ----------
     queries
-        `Query` objects, or bare predicates. Those that no row can satisfy are left out.
+        `Query` objects, or bare predicates. Predicates that no row can satisfy are left out.
 
     Examples
     --------
@@ -47,41 +47,41 @@ class QueryLog(Sequence[Query]):
 
     @classmethod
     def from_filters(cls, df: DataFrame, filters: Iterable[str]) -> QueryLog:
-        """Of conditions as they stand after WHERE.
+        """Make a log from conditions, written as after WHERE.
 
         Parameters
         ----------
         df
-            Reads the dataset (of a classic session); it resolves the names.
+            A DataFrame of a classic session that reads the dataset; it resolves the names.
         filters
-            SQL text.
+            SQL texts.
 
         Raises
         ------
         DatasetError
-            Spark cannot resolve one.
+            Spark cannot resolve a condition.
         """
         texts = [text.strip() for text in filters]
         return cls(Query(predicate, text) for predicate, text in zip(predicates_of_filters(df, texts), texts))
 
     @classmethod
     def from_sql(cls, df: DataFrame, statements: Iterable[str]) -> QueryLog:
-        """Of whole queries, or of conditions, or both mixed.
+        """Make a log from whole queries, conditions, or both.
 
-        A query counts with the filter of each of its scans of the dataset; its tables and views are those of the
-        DataFrame's session. It is planned and not run.
+        A query contributes the filter of each of its scans of the dataset. It uses the tables and views of the
+        DataFrame's session, and is planned but not run.
 
         Parameters
         ----------
         df
-            Reads the dataset (of a classic session).
+            A DataFrame of a classic session that reads the dataset.
         statements
-            SQL text; what begins with SELECT, WITH or FROM is a query.
+            SQL texts; a text that begins with SELECT, WITH or FROM is a query.
 
         Raises
         ------
         DatasetError
-            Spark cannot plan one.
+            Spark cannot plan a query.
         """
         texts = [text.strip() for text in statements if text.strip()]
         conditions = [text for text in texts if not is_statement(text)]
@@ -95,27 +95,27 @@ class QueryLog(Sequence[Query]):
 
     @classmethod
     def from_file(cls, df: DataFrame, path: str | Path) -> QueryLog:
-        """Of a text file: statements or conditions, each ended by ``;`` at the end of a line or, in a file without
-        any, each on a line of its own. Lines that begin with ``--`` are comments."""
+        """Make a log from a text file of statements or conditions, each ended by ``;`` at the end of a line. In a file
+        without ``;`` each has its own line. Lines that begin with ``--`` are comments."""
         text = Path(path).read_text(encoding="utf-8")
         return cls.from_sql(df, split_statements(text))
 
     @classmethod
     def from_query_log(cls, df: DataFrame, *, since: datetime | None = None) -> QueryLog:
-        """Of the queries on the dataset that sessions logged (``spark.es_skipping.queryLog.enabled``, which takes an
-        Elasticsearch store); the dataset need not be indexed for that.
+        """Make a log from the dataset's queries in the query log (``spark.es_skipping.queryLog.enabled``, which needs
+        an Elasticsearch store). The dataset need not be indexed.
 
         Parameters
         ----------
         df
-            Reads the dataset (of a classic session); the log is read from its session's store.
+            A DataFrame of a classic session that reads the dataset; the log comes from its session's store.
         since
-            Only what was logged from then on; one without a time zone is local.
+            Only queries logged from then on; a time without a zone is local.
 
         Raises
         ------
         DatasetError
-            Nothing was logged of the dataset.
+            The log has no query on the dataset.
         StoreError
             The store cannot be read.
         """
@@ -126,44 +126,44 @@ class QueryLog(Sequence[Query]):
         queries = []
         for entry in store.logged_queries(since=int(since.timestamp() * 1000) if since else 0):
             if entry.trees and any(is_under(root.rstrip("/"), roots) for root in entry.roots):
-                predicate = of_rests(entry.trees)
+                predicate = of_residuals(entry.trees)
                 queries += [Query(predicate, entry.filter)] if predicate is not None else []
         if not queries:
             raise DatasetError(
-                f"no query on {', '.join(roots)} is in the query log of {store.url}: set "
-                "spark.es_skipping.queryLog.enabled in the sessions that query it, with a store on Elasticsearch"
+                f"the query log of {store.url} has no query on {', '.join(roots)}: use an Elasticsearch store and set "
+                "spark.es_skipping.queryLog.enabled in the sessions that query it"
             )
         return cls(queries)
 
     @classmethod
     def from_templates(cls, df: DataFrame, templates: Sequence[Template], count: int, *, seed: int = 0) -> QueryLog:
-        """Of templates whose parameters are drawn: the same queries for the same seed.
+        """Make a log from templates with random parameters: the same queries for the same seed.
 
         Parameters
         ----------
         count
-            How many queries to draw.
+            Number of queries to draw.
         """
-        dice = random.Random(seed)  # noqa: S311 - nothing secret
+        dice = random.Random(seed)  # noqa: S311 - not a secret
         weights = [template.weight for template in templates]
         return cls.from_filters(df, [dice.choices(templates, weights)[0].instance(dice) for _ in range(count)])
 
     def split(self, share: float = 0.2) -> tuple[QueryLog, QueryLog]:
-        """The older queries, and the newest as a part to test on.
+        """Split the log into the older queries, and the newest ones for a test.
 
         Parameters
         ----------
         share
-            Of the queries, that go to the second part; each part has one at least where there are two.
+            The share of the queries in the second part; with two or more queries, each part has at least one.
         """
         if not 0 < share < 1:
-            raise ValueError(f"share is {share}; give a number between 0 and 1")
+            raise ValueError(f"share is {share}, but must be a number between 0 and 1")
         held = min(max(1, round(share * len(self))), max(len(self) - 1, 0))
         cut = len(self) - held
         return QueryLog(self._queries[:cut]), QueryLog(self._queries[cut:])
 
     def diagnose(self) -> Diagnosis:
-        """Whether the workload repeats itself enough for a layout to pay."""
+        """Diagnose whether the workload repeats itself enough for a layout to pay."""
         return diagnose(self._queries)
 
     def __len__(self) -> int:
@@ -180,7 +180,7 @@ class QueryLog(Sequence[Query]):
 
 
 def split_statements(text: str) -> list[str]:
-    """The statements of a file.
+    """Split a file into statements.
 
     Examples
     --------

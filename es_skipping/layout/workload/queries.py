@@ -1,4 +1,4 @@
-"""`Query`: a filter of the workload, as the set of predicates that it is the conjunction of; and the columns read."""
+"""`Query`: a filter of the workload as a set of predicates, and the columns that the query reads."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ class Query:
     Parameters
     ----------
     predicate
-        The filter; normalised here.
+        The filter, which is normalised here.
     text
-        As it was written, for people.
+        The query as written, for people.
     columns
-        The columns that it reads, those of its filter included; None where that is not known: then it counts as
-        reading all.
+        The columns that it reads, including those of its filter; None if unknown: then it counts as reading all.
 
     Examples
     --------
@@ -33,7 +32,7 @@ class Query:
     >>> from es_skipping.predicates.types import DataType
     >>> x = Column(("x",), DataType("int"))
     >>> query = Query(And(tuple(Comparison(">", x, Literal(least, x.type)) for least in (21, 32))))
-    >>> [show(item) for item in query.items]  # what another one implies is left out
+    >>> [show(item) for item in query.items]  # an implied predicate is left out
     ['x > 32']
     """
 
@@ -46,7 +45,7 @@ class Query:
 
     @cached_property
     def items(self) -> tuple[Predicate, ...]:
-        """The predicates of which it is the conjunction. What is not understood only narrows it, and is left out."""
+        """The filter's conjuncts. Unknown conjuncts only narrow it, and are left out."""
         return conjuncts(self.predicate)
 
     def __str__(self) -> str:
@@ -54,7 +53,7 @@ class Query:
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
-    """The parts of a normal conjunction, none of which another implies; those that are not understood left out."""
+    """The parts of a normal conjunction, without implied and unknown parts."""
     parts = predicate.children if isinstance(predicate, And) else (predicate,)
     certain = [part for part in parts if part != ALWAYS and is_certain(part)]
     return tuple(
@@ -65,5 +64,5 @@ def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
 
 
 def _implied(part: Predicate, at: int, other: Predicate, there: int) -> bool:
-    """Whether another part says all that this one says; of two that say the same the first stays."""
+    """Whether another part implies this one; of two equivalent parts the first stays."""
     return at != there and subsumes(part, other) and (there < at or not subsumes(other, part))

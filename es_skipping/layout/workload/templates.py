@@ -1,4 +1,4 @@
-"""Templates of filters with parameters that are drawn: how a workload is described before there is a log of it."""
+"""Filter templates with random parameters, which describe a workload before a log exists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 __all__ = ["Template", "draw", "zipf"]
 
 Draw: TypeAlias = "Sequence[Any] | Mapping[Any, float] | Callable[[random.Random], Any]"
-"""How a parameter is drawn: one of these, each as often; or as often as it weighs; or by a function of the dice."""
+"""A parameter's distribution: values with equal weights, values with weights, or a function of a `random.Random`."""
 
 _PARAMETER: Final = re.compile(r"(?<![:\w]):([A-Za-z_]\w*)")
 
@@ -27,10 +27,10 @@ class Template:
     text
         SQL in which ``:name`` stands for a parameter.
     parameters
-        By name, how each is drawn; or a function of a `random.Random` that returns all of them by name, for those that
-        depend on each other.
+        The distributions by name; or, for dependent parameters, a function of a `random.Random` that returns all values
+        by name.
     weight
-        How often it is drawn, relative to other templates.
+        Relative frequency among the templates.
 
     Examples
     --------
@@ -43,12 +43,12 @@ class Template:
     weight: float = 1.0
 
     def instance(self, dice: random.Random) -> str:
-        """The filter with parameters drawn by these dice.
+        """The filter with random parameters.
 
         Raises
         ------
         ValueError
-            A parameter of the text has no value.
+            A parameter in the text has no value.
         """
         if callable(self.parameters):
             values = self.parameters(dice)
@@ -58,7 +58,7 @@ class Template:
         def literal(match: re.Match[str]) -> str:
             if match[1] not in values:
                 raise ValueError(
-                    f"the template {self.text!r} has a parameter :{match[1]} that is not among {list(values)}"
+                    f"the template {self.text!r} has a parameter :{match[1]} without a value; there are {list(values)}"
                 )
             return _literal(values[match[1]])
 
@@ -66,7 +66,7 @@ class Template:
 
 
 def draw(how: Draw, dice: random.Random) -> Any:
-    """One value of a parameter."""
+    """Draw one value of a parameter."""
     if callable(how):
         return how(dice)
     if isinstance(how, Mapping):
@@ -75,7 +75,7 @@ def draw(how: Draw, dice: random.Random) -> Any:
 
 
 def zipf(values: Sequence[Any], exponent: float = 1.0) -> dict[Any, float]:
-    """Values that weigh as Zipf has it: the k-th as 1 / k ** exponent.
+    """Values with Zipf weights: the k-th has the weight 1 / k ** exponent.
 
     Examples
     --------
@@ -100,4 +100,4 @@ def _literal(value: Any) -> str:
         return str(value)
     if isinstance(value, list | tuple):
         return ", ".join(map(_literal, value))
-    raise ValueError(f"{value!r} cannot be written as a SQL literal; give text, a number, a date, a time or a list")
+    raise ValueError(f"{value!r} has no SQL literal; pass text, a number, a date, a time or a list")

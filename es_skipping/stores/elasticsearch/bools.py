@@ -101,7 +101,7 @@ def none_of(parts: Iterable[Query]) -> Query:
 
 
 def merged(ranges: Iterable[Keys], most: int) -> list[Keys]:
-    """Ranges that cover these, at most so many: first those that overlap are joined, then the nearest.
+    """At most this many ranges that cover these: joins first those that overlap, then the nearest.
 
     Examples
     --------

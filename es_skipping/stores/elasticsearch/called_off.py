@@ -1,4 +1,4 @@
-"""Calling off a publication that failed, of which nobody knows whether the server has done it or still will."""
+"""Retracts a failed publication that the server may have done or may still do."""
 
 from __future__ import annotations
 

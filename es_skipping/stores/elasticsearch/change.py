@@ -253,7 +253,7 @@ class ElasticsearchChange(Change):
         return {one["_source"]["path"]: [one["_source"]] for one in reply["docs"] if one.get("found")}
 
     def _claim(self, count: int) -> int:
-        """The first of so many ordinals that no other writer gets."""
+        """Reserve ordinals for this writer; returns the first."""
         if self._base is None:
             if self._named and self._next + count > self._end:
                 # The one that was left unfinished may not be dead: never give out what it may have given.

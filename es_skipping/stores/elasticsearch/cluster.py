@@ -77,7 +77,7 @@ class Cluster:
         return found
 
     def states(self, seconds: float | None = None) -> list[State]:
-        """Every dataset; within so many seconds where given, for queries wait for it."""
+        """Every dataset; with a time limit in seconds if a query waits for it."""
         try:
             hits = self.scan(self.names.datasets, None, "dataset", fields=list(STATE_FIELDS), seconds=seconds)
             return [State.from_document(hit["_source"]) for hit in hits]
@@ -107,7 +107,7 @@ class Cluster:
                 raise
 
     def claim(self, base: State, count: int) -> int:
-        """The first of so many ordinals that nobody else gets, by compare-and-set on the dataset's document.
+        """Reserve this many ordinals by compare-and-set on the dataset's document; returns the first.
 
         Raises
         ------
@@ -124,7 +124,7 @@ class Cluster:
                 return first
 
     def claim_block(self, generation: str, count: int) -> int:
-        """The first of so many ordinals of a generation that is not published yet, by compare-and-set as well."""
+        """Reserve ordinals of an unpublished generation, also by compare-and-set; returns the first."""
         id = f"{generation}@next"
         while True:
             found: Any = self.builder.options(ignore_status=404).get(index=self.names.keys, id=id).body

@@ -178,7 +178,7 @@ class _Numbers(Codec):
     def _scaled(self, value: Value) -> tuple[int, bool]:
         """A value's number rounded down, and whether that is exact."""
         if builtins.type(value) is not self._held:
-            raise Unanswerable(f"{value!r} is no value of type {self._type}")
+            raise Unanswerable(f"{value!r} is not a value of type {self._type}")
         if not isinstance(value, Decimal):
             return int(value), True
         if not value.is_finite():
@@ -191,7 +191,7 @@ class _Numbers(Codec):
             return value
         key, whole = self._scaled(value)
         if not whole or not self._min <= key <= self._max:
-            raise Unanswerable(f"{value!r} is no value of type {self._type}")
+            raise Unanswerable(f"{value!r} is not a value of type {self._type}")
         return key
 
     def bounds(self, asked: Range) -> Keys | None:
@@ -249,7 +249,7 @@ class _Doubles(Codec):
 
     def key(self, value: Value) -> float:
         if not isinstance(value, float) or math.isnan(value):
-            raise Unanswerable(f"{value!r} is no value of a double")
+            raise Unanswerable(f"{value!r} is not a double")
         return value + 0.0
 
     def bounds(self, asked: Range) -> Keys | None:
@@ -317,10 +317,10 @@ class Bytes(Codec):
             try:
                 return value.encode("utf-8")
             except UnicodeEncodeError:
-                raise Unanswerable("a string with half a surrogate pair is no UTF-8") from None
+                raise Unanswerable("a string with half a surrogate pair is not UTF-8") from None
         if not self._text and isinstance(value, bytes):
             return value
-        raise Unanswerable(f"{value!r} is no {'string' if self._text else 'binary'}")
+        raise Unanswerable(f"{value!r} is not a {'string' if self._text else 'binary'}")
 
     def key(self, value: Value) -> int:
         return self.window(self.raw(value))

@@ -47,7 +47,7 @@ _LONGEST_BOUND: Final = 8_000
 _LONGEST_ONLY: Final = 8_000
 _MOST_ONLY: Final = 64
 _MOST_SHOWN: Final = 1_000
-"""Above so many values the people's copy of a value list is left out; the exact one is complete."""
+"""Most values in the readable copy of a value list; with more it is left out, and the exact one is complete."""
 _MOST_BOXES: Final = 64
 _BYTES_TYPES: Final = ("string", "binary")
 _DOUBLE: Final = DataType("double")
@@ -313,11 +313,11 @@ def _bound(value: Value, *, upwards: bool) -> Any:
 
 
 def cut_down(value: Value, longest: int) -> str | bytes:
-    """The beginning of a string or binary, of at most so many bytes: it is not greater."""
+    """The beginning of a string or binary, with at most this many bytes; it is never greater than the whole."""
     if isinstance(value, str):
         raw = value.encode("utf-8") if value.isascii() or _is_utf8(value) else None
         if raw is None:
-            raise Unanswerable("a string with half a surrogate pair is no UTF-8")
+            raise Unanswerable("a string with half a surrogate pair is not UTF-8")
         return value if len(raw) <= longest else raw[:longest].decode("utf-8", "ignore")
     if isinstance(value, bytes):
         return value[:longest]
@@ -396,8 +396,8 @@ def _few(boxes: tuple[Box, ...]) -> tuple[Box, ...]:
 def decode(group: Group, stored: Encoded) -> Metadata | None:
     """The metadata that `encode` was given, save bounds of strings that were cut outward.
 
-    A field that is absent says nothing: that there is no value is said by `Encoded.empty` alone. None is an index of
-    which nothing is known.
+    A field that is absent says nothing: that there is no value is said by `Encoded.empty` alone. None is an index
+    without metadata.
     """
     fields, known, is_empty = stored.fields, group.name in stored.known, group.name in stored.empty
     nulls, nans = fields.get("nulls"), fields.get("nans")

@@ -75,7 +75,7 @@ def holds_none(field: str, spaces: Sequence[int], values: Iterable[Value], most:
     Parameters
     ----------
     most
-        So many terms one query may have.
+        Most terms in one query.
     """
     try:
         hashes = [hash_of(value) for value in values]
@@ -100,7 +100,7 @@ def _space(space: int) -> tuple[str, int]:
 
 
 def _letters(number: int, width: int) -> str:
-    """A number by letters that sort as the numbers do; at least so many."""
+    """A number as letters that sort like the numbers, with at least this many letters."""
     letters = ""
     while number or len(letters) < width:
         letters = _LETTERS[number & 63] + letters

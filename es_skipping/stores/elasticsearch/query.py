@@ -4,8 +4,8 @@ The query asks for positive proof. The other way round, a query for what to *kee
 nothing, and every object that lacks the statistic is lost. So does "none of" over a field that the user may not see: a
 leaf demands that the document's ``known`` lists the index's group of fields, and then either that ``empty`` lists it
 too, or that the very field which holds no answer is seen to exist. Conjunction becomes "any part proved false",
-disjunction "all parts proved false"; a part that cannot be proved at all is None. That is Kleene's logic, of which
-only *false* skips.
+disjunction "all parts proved false"; a part that cannot be proved at all is None. That is Kleene's logic; only *false*
+skips.
 
 No scoring, no scripts, no ``nested``; ``expensive`` says whether the server allows the queries that
 ``search.allow_expensive_queries=false`` refuses. Without them less is skipped, never wrongly more.
@@ -68,7 +68,7 @@ _MAX_DEPTH: Final = 26
 """Levels of ``bool``; servers allow 30."""
 _BYTES_TYPES: Final = ("string", "binary")
 _LONGEST_RANGED: Final = 400
-"""Bytes of a term in a range or a prefix, each of which is a state of an automaton; servers refuse more than 1,000."""
+"""Most bytes of a term in a range or a prefix. Each is a state of an automaton; servers refuse more than 1,000."""
 _LONGEST_PATTERN: Final = 128
 """Characters of a wildcard query; servers refuse what they cannot make an automaton of cheaply."""
 
@@ -116,7 +116,7 @@ class _Translator:
         self._ranges = ranges
 
     def clause(self, clause: Clause, budget: int) -> Query | None:
-        """What a clause is proved false of, with at most so many leaves."""
+        """The query for objects that a clause is proved false for, with at most this many leaves."""
         match clause:
             case Decided(value):
                 return None if value else EVERY
@@ -274,7 +274,7 @@ class _Translator:
         if question.negated or question.test not in ("starts", "ends", "contains"):
             return None
         codec = group.codec
-        codec.bounds(Range(question.pattern))  # refuses what is no UTF-8
+        codec.bounds(Range(question.pattern))  # refuses what is not UTF-8
         field = group.equal
         if question.test == "starts":
             if self._expensive:

@@ -52,7 +52,7 @@ _log = logging.getLogger("es_skipping.elasticsearch")
 _REFUSED: Final = "search.allow_expensive_queries"
 _TOO_MANY: Final = re.compile(r"maxClauseCount is set to (\d+)")
 LARGE: Final = 4_096
-"""From so many ordinals on a dataset is asked in a view that is kept open; below it, naming what to skip is cheap."""
+"""From this many ordinals on, look-ups use an open point in time; below, naming the skipped objects is cheap."""
 _MOST_PATHS: Final = 500
 _MOST_ORDINALS: Final = 10_000
 """In one query; a server takes some 65,000 terms."""

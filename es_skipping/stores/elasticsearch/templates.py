@@ -80,7 +80,9 @@ def install_templates(client: Elasticsearch, prefix: str = DEFAULT_PREFIX, *, ne
             client.cluster.put_component_template(
                 name=f"{prefix}-{name}", template=body["template"], meta=body["_meta"]
             )
-        for name in TEMPLATES[::-1]:  # the one looked for comes last, so half an installation is no installation
+        for name in TEMPLATES[
+            ::-1
+        ]:  # the template that marks the installation comes last, so half an installation does not count
             body = load(name, prefix)
             client.indices.put_index_template(
                 name=f"{prefix}-{name}",

@@ -1,4 +1,4 @@
-"""Look-ups of large datasets: in a view of the index that stands still, of which is known which documents it holds.
+"""Look-ups of large datasets, against a point in time whose documents are known.
 
 A point in time is one. When it is opened, the ordinals of all documents in it are read, once: that is the table of the
 identities that answers of this view speak of. A document that the view lacks (a lagging copy, a lost one) is not in the
@@ -52,7 +52,7 @@ _REMEMBERED_BYTES: Final = 32 << 20
 _AT_ONCE: Final = 2
 _TOO_MANY: Final = "too_many_buckets_exception"
 _FEW: Final = 16_384
-"""So many ordinals or more are counted by block first, and fetched in pages, two at a time."""
+"""From this many ordinals on, they are counted by block first, and fetched in pages, two at a time."""
 
 Flags = npt.NDArray[np.bool_]
 
@@ -93,7 +93,7 @@ class View:
     # --- what the view holds
 
     def _search(self, query: Query, deadline: Deadline, most: int | None = None, **body: Any) -> Mapping[str, Any]:
-        """A reply that is whole; with ``most`` one of so many documents or more may say that it is not."""
+        """A complete reply; with ``most``, a reply with at least this many documents may be incomplete and say so."""
         left = deadline.left()
         if most is not None:
             body["terminate_after"] = most
@@ -211,7 +211,7 @@ class View:
     # --- answers
 
     def select(self, proof: Query, deadline: Deadline) -> Selection:
-        """The objects of which this query proves that they hold nothing."""
+        """The objects that this query proves to hold no matching row."""
         name = json.dumps(proof, sort_keys=True)
         with self._lock:
             known = self._answers.get(name)

@@ -111,7 +111,7 @@ def _is_as_made(found: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
 def require_visible(
     mappings: Mapping[str, Any], groups: Iterable[Group], doing: str, *, outdated: bool = False
 ) -> None:
-    """Refuse to read documents back, whole, of which this user does not see all.
+    """Refuse to read whole documents back if this user does not see all their fields.
 
     Raises
     ------

@@ -153,7 +153,7 @@ class MemoryStore(MetadataStore):
         return Answer(b"".join(skip), len(snapshot.objects), dict(alone))
 
     def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
-        text = f"of the objects of {entry.definition.id} those of which this is false:\n{clause}"
+        text = f"the objects of {entry.definition.id} for which this is false:\n{clause}"
         return StoreQuery(text, ("each object is judged by itself, in this process",))
 
 

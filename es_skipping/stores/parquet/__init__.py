@@ -22,4 +22,4 @@ def _open(url: str, settings: Mapping[str, Any], files: Files | None) -> Metadat
 
 
 STORE: Final = StoreType(_open, uses_files=True)
-"""Its `es_skipping.stores.registry.StoreType`."""
+"""The `es_skipping.stores.registry.StoreType` of Parquet stores."""

@@ -1,7 +1,7 @@
 """Loaded columns of a segment: each answers a question for all rows at once.
 
-An answer is a boolean per row: *refuted*, the question is proved to be false of the object. Where metadata is missing,
-or a question cannot be decided, nothing is refuted.
+An answer is a boolean per row, *refuted*: the metadata proves the question false for the object. Missing metadata and
+undecidable questions refute nothing.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ __all__ = [
 ]
 
 Truths: TypeAlias = npt.NDArray[np.bool_]
-_FEW: Final = 8
+_MAX_LITERALS_ONE_BY_ONE: Final = 8
 
 
 class Rows:
-    """Which elements of a flat array belong to which row."""
+    """Maps the elements of a flat array to rows."""
 
     def __init__(self, offsets: npt.NDArray[np.int32]) -> None:
         self.offsets = offsets
@@ -59,7 +59,7 @@ class Rows:
         return np.equal(self.offsets[1:], self.offsets[:-1])
 
     def any(self, truths: Truths) -> Truths:
-        """Per row: is it true of any of its elements?"""
+        """Per row, whether the condition is true for any of its elements."""
         if self.one_each:
             return truths
         sums = np.zeros(len(truths) + 1, np.int32)
@@ -80,7 +80,7 @@ def _compared(column: Comparable, value: Physical, with_numpy: np.ufunc, with_ar
 
 
 def _reaches(low: Comparable, high: Comparable, wanted: Range, type: DataType) -> Truths | None:
-    """Which of these closed intervals reach into the range; None where that is none of them."""
+    """Which of these closed intervals overlap the range; None if none does."""
     smallest, low_equal = (None, False) if wanted.low is None else bound(wanted.low, type, "low")
     largest, high_equal = (None, False) if wanted.high is None else bound(wanted.high, type, "high")
     if is_empty(wanted) or (smallest is None) != (wanted.low is None) or (largest is None) != (wanted.high is None):
@@ -100,7 +100,7 @@ def _reaches(low: Comparable, high: Comparable, wanted: Range, type: DataType) -
 
 
 def is_empty(wanted: Range) -> bool:
-    """Whether no value at all lies in a range whose ends are of one type."""
+    """Whether a range with ends of one type contains no value."""
     if wanted.low is None or wanted.high is None:
         return False
     if wanted.low_open or wanted.high_open:
@@ -109,7 +109,7 @@ def is_empty(wanted: Range) -> bool:
 
 
 def _literals(values: Sequence[Value], type: DataType, like: Comparable) -> Comparable:
-    """The literals that a value of the type can be equal to, in ascending order."""
+    """The literals that a value of the type can equal, in ascending order."""
     found = {physical for physical in (exact(value, type) for value in values) if physical is not None}
     ordered = sorted(found)
     return np.array(ordered, like.dtype) if isinstance(like, np.ndarray) else pa.array(ordered, like.type)
@@ -127,7 +127,7 @@ def _covers(low: Comparable, high: Comparable, literals: Comparable) -> Truths:
     count = len(literals)
     if not count:
         return np.zeros(len(low), np.bool_)
-    if count <= _FEW:
+    if count <= _MAX_LITERALS_ONE_BY_ONE:
         truths = np.zeros(len(low), np.bool_)
         for literal in literals:
             value = literal.as_py() if isinstance(literal, pa.Scalar) else literal
@@ -144,7 +144,7 @@ def _covers(low: Comparable, high: Comparable, literals: Comparable) -> Truths:
 
 
 def _first_at_least(literals: Comparable, column: Comparable) -> np.ndarray:
-    """Of each element the position of the first literal that is not less; a binary search on all at once."""
+    """For each element, the position of the first literal that is not less, by one vectorised binary search."""
     if isinstance(column, np.ndarray):
         return np.searchsorted(literals, column, side="left")
     count = len(literals)
@@ -173,7 +173,7 @@ class LoadedColumn:
     nbytes = 0
 
     def refuted(self, question: Question) -> Truths:
-        """Per row whether the question is proved false."""
+        """Per row, whether the metadata proves the question false."""
         try:
             truths = self._refuted(question)
         except Incomparable:
@@ -184,7 +184,7 @@ class LoadedColumn:
         raise NotImplementedError
 
     def _is_zero(self, count: pa.Array) -> Truths:
-        """Rows whose count is known to be zero."""
+        """Rows with a count that is known to be zero."""
         return self.known & _truths(pc.fill_null(pc.equal(count, 0), False))
 
 
@@ -203,9 +203,9 @@ def size_of(*parts: Comparable) -> int:
 
 
 class CountedColumn(LoadedColumn):
-    """Beside the values, of whatever form, how many are null and NaN.
+    """The counts of nulls and NaNs beside the values.
 
-    Subclasses set ``_decided``, the rows that have this form, and ``_of``, which elements belong to which row.
+    Subclasses set ``_decided``, the rows in this form, and ``_of``, the map from elements to rows.
     """
 
     _decided: Truths
@@ -230,7 +230,7 @@ class CountedColumn(LoadedColumn):
         return refuted
 
     def _held(self, question: Question) -> Truths | None:
-        """Per element whether the question is, or may be, true of it; None where that cannot be told."""
+        """Per element, whether the question may be true for it; None if that is unknown."""
         raise NotImplementedError
 
     def _counted_size(self, *parts: Comparable) -> int:
@@ -247,7 +247,7 @@ class IntervalsColumn(CountedColumn):
         self._decided = self.known & _truths(low.is_valid()) & _truths(high.is_valid())
         self._of = Rows(offsets_of(low))
         if not np.array_equal(self._of.offsets, offsets_of(high)):
-            self._decided = np.zeros(self.rows, np.bool_)  # not written by us: nothing can be concluded
+            self._decided = np.zeros(self.rows, np.bool_)  # not written by this package: conclude nothing
         self._low, self._high = comparable(low.values, type), comparable(high.values, type)
         self.fields.clear()
         self.nbytes = self._counted_size(self._low, self._high)
@@ -270,7 +270,7 @@ class IntervalsColumn(CountedColumn):
 
 
 def _in_any(low: Comparable, high: Comparable, ranges: Sequence[Range], type: DataType) -> Truths:
-    """Which of these closed intervals reach into any of the ranges."""
+    """Which of these closed intervals overlap any of the ranges."""
     held = np.zeros(len(low), np.bool_)
     for wanted in ranges:
         reached = _reaches(low, high, wanted, type)
@@ -280,7 +280,7 @@ def _in_any(low: Comparable, high: Comparable, ranges: Sequence[Range], type: Da
 
 
 class ValuesColumn(CountedColumn):
-    """Sets of values: a question is decided once for each distinct value, then looked up by its code."""
+    """Sets of values: decides a question once per distinct value, then looks it up by the value's code."""
 
     def __init__(self, column: pa.StructArray, type: DataType) -> None:
         super().__init__(column)
@@ -312,7 +312,7 @@ class ValuesColumn(CountedColumn):
 
 
 def _may_match(texts: pa.StringArray, question: TextMatch) -> Truths:
-    """Of each string whether the test, or its contrary, holds or may hold."""
+    """For each string, whether the test or its negation may hold."""
     with_arrow = {"starts": pc.starts_with, "ends": pc.ends_with, "contains": pc.match_substring}.get(question.test)
     if with_arrow is not None and "\x00" not in question.pattern:
         try:
@@ -321,14 +321,14 @@ def _may_match(texts: pa.StringArray, question: TextMatch) -> Truths:
             raise Incomparable from None
         return ~truths if question.negated else truths
     decided = (text_test(question.test, text, question.pattern, question.escape) for text in texts.to_pylist())
-    # None, not known, may match either way
+    # None means unknown, which may match either way
     return np.fromiter(
         (truth is not question.negated if truth is not None else True for truth in decided), np.bool_, len(texts)
     )
 
 
 class BoxesColumn(LoadedColumn):
-    """Boxes: a matrix with a row per box, the low and high end of each axis side by side."""
+    """Boxes: a matrix with a row per box, and each axis's low and high end side by side."""
 
     _double = parse_type("double")
 
@@ -338,7 +338,7 @@ class BoxesColumn(LoadedColumn):
         lists = self.fields["bounds"]
         used = axes[axes > 0]
         self._axes = int(used[0]) if len(used) else 0
-        # Boxes of one index have as many axes each; any others are not understood.
+        # All boxes of an index have the same number of axes; others are not understood.
         self._decided: Truths = self.known & _truths(lists.is_valid()) & ((axes == self._axes) | (axes == 0))
         bounds: np.ndarray = lists.values.to_numpy(zero_copy_only=False)
         offsets = offsets_of(lists)

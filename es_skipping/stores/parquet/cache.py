@@ -1,4 +1,4 @@
-"""What a store remembers of files that never change: least recently used out first, by bytes."""
+"""A cache for immutable files, limited in bytes, which evicts the least recently used first."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ V = TypeVar("V")
 
 
 class ByteCache(Generic[V]):
-    """A bounded cache. Safe to use from several threads; two that miss at once both load, and one result stays.
+    """A bounded cache. Safe to use from several threads; if two miss at once, both load and one result stays.
 
     Parameters
     ----------
     limit
-        Bytes; what is larger alone is not kept.
+        Limit in bytes; a larger value is not kept.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class ByteCache(Generic[V]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, load: Callable[[], tuple[V, int]]) -> V:
-        """The value of a key; where it is not held, ``load`` gives it and its size in bytes."""
+        """The value of a key; if it is missing, ``load`` returns it with its size in bytes."""
         with self._lock:
             held = self._held.get(key)
             if held is not None:

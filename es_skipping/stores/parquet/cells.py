@@ -1,4 +1,4 @@
-"""The packed cells of many objects, unpacked at once."""
+"""Unpacks the packed cells of many objects at once."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import pyarrow as pa
 
 __all__ = ["unpacked"]
 
-_CHUNK = 1 << 16
-"""Bytes that are spread into bits at a time: what comes of them, some sixty times as much, should stay in a cache."""
+_CHUNK_BYTES = 1 << 16
+"""Bytes to expand into bits at a time: the result, about sixty times as large, should fit in a CPU cache."""
 
 
 def unpacked(
     column: pa.BinaryArray, spaces: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.uint32] | npt.NDArray[np.uint64] | None:
-    """The cells of each row, one row after the other; None where the bytes were not made by `pack`.
+    """The cells of all rows, one row after the other; None if `pack` did not make the bytes.
 
     Parameters
     ----------
     column
-        As `es_skipping.clauses.fingerprints.pack` made each row; null for rows without any.
+        Rows packed by `es_skipping.clauses.fingerprints.pack`; null for rows without cells.
     spaces, counts
         The space and the number of cells of each row.
 
@@ -47,10 +47,10 @@ def unpacked(
 
 
 def _pieces(ends: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Runs of rows of a bounded number of bytes."""
+    """Runs of rows with a limited number of bytes."""
     found, first = [], 0
     while first < len(ends) - 1:
-        last = max(first + 1, int(np.searchsorted(ends, ends[first] + _CHUNK, side="right")) - 1)
+        last = max(first + 1, int(np.searchsorted(ends, ends[first] + _CHUNK_BYTES, side="right")) - 1)
         found.append((first, last))
         first = last
     return found

@@ -1,4 +1,4 @@
-"""One writer's pending change of one dataset: new segments, and rows of older ones that die when it is published."""
+"""One writer's pending change of one dataset: new segments, and rows of older ones that publishing deletes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = ["ParquetChange", "column_names", "now_ms"]
 _log = logging.getLogger(__name__)
 _MAX_OBJECT_BYTES: Final = MAX_BYTES // 2
 _ON_DISK: Final = 4
-"""How much smaller than in memory a segment is on disk, about."""
+"""Approximate ratio of a segment's size in memory to its size on disk."""
 
 
 def now_ms() -> int:
@@ -46,9 +46,9 @@ def now_ms() -> int:
 
 
 def column_names(definition: DatasetDefinition, base: Manifest | None) -> dict[str, str]:
-    """The segments' column of each index: the base's where the index is the same in every respect, else a new one.
+    """The segments' column of each index: the base's if the index is unchanged in every respect, else a new one.
 
-    So metadata of an index that was changed, though it kept its id, is not mistaken for metadata of the new one.
+    So old metadata of a changed index that kept its id is not mistaken for the new index's.
     """
     names: dict[str, str] = {}
     known = {} if base is None or base.definition is None else {one.id: one for one in base.definition.indexes}
@@ -86,7 +86,7 @@ class _Held:
         self._sorted = hashes[self._order]
 
     def find(self, hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions in ``hashes``, and the live row here of each; the other paths are not here."""
+        """The positions in ``hashes`` that this segment holds, with their live rows."""
         start, end = np.searchsorted(self._sorted, hashes, "left"), np.searchsorted(self._sorted, hashes, "right")
         counts = end - start
         positions = np.repeat(np.arange(len(hashes)), counts)
@@ -106,7 +106,7 @@ class _Held:
             self.changed = True
 
     def published(self, columns: Sequence[str]) -> Segment:
-        """As the new manifest has it, without columns that the definition no longer has."""
+        """The segment for the new manifest, without columns that the definition dropped."""
         segment = self.segment
         if self.changed:
             assert self.identity is not None
@@ -127,9 +127,9 @@ class _Held:
 class ParquetChange(Change):
     """A change of one dataset of a Parquet store.
 
-    Objects wait in memory until there are enough for a segment, which is written at once; no reader knows of it before
-    `publish` writes the manifest that names it. Where others publish and clean up meanwhile, so that the base can no
-    longer be read, the change goes on collecting: it meets a conflict in the end, and what it collected is used again.
+    Objects wait in memory until they fill a segment, which is then written. No reader sees it before `publish` writes
+    the manifest that names it. If other writers meanwhile publish and clean up the base, the change goes on collecting:
+    it ends in a conflict, and the next attempt reuses what it collected.
     """
 
     outlives_conflict = True
@@ -161,10 +161,10 @@ class ParquetChange(Change):
             self._held = list(self._left_unfinished(name))
 
     def _left_unfinished(self, name: str) -> Iterator[_Held]:
-        """What an earlier change of this name wrote; of a path's rows the newest segment has the one that counts.
+        """Take over what an earlier change of this name wrote; the newest segment with a path has the valid row.
 
-        Only what is younger than the base: the rest may be deleted by anybody at any time. Nothing is deleted here,
-        because another change of this name may be writing it.
+        Takes only segments younger than the base: any writer may delete the others at any time. Deletes nothing,
+        because another change of this name may still write.
         """
         id, files = self._definition.id, self._snapshots.files
         published = -1 if self._base is None else self._base.published
@@ -183,7 +183,7 @@ class ParquetChange(Change):
             with store_errors(f"reading {self._snapshots.where(segment_path(id, file))}"):
                 try:
                     segment = adopt_segment(files, id, file, self._layout.schema, self._layout.labels)
-                except FileNotFoundError:  # a change of this name that met a conflict took it away
+                except FileNotFoundError:  # a change of this name met a conflict and deleted it
                     continue
                 if segment is None:
                     continue
@@ -263,7 +263,7 @@ class ParquetChange(Change):
                 columns = [*IDENTITY.names, *self._layout.readable(held.segment)]
                 table = read_columns(self._snapshots.files, self._definition.id, held.segment, columns)
             except (StoreError, OSError) as error:
-                _log.info("metadata of %d objects is collected again: %s", len(rows), error)
+                _log.info("metadata of %d objects must be collected again: %s", len(rows), error)
                 continue
             yield from objects_of(self._layout_part(table, rows), self._layout.indexes)
 
@@ -286,7 +286,8 @@ class ParquetChange(Change):
             yield table.filter(pa.array(~held.dead))
 
     def discard(self) -> None:
-        """Delete what was written, unless it has a name, it was published or, after an error, may have been."""
+        """Delete the written segments, unless the change has a name or was (or after an error may have been)
+        published."""
         if not self._open:
             return
         if self._name is not None and not self._in_doubt:
@@ -300,7 +301,7 @@ class ParquetChange(Change):
             return
         for one in self._held:
             if one.mine:
-                with contextlib.suppress(Exception):  # what stays behind is cleaned up later
+                with contextlib.suppress(Exception):  # a later writer cleans up the rest
                     self._snapshots.files.delete(segment_path(self._definition.id, one.segment.file))
 
     def _check_open(self) -> None:
@@ -312,7 +313,7 @@ class ParquetChange(Change):
     def _put(self, one: ObjectMetadata) -> None:
         try:
             one.id.path.encode("utf-8")
-        except UnicodeEncodeError:  # a name that is no text: it stays unknown, and so kept
+        except UnicodeEncodeError:  # a path that is not valid text: the object stays unknown and is kept
             return
         before, taken = self._waiting.pop(one.id.path, (None, 0))
         self._waiting_bytes -= taken
@@ -324,7 +325,7 @@ class ParquetChange(Change):
         self._waiting_bytes += size
 
     def _made(self) -> int:
-        """A time for new files that no clean-up after the base takes for older than the base."""
+        """A time for new files that every clean-up after the base considers newer than the base."""
         return max(now_ms(), 0 if self._base is None else self._base.published + 1)
 
     def _flush(self) -> None:
@@ -339,14 +340,14 @@ class ParquetChange(Change):
         self._waiting_bytes = 0
 
     def _overtake(self) -> None:
-        """Go on without the base, whose segments others have cleaned away."""
+        """Continue without the base, whose segments other writers have cleaned up."""
         if self._overtaken:
             raise conflict(self._definition.id, self._snapshots.url)
         self._overtaken = True
         self._held = [one for one in self._held if one.mine]
 
     def _find(self, ids: Sequence[ObjectId]) -> list[tuple[_Held, np.ndarray, np.ndarray]]:
-        """Where these paths are already: segment, positions in ``ids``, rows."""
+        """The segments that hold these paths, with positions in ``ids`` and rows."""
         hashes = np.array([path_hash(id.path) for id in ids], np.uint64)
         found = []
         for held in self._held:
@@ -358,7 +359,7 @@ class ParquetChange(Change):
         return found
 
     def _append(self, objects: Sequence[ObjectMetadata]) -> None:
-        """Write objects as a segment, with what older rows of the same identity know besides."""
+        """Write objects as a segment, adding metadata from older rows with the same identity."""
         places: list[tuple[_Held, np.ndarray, np.ndarray]] = []
         known = {index.id for index in self._definition.indexes}
         size = 0

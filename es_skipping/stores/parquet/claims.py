@@ -1,13 +1,13 @@
-"""How a manifest is created if absent on stores of objects, which know no exclusive creation.
+"""Creates a manifest if absent on object stores, which have no exclusive creation.
 
-A writer writes a *claim*, a file of its own beside the one it wants, and lists the directory. Who sees another's claim
-gives way, waits for a random while and tries again; who sees the file itself has lost. So two writers may both give
-way, never do both go on, as long as a listing shows what is there from its beginning to its end (S3, GCS, Azure and
-HDFS promise that) and clocks differ by less than five minutes.
+A writer writes a *claim*, its own file beside the wanted one, and lists the directory. If it sees another claim, it
+gives way, waits for a random time and tries again. If it sees the file itself, it has lost. Two writers may both give
+way, but never both continue, provided that a listing shows all files that exist from its beginning to its end (S3, GCS,
+Azure and HDFS promise that) and that clocks differ by less than five minutes.
 
-Where the client has conditional writes, and the server refuses the second, claims are written all the same, because
-another writer may have no such writes: it would overwrite the file. Writers with conditional writes mark their claims,
-and give way only to claims without that mark.
+Writers write claims even if the client has conditional writes and the server refuses the second: another writer without
+conditional writes would overwrite the file. Writers with conditional writes mark their claims, and give way only to
+claims without the mark.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ __all__ = ["ClaimedError", "create_by_claim", "is_aside"]
 _STALE_SECONDS: Final = 600.0
 _VALID_SECONDS: Final = 300.0
 _ATTEMPTS: Final = 9
-_SHORTEST_WAIT: Final = 0.05
-_LONGEST_WAIT: Final = 2.0
+_MIN_WAIT_SECONDS: Final = 0.05
+_MAX_WAIT_SECONDS: Final = 2.0
 _CLAIM: Final = ".claim"
 _CONDITIONAL: Final = ".conditional.claim"
 
 
 class ClaimedError(OSError):
-    """Another writer has claimed the file, and neither makes it nor gives way."""
+    """Another writer has claimed the file, and neither creates it nor gives way."""
 
 
 def create_by_claim(
     files: Files, path: str, data: bytes, *, conditional: Callable[[str, bytes], bool] | None = None
 ) -> bool:
-    """`Files.create_if_absent` for file systems that have no exclusive creation.
+    """`Files.create_if_absent` for file systems without exclusive creation.
 
     Parameters
     ----------
     conditional
-        Writes a file unless it is there, where the client and the server can do that.
+        Writes a file unless it exists, if the client and the server support that.
 
     Raises
     ------
@@ -57,18 +57,18 @@ def create_by_claim(
         if isinstance(created, bool):
             return created
         if attempt + 1 < _ATTEMPTS:
-            # As long as an attempt takes, or twice, four times ... so long: then the two hardly meet again.
-            took = max(_SHORTEST_WAIT, time.monotonic() - begun)
-            time.sleep(min(_LONGEST_WAIT, took * random.uniform(0, 2.0 ** (attempt + 1))))  # noqa: S311 - no secret
+            # Wait for the duration of an attempt, then twice, four times ... as long, so that two writers separate.
+            took = max(_MIN_WAIT_SECONDS, time.monotonic() - begun)
+            time.sleep(min(_MAX_WAIT_SECONDS, took * random.uniform(0, 2.0 ** (attempt + 1))))  # noqa: S311 - not a secret
     ago = time.time() - created
     raise ClaimedError(
-        f"another writer claimed {path} {ago:.0f} seconds ago and has not made it yet. If that writer was stopped, its "
-        f"claim holds for another {max(0.0, _STALE_SECONDS - ago) / 60:.0f} minutes: run this again then"
+        f"another writer claimed {path} {ago:.0f} seconds ago and has not created it. If that writer was stopped, its "
+        f"claim expires in {max(0.0, _STALE_SECONDS - ago) / 60:.0f} minutes: run this again then"
     )
 
 
 def _attempt(files: Files, path: str, data: bytes, conditional: Callable[[str, bytes], bool] | None) -> bool | float:
-    """Whether the file was made here; or since when another's claim is in the way."""
+    """Whether this call created the file; or the time of another writer's blocking claim."""
     directory, _, name = path.rpartition("/")
     started = time.time()
     kind = _CLAIM if conditional is None else _CONDITIONAL
@@ -85,8 +85,8 @@ def _attempt(files: Files, path: str, data: bytes, conditional: Callable[[str, b
                     return claimed
         if conditional is not None:
             return conditional(path, data)
-        # A listing is no instant: while its pages are read, another writer may make the file on a page that has gone by
-        # and take its claim from one still to come. Claims go after their file, so that a second look finds the file.
+        # A listing takes time: between its pages another writer may create the file on a page already read and delete
+        # its claim on a later page. A claim is deleted after its file exists, so a second look finds the file.
         if _exists(files, path):
             return False
         if time.time() - started > _VALID_SECONDS:
@@ -107,5 +107,5 @@ def _exists(files: Files, path: str) -> bool:
 
 
 def is_aside(name: str) -> bool:
-    """Whether a file beside the manifests is one that a writer leaves only where it is stopped."""
+    """Whether a file beside the manifests is a leftover of a stopped writer."""
     return name.endswith((_CLAIM, ".tmp"))

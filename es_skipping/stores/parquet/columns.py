@@ -1,4 +1,4 @@
-"""Metadata as Arrow columns, and back: one struct column per index, one row per object, null where unknown.
+"""Converts metadata to Arrow columns and back: one struct column per index, one row per object, null if unknown.
 
 ::
 
@@ -7,8 +7,8 @@
                        nulls: int64, nans: int64>                                 one of values, cells and low is given
     boxes       struct<axes: int32, bounds: list<double>>                         ends of each axis, box after box
 
-Fingerprints lie as values do: either kind may remember an object by its values in ascending order, by their cells, or
-by intervals around them. Segments of before there were fingerprints have ``values`` alone.
+Fingerprints are stored like values: either kind may hold an object's values in ascending order, their cells, or
+intervals around them. Segments from before fingerprints have only ``values``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _KINDS: Final[dict[str, tuple[type[Metadata], ...]]] = {
     "boxes": (Boxes,),
 }
 UNFIT: Final = (ValueError, TypeError, OverflowError, ArithmeticError, AttributeError, KeyError, pa.ArrowException)
-"""What encoding raises on values that are none of the type."""
+"""The errors that encoding raises for values that do not fit the type."""
 
 
 def column_type(index: IndexDefinition) -> pa.DataType:
@@ -50,7 +50,7 @@ def column_type(index: IndexDefinition) -> pa.DataType:
 
 
 def conformed(column: pa.StructArray, type: pa.DataType) -> pa.StructArray:
-    """A column as this version writes it, with null for the fields that an earlier one did not have."""
+    """A column in this version's form, with null for the fields that an earlier version lacks."""
     if column.type == type:
         return column
     found = dict(zip([field.name for field in column.type], column.flatten(), strict=True))
@@ -59,15 +59,15 @@ def conformed(column: pa.StructArray, type: pa.DataType) -> pa.StructArray:
 
 
 def column_of(index: IndexDefinition, metadata: Sequence[Metadata | None]) -> pa.StructArray:
-    """The column of an index; None is unknown.
+    """The column of an index; None means unknown.
 
     Raises
     ------
     UNFIT
-        Some metadata cannot be held exactly, or is of another kind.
+        Some metadata cannot be stored exactly, or has another kind.
     """
     if not all(one is None or isinstance(one, _KINDS[index.kind]) for one in metadata):
-        raise ValueError(f"metadata of index {index.id!r} that is no {index.kind}")
+        raise ValueError(f"metadata of index {index.id!r} is not of kind {index.kind}")
     type = column_type(index)
     missing = pa.array([one is None for one in metadata], pa.bool_())
     fields: list[pa.Array]
@@ -85,7 +85,7 @@ def column_of(index: IndexDefinition, metadata: Sequence[Metadata | None]) -> pa
         fields = []
         if index.kind != "intervals":
             if any(isinstance(one, Intervals) and one.ranges is None for one in metadata):
-                raise ValueError("no values, and nothing in their place")
+                raise ValueError("neither values nor a replacement")
             sets = [sorted(one.values) if isinstance(one, Values) else None for one in metadata]
             prints = [one if isinstance(one, Fingerprints) else None for one in metadata]
             fields.append(_lists(sets, encoder))
@@ -120,7 +120,7 @@ def _counts(counts: list[int | None]) -> pa.Array:
 
 
 def storable(index: IndexDefinition, metadata: Metadata) -> bool:
-    """Whether metadata fits the index's column exactly; what does not is left out, and so unknown."""
+    """Whether metadata fits the index's column exactly; otherwise it is left out and counts as unknown."""
     try:
         column_of(index, [metadata])
     except UNFIT:
@@ -129,7 +129,7 @@ def storable(index: IndexDefinition, metadata: Metadata) -> bool:
 
 
 def weight(metadata: Metadata) -> int:
-    """About how many bytes metadata takes."""
+    """The approximate size of metadata in bytes."""
     values: list[Value]
     match metadata:
         case Intervals(ranges):
@@ -147,7 +147,7 @@ def weight(metadata: Metadata) -> int:
 
 
 def metadata_of(index: IndexDefinition, column: pa.StructArray) -> Iterator[Metadata | None]:
-    """The metadata of each row of a column, None where unknown."""
+    """The metadata of each row of a column; None if unknown."""
     column = conformed(column, column_type(index))
     known = column.is_valid().to_pylist()
     field = dict(zip([one.name for one in column.type], column.flatten(), strict=True))

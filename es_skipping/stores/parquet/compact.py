@@ -1,4 +1,4 @@
-"""Many small segments made few: what refreshes leave behind."""
+"""Compacts the many small segments that refreshes write."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from es_skipping.stores.parquet.tables import Layout
 __all__ = ["MAX_BYTES", "MAX_ROWS", "compacted", "to_compact"]
 
 MAX_ROWS: Final = 50_000
-"""Objects in a segment, at most."""
+"""Most objects in a segment."""
 
 MAX_BYTES: Final = 64 << 20
-"""About how large a segment may get in memory; one object's metadata is never larger."""
+"""Approximate limit of a segment in memory; one object's metadata is never larger."""
 
 _SMALL_ROWS: Final = MAX_ROWS // 2
 _SMALL_BYTES: Final = MAX_BYTES // 8
-_MOST_SMALL: Final = 8
+_MAX_SMALL_SEGMENTS: Final = 8
 
 
 def to_compact(segments: Sequence[Segment], thoroughly: bool) -> list[Segment]:
@@ -31,14 +31,14 @@ def to_compact(segments: Sequence[Segment], thoroughly: bool) -> list[Segment]:
     Parameters
     ----------
     thoroughly
-        All that can be improved, rather than only where small segments pile up or most of one is dead.
+        Rewrite everything that can be improved, not only many small segments and mostly dead ones.
     """
     small = [one for one in segments if one.live < _SMALL_ROWS and one.size < _SMALL_BYTES]
     waste = [one for one in segments if one.live * 2 < one.rows]
     if thoroughly:
         waste = [one for one in segments if one.live < one.rows]
         small = small if len(small) > 1 else []
-    elif len(small) <= _MOST_SMALL:
+    elif len(small) <= _MAX_SMALL_SEGMENTS:
         small = []
     chosen = {one.file for one in (*small, *waste)}
     return [one for one in segments if one.file in chosen]
@@ -50,12 +50,12 @@ def compacted(
     read: Callable[[Segment, list[str]], pa.Table],
     write: Callable[[pa.Table], Segment],
 ) -> list[Segment]:
-    """The live rows of these segments in as few new ones as may be.
+    """Write the live rows of these segments to as few new ones as possible.
 
     Parameters
     ----------
     read, write
-        Give some columns of a segment, and make one of a table.
+        Functions that read some columns of a segment, and that write a table as one.
     """
     return [write(table) for table in _full(_live(segments, layout, read))]
 
@@ -69,7 +69,7 @@ def _live(
 
 
 def _full(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables that are as large as a segment may be."""
+    """Regroup rows into tables of the largest size of a segment."""
     waiting: list[pa.Table] = []
     for table in tables:
         rows, size = sum(map(len, waiting)) + len(table), sum(one.nbytes for one in waiting) + table.nbytes

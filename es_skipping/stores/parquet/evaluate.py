@@ -1,8 +1,8 @@
-"""A clause over a whole segment: which rows is it proved false of?
+"""Evaluates a clause over a whole segment: finds the rows that it is proved false for.
 
-This is the one place where the default lives: unknown keeps. The masks say *proved false*, so what is unknown is
-simply not in them. Because clauses have no negation they combine as Kleene's rules do: a conjunction is false where any
-part is, a disjunction where every part is.
+This is the one place of the default "unknown keeps". The masks mean *proved false*, so they never contain an unknown
+row. Clauses have no negation, so masks combine by Kleene's rules: a conjunction is false if any part is, a disjunction
+if every part is.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["only", "refuted"]
 
 
 def refuted(clause: Clause, answer: Callable[[Ask], np.ndarray], rows: int) -> np.ndarray:
-    """Per row whether the clause is proved false.
+    """Per row, whether the clause is proved false.
 
     Parameters
     ----------
     answer
-        Per row whether one question is proved false. It is not asked where the result is plain already.
+        Returns, per row, whether one question is proved false. It is called only if its result matters.
     rows
-        How many there are.
+        Number of rows.
     """
     match clause:
         case Decided(value):
@@ -57,7 +57,7 @@ def refuted(clause: Clause, answer: Callable[[Ask], np.ndarray], rows: int) -> n
 
 
 def only(clause: Clause, usable: Collection[str]) -> Clause:
-    """The clause with the questions to all other indexes unknown, which keeps.
+    """The clause with the questions to all other indexes treated as unknown.
 
     Examples
     --------

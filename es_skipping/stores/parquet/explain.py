@@ -1,4 +1,4 @@
-"""A look-up as SQL over the segment files, as DuckDB (1.3 and later) reads it: for people who want to ask by hand."""
+"""A look-up as SQL over the segment files, for DuckDB 1.3 and later, so that people can run it by hand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from es_skipping.stores.parquet.manifest import Manifest
 __all__ = ["sql"]
 
 _EPOCH: Final = datetime(1970, 1, 1)
-_MOST_FILES: Final = 20
+_MAX_FILES_SHOWN: Final = 20
 _UNKNOWN: Final = "NULL::BOOLEAN"
 
 
@@ -41,33 +41,37 @@ def sql(
     paths: Sequence[str],
     manifest: Manifest,
 ) -> StoreQuery:
-    """The query whose answer is what `lookup` would skip.
+    """The query that returns what `lookup` would skip.
 
     Parameters
     ----------
     usable
-        Index definition and column by index id; a question to another index is unknown.
+        Index definition and column by index id; questions to other indexes count as unknown.
     paths
-        The segments of the snapshot.
+        The snapshot's segments.
     """
     notes: list[str] = []
-    shown = list(paths[:_MOST_FILES])
+    shown = list(paths[:_MAX_FILES_SHOWN])
     if len(paths) > len(shown):
         notes.append(f"{len(paths) - len(shown)} more files belong to the snapshot")
     dead = sum(segment.rows - segment.live for segment in manifest.segments)
     if dead:
-        notes.append(f"{dead} rows in these files were removed or replaced since and are not counted by the store")
+        notes.append(f"{dead} rows in these files were removed or replaced since; the store ignores them")
     columns = {index.id: name for index, name in usable.values()}
     condition = _clause(clause, usable)
     files = ",\n    ".join(_text(path) for path in shown)
     text = (
         f"-- {manifest.objects:,} objects in {len(paths)} files, snapshot {manifest.snapshot}\n"
         f"SELECT path FROM read_parquet([\n    {files}\n], union_by_name = true)\n"
-        f"-- proved false; what is unknown (NULL) is kept\n"
+        f"-- proved false; unknown (NULL) is kept\n"
         f"WHERE (\n{_indented(condition)}\n) IS FALSE"
     )
     hashed = {id for id, (index, _) in usable.items() if index.kind == "fingerprints"}
-    notes += [f"SQL cannot ask {id} of objects with fingerprints: it keeps them" for id in columns if id in hashed]
+    notes += [
+        f"{id}: SQL cannot test fingerprints, so this query keeps objects that have them"
+        for id in columns
+        if id in hashed
+    ]
     notes += [f"{id} is column {name}" for id, name in columns.items() if f'"{name}"' in condition]
     return StoreQuery(text, tuple(notes))
 
@@ -109,7 +113,7 @@ def _ask(question: Question, index: IndexDefinition, column: str) -> str:
 
 
 def _some(list_: str, name: str, condition: str, by_position: bool = False) -> str:
-    """Whether any element of a list passes; NULL where the list is."""
+    """Whether any element of a list passes; NULL if the list is."""
     elements = f"range(1, len({list_}) + 1)" if by_position else list_
     return f"len(list_filter({elements}, lambda {name}: {condition})) > 0"
 
@@ -197,7 +201,7 @@ def _literal(value: Value, type: DataType) -> str:
 
 
 def _time(value: int, type: DataType) -> str:
-    """As people write it, where the calendar of Python reaches."""
+    """The value as people write it, within the range of Python's calendar."""
     try:
         if type.name == "date":
             return f"DATE '{(_EPOCH + timedelta(days=value)).date().isoformat()}'"
@@ -209,7 +213,7 @@ def _time(value: int, type: DataType) -> str:
 
 
 def _text(value: str) -> str:
-    """A SQL string; characters that do not print by their number."""
+    """A SQL string, with unprintable characters as numbers."""
     parts: list[str] = []
     for prints, run in itertools.groupby(value, str.isprintable):
         if prints:

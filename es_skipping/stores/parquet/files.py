@@ -1,6 +1,6 @@
-"""How a Parquet store reads and writes: five operations, and an implementation on `pyarrow.fs`.
+"""A Parquet store's file access: five operations, implemented on `pyarrow.fs`.
 
-Everything hangs on `Files.create_if_absent`: a manifest is published by it, and of two writers only one succeeds.
+`Files.create_if_absent` is the essential one: it publishes a manifest, and only one of two writers succeeds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LocalFiles:
     Parameters
     ----------
     root
-        The directory; made when something is first written.
+        The directory; the first write creates it.
     """
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
@@ -62,14 +62,14 @@ class LocalFiles:
         target = self._root / path
         if target.exists():
             return False
-        # Written aside and linked into place: a hard link fails where the name is taken, and never shows half a file.
+        # Write aside and link into place: a hard link fails if the name is taken, and never shows half a file.
         aside = f"{path}.{uuid.uuid4().hex}.tmp"
         self.write(aside, data)
         try:
             os.link(self._root / aside, target)
         except FileExistsError:
             return False
-        except OSError:  # a file system without hard links: exclusive creation, and the checksum tells a torn file
+        except OSError:  # a file system without hard links: use exclusive creation; the checksum reveals a torn file
             try:
                 self.write(path, data)
             except FileExistsError:
@@ -82,7 +82,7 @@ class LocalFiles:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make new names in a directory durable, where the platform can."""
+    """Make new names in a directory durable, if the platform supports it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:
@@ -134,7 +134,7 @@ class ArrowFiles:
 
 
 def arrow_files(url: str) -> Files:
-    """Files at a URL that `pyarrow.fs` knows, or at a path.
+    """Files at a path, or at a URL that `pyarrow.fs` supports.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def arrow_files(url: str) -> Files:
     if not colon or "/" in scheme:
         return LocalFiles(url)
     if scheme == "file":
-        # Hadoop writes file:/a b as well as file:///a%20b; a name is taken as it is written.
+        # Hadoop writes both file:/a b and file:///a%20b; take the name as written.
         return LocalFiles("/" + rest.lstrip("/"))
     try:
         filesystem, root = pafs.FileSystem.from_uri(("s3:" + rest) if scheme in ("s3a", "s3n") else url)

@@ -1,7 +1,7 @@
-"""A manifest: all of one snapshot of one dataset, in one small text file.
+"""A manifest: one snapshot of one dataset, in one small text file.
 
-It is published under the next number by create-if-absent and never changed. Its first line is JSON, its second the
-digest of the first, so that a torn or foreign file is told from a manifest.
+Create-if-absent publishes it under the next number, and it never changes. Its first line is JSON, its second line is
+the digest of the first, which reveals torn and foreign files.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ __all__ = [
 Bits: TypeAlias = bytes
 
 _BEGINNING: Final = b'{"format":'
-"""How every manifest begins: a file that begins otherwise was not cut off, it is damaged."""
+"""The beginning of every manifest: a file with another beginning is damaged, not cut off."""
 
 
 class TornManifest(StoreError):
-    """A manifest that is empty or cut off: its publication never came to an end."""
+    """A manifest is empty or cut off: its publication did not finish."""
 
 
 REMEDY: Final = "Drop the dataset's indexes and create them again, or delete its directory in the store"
 
 MAX_LINEAGE: Final = 100
-"""How many snapshots before it a manifest names."""
+"""Most earlier snapshots that a manifest names."""
 
 _NAME: Final = re.compile(r"(\d{12})\.json")
 
@@ -73,19 +73,19 @@ def segment_path(dataset: str, file: str) -> str:
 
 
 def manifest_number(name: str) -> int | None:
-    """The number of a manifest's file name; None for other files, such as one half written beside."""
+    """The number in a manifest's file name; None for other files, such as temporary ones."""
     match = _NAME.fullmatch(name)
     return int(match[1]) if match else None
 
 
 def digest(data: bytes) -> str:
-    """What tells torn or altered bytes."""
+    """A digest that reveals torn or altered bytes."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Some bytes of a file, and their digest."""
+    """A byte range of a file, with its digest."""
 
     offset: int
     length: int
@@ -99,12 +99,12 @@ class Segment:
     Parameters
     ----------
     columns
-        The bytes of each column that may be read; a column that is not here (its index was dropped) is not read,
-        though it may be in the file.
+        The byte ranges of each readable column. A column that is missing here is not read, even if the file has it,
+        because its index was dropped.
     dead
-        Rows that were removed or replaced since it was written, as bits packed in bytes; empty where all are live.
+        Rows removed or replaced since the file was written, as packed bits; empty if all rows are live.
     live, bytes
-        How many rows are live, and the sum of these objects' lengths.
+        Number of live rows, and the total length of their objects.
     """
 
     file: str
@@ -123,10 +123,10 @@ class Segment:
         return np.unpackbits(np.frombuffer(self.dead, np.uint8), count=self.rows).astype(np.bool_)
 
     def with_dead(self, dead: np.ndarray, lengths: np.ndarray) -> Segment:
-        """The segment with these rows dead; ``lengths`` are the objects' lengths."""
+        """The segment with these rows marked dead; ``lengths`` are the objects' lengths."""
         live = ~dead
         packed = np.packbits(dead).tobytes() if dead.any() else b""
-        total = sum(lengths[live].tolist())  # Python's integers: the sum of many lengths may pass 2^63
+        total = sum(lengths[live].tolist())  # Python's integers, because the sum of many lengths may exceed 2^63
         return replace(self, dead=packed, live=int(live.sum()), bytes=total)
 
     def metadata_bytes(self, column: str) -> int:
@@ -135,7 +135,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Retired:
-    """An earlier snapshot whose files are kept for readers that are still on it."""
+    """An earlier snapshot whose files are kept for readers that still use it."""
 
     number: int
     since: int
@@ -149,13 +149,13 @@ class Manifest:
     Parameters
     ----------
     token
-        Random: two snapshots of equal number, the directory deleted in between by hand, are not mistaken.
+        Random; distinguishes two snapshots with the same number if somebody deleted the directory in between.
     definition
-        None is a dropped dataset: the number stays taken, so that a writer that began before meets a conflict.
+        None means a dropped dataset: the number stays taken, so that an earlier writer meets a conflict.
     columns
         Column name in the segments by index id.
     lineage
-        Number and token of the snapshots it was made from, the oldest first: the last `MAX_LINEAGE` of them.
+        Number and token of the last `MAX_LINEAGE` ancestors, oldest first.
     """
 
     number: int
@@ -177,7 +177,7 @@ class Manifest:
         return sum(segment.live for segment in self.segments)
 
     def descends_from(self, other: Manifest) -> bool | None:
-        """Whether it was made from another snapshot, directly or not; None where its lineage does not reach that far.
+        """Whether it descends from another snapshot; None if its lineage does not reach that far.
 
         Earlier versions of this package wrote no lineage.
         """
@@ -187,7 +187,7 @@ class Manifest:
         return False if tokens and min(tokens) < other.number else None
 
     def entry(self) -> DatasetEntry | None:
-        """As readers see it; None where the dataset was dropped."""
+        """The dataset for readers; None if it was dropped."""
         if self.definition is None:
             return None
         return DatasetEntry(
@@ -221,16 +221,16 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> Manifest:
-        """Read `to_bytes`.
+        """Read the bytes that `to_bytes` wrote.
 
         Raises
         ------
         StoreFormatError
             A newer version wrote it.
         TornManifest
-            Its end is missing.
+            The manifest's end is missing.
         StoreError
-            It was altered, or is not a manifest.
+            The bytes were altered, or are not a manifest.
         """
         line, _, rest = data.partition(b"\n")
         try:
@@ -240,12 +240,12 @@ class Manifest:
         if isinstance(read, dict):
             check_format(read, where)
         beginning = data[: len(_BEGINNING)]
-        if data.count(b"\n") < 2 and _BEGINNING.startswith(beginning):  # the second newline is its last byte
+        if data.count(b"\n") < 2 and _BEGINNING.startswith(beginning):  # the second newline is the last byte
             raise TornManifest(
-                f"{where} is empty or cut off: a writer was stopped while it published, or is still at it"
+                f"{where} is empty or cut off: a writer was stopped while it published, or still publishes"
             )
         if not isinstance(read, dict):
-            raise StoreError(f"{where} is damaged: it is not the text of a manifest. {REMEDY}")
+            raise StoreError(f"{where} is damaged: it is not a manifest. {REMEDY}")
         if rest != digest(line).encode("ascii") + b"\n":
             raise StoreError(f"{where} is damaged: its digest does not match its content. {REMEDY}")
         try:

@@ -51,7 +51,7 @@ _TAIL: Final = 8
 
 
 def path_hash(path: str) -> int:
-    """64 bits of the path; equal hashes of different paths cost a row of metadata, never a wrong answer."""
+    """64 bits of the path's hash; a collision costs a row of metadata, never a wrong answer."""
     data = path.encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.md5(data, usedforsecurity=False).digest()[:8], "big")
 
@@ -69,17 +69,17 @@ def identity_columns(ids: Sequence[ObjectId], rows: Sequence[int | None]) -> dic
 
 
 def segment_age(file: str) -> int | None:
-    """When a segment was made, milliseconds since the epoch, as its name says; None for another file.
+    """A segment's time from its name, in milliseconds since the epoch; None for another file.
 
-    Names began with the time itself once. The letter before it keeps segments from writers of those versions, which
-    may delete what they take for left behind though a later snapshot uses it.
+    Early names began with the time itself. The letter before it protects segments from writers of those versions, which
+    may delete segments that a later snapshot uses.
     """
     stamp, _, rest = file.removeprefix("s").partition("-")
     return int(stamp) if stamp.isdigit() and rest.endswith(".parquet") else None
 
 
 def segment_builder(file: str) -> str | None:
-    """The name of the change that made a segment; None where it had none."""
+    """The name of the change that wrote a segment; None if it had none."""
     parts = file.split("-")
     return parts[1] if len(parts) == 3 else None
 
@@ -92,7 +92,7 @@ def write_segment(
     Parameters
     ----------
     made
-        Milliseconds since the epoch, for the name.
+        Time for the name, in milliseconds since the epoch.
     labels
         For people who look into the file: index id by column name.
     builder
@@ -114,7 +114,7 @@ def write_segment(
 def adopt_segment(
     files: Files, dataset: str, file: str, schema: pa.Schema, labels: Mapping[str, str]
 ) -> Segment | None:
-    """A segment that an unfinished change wrote; None where it is torn, or not of this schema."""
+    """A segment that an unfinished change wrote; None if it is torn or has another schema."""
     data = files.read(segment_path(dataset, file))
     try:
         table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
@@ -155,7 +155,7 @@ def _footer_offset(data: bytes) -> int:
 
 
 def _column_ends(data: bytes) -> dict[str, tuple[int, int]]:
-    """Where each top-level column's chunks begin and end; they lie side by side in the one row group."""
+    """The byte range of each top-level column's chunks, which are adjacent in the single row group."""
     ends: dict[str, tuple[int, int]] = {}
     footer = pq.read_metadata(pa.BufferReader(data))
     for group in range(footer.num_row_groups):
@@ -172,7 +172,7 @@ def _column_ends(data: bytes) -> dict[str, tuple[int, int]]:
 
 
 def read_columns(files: Files, dataset: str, segment: Segment, columns: Iterable[str]) -> pa.Table:
-    """Read some columns of a segment, and not a byte of the others.
+    """Read some columns of a segment, and no byte of the others.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def read_columns(files: Files, dataset: str, segment: Segment, columns: Iterable
     """
     names = list(dict.fromkeys(columns))
     path = segment_path(dataset, segment.file)
-    image = bytearray(segment.size)  # zeros, save what is read: an offset means the same as in the file
+    image = bytearray(segment.size)  # zeros except for the bytes read, so that offsets are the file's
     for stretch in _joined([segment.footer, *(segment.columns[name] for name in names)]):
         data = files.read(path, stretch[0].offset, stretch[-1].offset + stretch[-1].length - stretch[0].offset)
         for one in stretch:
@@ -189,7 +189,7 @@ def read_columns(files: Files, dataset: str, segment: Segment, columns: Iterable
             part = data[start : start + one.length]
             if len(part) != one.length or digest(part) != one.digest:
                 raise StoreError(
-                    f"{path} is damaged: bytes {one.offset} to {one.offset + one.length} are not those that were "
+                    f"{path} is damaged: bytes {one.offset} to {one.offset + one.length} have changed since they were "
                     "written. Create the dataset's indexes again"
                 )
             image[one.offset : one.offset + one.length] = part
@@ -198,12 +198,12 @@ def read_columns(files: Files, dataset: str, segment: Segment, columns: Iterable
     except (pa.ArrowException, OSError, ValueError) as error:
         raise StoreError(f"{path} cannot be read: {error}") from error
     if table.num_rows != segment.rows or set(table.column_names) != set(names):
-        raise StoreError(f"{path} is damaged: it has not the rows and columns that were written")
+        raise StoreError(f"{path} is damaged: its rows or columns differ from those written")
     return table
 
 
 def _joined(stretches: list[Stretch]) -> list[list[Stretch]]:
-    """Stretches in the file's order; those that touch are read at once."""
+    """Byte ranges in file order; adjacent ranges become one read."""
     groups: list[list[Stretch]] = []
     for stretch in sorted(stretches, key=lambda one: one.offset):
         if groups and groups[-1][-1].offset + groups[-1][-1].length == stretch.offset:

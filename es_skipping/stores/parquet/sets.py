@@ -1,4 +1,4 @@
-"""Loaded columns of sets: by their values, by the cells of these, or by intervals around them, row by row."""
+"""Loaded columns of sets: each row holds values, their cells, or intervals around them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from es_skipping.stores.parquet.types import Incomparable
 
 __all__ = ["load"]
 
-_FEW: Final = 8
+_MAX_CELLS_ONE_BY_ONE: Final = 8
 
 
 class FingerprintsColumn(CountedColumn):
-    """Cells of values, unpacked, those of one space together."""
+    """Unpacked cells of values, grouped by space."""
 
     def __init__(self, column: pa.StructArray) -> None:
         super().__init__(column)
@@ -39,7 +39,7 @@ class FingerprintsColumn(CountedColumn):
         found = unpacked(cells, spaces, counts)
         has_cells: Truths = cells.is_valid().to_numpy(zero_copy_only=False)
         self._decided = self.known & has_cells & (spaces > 0)
-        if found is None:  # not written by us: nothing can be concluded
+        if found is None:  # not written by this package: conclude nothing
             self._decided, found = np.zeros(self.rows, np.bool_), np.zeros(0, np.uint32)
             counts = np.zeros(self.rows, np.int64)
         self._cells = found
@@ -60,7 +60,7 @@ class FingerprintsColumn(CountedColumn):
         held = np.zeros(len(self._cells), np.bool_)
         for space in self._spaces:
             asked = np.array(sorted({cell_of(one, space) for one in hashes}), self._cells.dtype)
-            if len(asked) <= _FEW:
+            if len(asked) <= _MAX_CELLS_ONE_BY_ONE:
                 met = np.zeros(len(self._cells), np.bool_)
                 for cell in asked:
                     met |= self._cells == cell
@@ -71,7 +71,7 @@ class FingerprintsColumn(CountedColumn):
 
 
 class SetsColumn(LoadedColumn):
-    """Each row in one of three forms; a form that no row has is not asked."""
+    """Rows in three forms; a form without rows is not evaluated."""
 
     def __init__(self, column: pa.StructArray, index: IndexDefinition) -> None:
         super().__init__(column)
@@ -91,7 +91,7 @@ class SetsColumn(LoadedColumn):
 
 
 def load(index: IndexDefinition, column: pa.StructArray) -> LoadedColumn:
-    """The column of an index, ready to answer."""
+    """Load the column of an index."""
     column = conformed(column, column_type(index))
     if index.kind == "intervals":
         return IntervalsColumn(column, index.value_type)

@@ -1,7 +1,7 @@
-"""Finding, reading and publishing the manifests of a store, and deleting what no snapshot needs any more.
+"""Finds, reads and publishes a store's manifests, and deletes files that no snapshot needs.
 
-The highest number is in use. A writer that is slow may find its number free again, because others took it, went on and
-cleaned it away: so who has claimed a number looks once more whether the snapshot it began from was still the latest.
+The highest number is in use. A slow writer may find its number free again, because others took it, continued and
+cleaned it up. So after a writer takes a number, it checks again that the snapshot it began from was the latest.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ __all__ = ["Snapshots", "UnclearConflict", "conflict", "store_errors"]
 
 _log = logging.getLogger(__name__)
 _DATASET: Final = re.compile(r"[a-z0-9_-]{1,80}")
-_MOST_RETIRED: Final = 50
+_MAX_RETIRED_SNAPSHOTS: Final = 50
 _UNFINISHED_SECONDS: Final = 1.0
-"""How long a manifest that is empty or cut off is left to its writer."""
+"""Seconds for which an empty or cut-off manifest is left to its writer."""
 
 _UNPUBLISHED_MS: Final = 24 * 3600 * 1000
-"""How old a segment that no snapshot named is before it is deleted: its writer may still be at work."""
+"""Milliseconds before a segment that no snapshot names is deleted: its writer may still work."""
 
 
 class UnclearConflict(StoreConflict):
-    """A conflict of which nobody knows whether the change is in use all the same: its segments must stay."""
+    """A conflict after which the change may still be in use, so that its segments must stay."""
 
 
 @contextlib.contextmanager
 def store_errors(what: str) -> Iterator[None]:
-    """Turn whatever the file system raises into a `StoreError` that says what was tried."""
+    """Turn the file system's errors into a `StoreError` that names the operation."""
     try:
         yield
     except EsSkippingError:
@@ -58,23 +58,23 @@ def store_errors(what: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise StoreError(
-                f"{what} is not permitted ({error}): give access, or set spark.es_skipping.store.url to another place"
+                f"{what} is not permitted ({error}): grant access, or change spark.es_skipping.store.url"
             ) from error
         if error.errno in (errno.EDQUOT, errno.ENOSPC):
             raise StoreError(
-                f"{what} failed, there is no room ({error}): delete something, raise the quota, or set "
-                "spark.es_skipping.store.url to another place"
+                f"{what} failed for lack of space ({error}): delete files, raise the quota, or change "
+                "spark.es_skipping.store.url"
             ) from error
         raise StoreError(f"{what} failed: {type(error).__name__}: {error}") from error
-    except Exception as error:  # file systems differ in what they raise
+    except Exception as error:  # file systems raise different errors
         raise StoreError(f"{what} failed: {type(error).__name__}: {error}") from error
 
 
 def conflict(dataset: str, url: str) -> StoreConflict:
     """The error of the slower of two writers."""
     return StoreConflict(
-        f"another writer changed dataset {dataset!r} in {url} at the same time; nothing of this change is used. "
-        "Run it again"
+        f"another writer changed dataset {dataset!r} in {url} at the same time, so this change was discarded: run it "
+        "again"
     )
 
 
@@ -84,11 +84,11 @@ class Snapshots:
     Parameters
     ----------
     files
-        Where they are.
+        The store's files.
     url
-        For messages.
+        The store's URL in messages.
     grace
-        Seconds that files of an earlier snapshot stay for readers still on it.
+        Seconds for which files of an earlier snapshot stay for readers that still use it.
     """
 
     def __init__(self, files: Files, url: str, grace: float) -> None:
@@ -101,20 +101,20 @@ class Snapshots:
         return f"{self.url}/{path}"
 
     def datasets(self) -> list[str]:
-        """Ids of all datasets that have, or had, a snapshot."""
+        """Ids of all datasets that have or had a snapshot."""
         with store_errors(f"listing the store {self.url}"):
             return [name for name in self.files.list("") if _DATASET.fullmatch(name)]
 
     def numbers(self, dataset: str) -> list[int]:
-        """The snapshots there are, in order."""
+        """The numbers of the existing snapshots, in order."""
         if not _DATASET.fullmatch(dataset):
-            raise StoreError(f"dataset id {dataset!r} is not made of 1 to 80 of [a-z0-9_-]")
+            raise StoreError(f"dataset id {dataset!r} must consist of 1 to 80 characters of [a-z0-9_-]")
         with store_errors(f"listing {self.where(manifests_directory(dataset))}"):
             names = self.files.list(manifests_directory(dataset))
         return sorted(number for name in names if (number := manifest_number(name)) is not None)
 
     def latest(self, dataset: str) -> Manifest | None:
-        """The snapshot in use; None where nothing was ever published.
+        """The snapshot in use; None if nothing was ever published.
 
         Raises
         ------
@@ -123,10 +123,10 @@ class Snapshots:
         return self._listed(dataset)[1]
 
     def _listed(self, dataset: str) -> tuple[list[int], Manifest | None]:
-        """The snapshots there are, and of these the one in use: the highest that is whole.
+        """The existing snapshots, and the one in use: the highest complete one.
 
-        One that is empty or cut off was never published: its writer was stopped, or has not finished. Whatever is
-        altered otherwise is an error, for it was in use once.
+        An empty or cut-off manifest was never published: its writer was stopped, or has not finished. Any other
+        alteration is an error, because that snapshot was in use.
         """
         for _ in range(2):
             numbers = self.numbers(dataset)
@@ -136,24 +136,24 @@ class Snapshots:
                     manifest = self.read(dataset, number)
                 except TornManifest as error:
                     torn = error
-                    self._tell(f"{error}. The snapshot before it is used, until the next change replaces it")
+                    self._tell(f"{error}. Queries use the snapshot before it, until the next change")
                     continue
                 if manifest is not None:
                     return numbers, manifest
-                break  # cleaned away between listing and reading
+                break  # cleaned up between listing and reading
             else:
                 if torn is None or numbers[0] == 1:
                     return numbers, None
-                raise StoreError(f"{torn}, and no other is there. {REMEDY}") from torn
-        raise StoreError(f"the latest manifest of {dataset!r} in {self.url} is listed but not there")
+                raise StoreError(f"{torn}, and there is no other manifest. {REMEDY}") from torn
+        raise StoreError(f"the latest manifest of {dataset!r} in {self.url} is listed but does not exist")
 
     def _tell(self, text: str) -> None:
         if text not in self._told:
             self._told.add(text)
-            logging.getLogger("es_skipping").warning("%s", text)  # where users look
+            logging.getLogger("es_skipping").warning("%s", text)  # reported at the user's call
 
     def read(self, dataset: str, number: int) -> Manifest | None:
-        """One snapshot; None where it is not there."""
+        """One snapshot; None if it does not exist."""
         path = manifest_path(dataset, number)
         with store_errors(f"reading {self.where(path)}"):
             try:
@@ -162,33 +162,33 @@ class Snapshots:
                 return None
         manifest = Manifest.from_bytes(data, self.where(path))
         if manifest.number != number or (manifest.definition is not None and manifest.definition.id != dataset):
-            raise StoreError(f"{self.where(path)} is damaged: it is the manifest of another snapshot")
+            raise StoreError(f"{self.where(path)} is damaged: it belongs to another snapshot")
         return manifest
 
     def is_latest(self, dataset: str, base: Manifest | None) -> bool:
-        """Whether a snapshot is the one in use; None is that nothing was ever published."""
+        """Whether a snapshot is in use; pass None to test that nothing was ever published."""
         return self._numbers_if_latest(dataset, base) is not None
 
     def _numbers_if_latest(self, dataset: str, base: Manifest | None) -> list[int] | None:
-        """The snapshots there are, as long as ``base`` is the one in use."""
-        if base is not None and not base.token:  # damaged: there is only its number
+        """The existing snapshots, as long as ``base`` is in use."""
+        if base is not None and not base.token:  # damaged: only its number is known
             numbers = self.numbers(dataset)
             return numbers if numbers[-1:] == [base.number] else None
         numbers, latest = self._listed(dataset)
         return numbers if (latest and latest.snapshot) == (base and base.snapshot) else None
 
     def publish(self, dataset: str, manifest: Manifest, base: Manifest | None) -> Manifest:
-        """Put a snapshot in use, as the one after ``base``.
+        """Publish a snapshot as the successor of ``base``.
 
         Returns
         -------
         Manifest
-            As published: with its number, what it retires, and its lineage.
+            As published, with its number, the retired snapshots and the lineage.
 
         Raises
         ------
         StoreConflict
-            Another writer published since ``base``, or deleted what this snapshot needs.
+            Another writer published since ``base``, or deleted files that this snapshot needs.
         """
         number = self._next_number(dataset, base)
         self._check_segments(dataset, manifest, base)
@@ -200,9 +200,9 @@ class Snapshots:
             try:
                 created = self.files.create_if_absent(path, manifest.to_bytes())
             except ClaimedError as error:
-                raise StoreConflict(f"{self.url}: {error}. Nothing of this change is used") from error
+                raise StoreConflict(f"{self.url}: {error}. This change was discarded") from error
             except Exception:
-                # Did it fail before or after the file was made? Only the files can tell.
+                # Only the files show whether it failed before or after the file was created.
                 created = self._after_failure(dataset, manifest)
                 if created is None:
                     raise
@@ -212,10 +212,10 @@ class Snapshots:
         return manifest
 
     def _next_number(self, dataset: str, base: Manifest | None) -> int:
-        """The number after all that are there, where ``base`` is the snapshot in use.
+        """The number after all existing ones, if ``base`` is in use.
 
-        Numbers above it are of manifests that are empty or cut off. They are passed over, not deleted: a writer that
-        finishes one of them nevertheless then finds that others went on.
+        Higher numbers belong to empty or cut-off manifests. They are passed over, not deleted: a writer that still
+        finishes one then finds that others went on.
         """
         last = 0 if base is None else base.number
         for waits in (True, False):
@@ -229,7 +229,7 @@ class Snapshots:
         return highest + 1
 
     def _check_segments(self, dataset: str, manifest: Manifest, base: Manifest | None) -> None:
-        """Refuse to publish a snapshot of segments that are not there."""
+        """Refuse to publish a snapshot with missing segments."""
         with store_errors(f"listing {self.where(segments_directory(dataset))}"):
             there = set(self.files.list(segments_directory(dataset))) if manifest.segments else set()
         missing = [segment.file for segment in manifest.segments if segment.file not in there]
@@ -240,23 +240,22 @@ class Snapshots:
         gone = f"{self.where(segment_path(dataset, missing[0]))} and {len(missing) - 1} other files are gone"
         inherited = set() if base is None else {segment.file for segment in base.segments}
         if inherited.intersection(missing):
-            raise StoreError(f"{gone}, though the snapshot in use needs them. {REMEDY}")
+            raise StoreError(f"{gone}, but the snapshot in use needs them. {REMEDY}")
         raise StoreConflict(
-            f"{gone}, which this change wrote: another program deleted them, so nothing of this change is used. Run it "
-            "again"
+            f"{gone}, which this change wrote: another program deleted them, so this change was discarded. Run it again"
         )
 
     def _confirm(self, dataset: str, manifest: Manifest, base: Manifest | None) -> None:
-        """See whether the number that was just taken is the one after the snapshot in use.
+        """Check that the number just taken follows the snapshot in use.
 
         Raises
         ------
         StoreConflict
-            Others are further on: the number was free because it had been cleaned away. No reader ever looked at it.
+            Others are further on: the number was free because it had been cleaned up. No reader used it.
         UnclearConflict
-            Nobody can tell.
+            The outcome is unknown.
         """
-        for _ in range(2):  # a listing is no instant: base may go while it is made, because something newer came
+        for _ in range(2):  # a listing takes time: base may disappear meanwhile, because a newer snapshot was published
             numbers, latest = self._listed(dataset)
             if latest is not None and latest.number > manifest.number:
                 descends = latest.descends_from(manifest)
@@ -271,31 +270,31 @@ class Snapshots:
                 passed_over = [n for n in numbers if (0 if base is None else base.number) < n < manifest.number]
                 if all(self._is_torn(dataset, number) for number in passed_over):
                     return
-                self._withdraw(dataset, manifest)  # a writer that was passed over has finished
+                self._withdraw(dataset, manifest)  # a passed-over writer has finished
                 break
-        else:  # somebody deletes the store's files by hand
+        else:  # somebody is deleting the store's files by hand
             self._withdraw(dataset, manifest)
         raise UnclearConflict(
-            f"another writer changed dataset {dataset!r} in {self.url} at the same time, and it cannot be told whether "
-            "this change is in use. Run it again"
+            f"another writer changed dataset {dataset!r} in {self.url} at the same time, and this change may or may "
+            "not be in use. Run it again"
         )
 
     def _withdraw(self, dataset: str, manifest: Manifest) -> None:
-        """Delete a manifest of one's own that nobody uses; where that fails, a later writer cleans it up."""
+        """Delete our own manifest that is not in use; if that fails, a later writer cleans it up."""
         with contextlib.suppress(Exception):
             self.files.delete(manifest_path(dataset, manifest.number))
 
     def _is_torn(self, dataset: str, number: int) -> bool:
-        """Whether a manifest is empty or cut off still, or gone."""
+        """Whether a manifest is still empty or cut off, or gone."""
         try:
             return self.read(dataset, number) is None
         except TornManifest:
             return True
 
     def _is_anothers(self, dataset: str, manifest: Manifest) -> bool:
-        """Whether a number that was taken is another writer's.
+        """Whether a taken number belongs to another writer.
 
-        A request that is sent again because its answer was lost finds the file that it made.
+        A request that is repeated because its answer was lost finds its own file.
         """
         try:
             found = self.read(dataset, manifest.number)
@@ -304,7 +303,7 @@ class Snapshots:
         return found is not None and found.token != manifest.token
 
     def _after_failure(self, dataset: str, manifest: Manifest) -> bool | None:
-        """Whether a manifest is there though its creation failed; None where nobody can tell."""
+        """Whether a manifest exists although its creation failed; None if unknown."""
         try:
             found = self.read(dataset, manifest.number)
             if found is not None:
@@ -326,22 +325,22 @@ class Snapshots:
             tuple(segment.file for segment in base.segments if segment.file not in mine),
         )
         kept = [one for one in base.retired if manifest.published - one.since < self._grace]
-        return (*kept, last)[-_MOST_RETIRED:]
+        return (*kept, last)[-_MAX_RETIRED_SNAPSHOTS:]
 
     def clean(self, dataset: str, manifest: Manifest, base: Manifest | None, now: int) -> None:
-        """Delete what no reader needs and no writer: expired snapshots, and segments of writers that are no more.
+        """Delete files that neither readers nor writers need: expired snapshots, and segments of dead writers.
 
-        Only the latest snapshot may clean. Every segment that a later one names and this one does not is made after
-        this one's time: whoever writes it began from this snapshot or from a later one, or meets a conflict. So
-        nothing that is made until then is in use, except by readers of retired snapshots, who have the grace time, and
-        by writers that will meet a conflict, who have a day to make use of what they collected.
+        Only the latest snapshot may clean up. A segment that only a later snapshot names is younger than this snapshot:
+        its writer began from this snapshot or from a later one, or meets a conflict. So older unnamed segments are in
+        use only by readers of retired snapshots, who have the grace time, and by writers that will meet a conflict, who
+        have a day to reuse what they collected.
 
-        A failure here costs space and nothing else.
+        A failure here only costs space.
 
         Parameters
         ----------
         base
-            The snapshot before, if ``manifest`` was just published.
+            The previous snapshot, if ``manifest`` was just published.
         """
         try:
             numbers = self.numbers(dataset)
@@ -358,7 +357,7 @@ class Snapshots:
                 if number not in kept:
                     self.files.delete(manifest_path(dataset, number))
             for name in self.files.list(manifests_directory(dataset)):
-                # Who wants a number that is taken has lost, and gains nothing by what it wrote beside.
+                # A writer that wants a taken number has lost, and no longer needs its temporary file.
                 wanted = manifest_number(name[: len("000000000000.json")]) if is_aside(name) else None
                 if wanted is not None and wanted <= manifest.number:
                     self.files.delete(f"{manifests_directory(dataset)}/{name}")

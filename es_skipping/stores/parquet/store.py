@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 _MANIFEST_CACHE: Final = 64 << 20
 _OPTIMIZE_TRIES: Final = 3
 LARGE: Final = 16_384
-"""From so many rows on an answer is ordinals in a table that the reader keeps, rather than keys."""
+"""From this many rows on, an answer consists of ordinals in a table that the reader keeps, not of keys."""
 
 
 class ParquetStore(MetadataStore):
@@ -53,13 +53,13 @@ class ParquetStore(MetadataStore):
     Parameters
     ----------
     url
-        Where it is, as shown to people.
+        The store's URL in messages.
     files
-        How to read and write there; None is `pyarrow.fs`.
+        The store's files; None uses `pyarrow.fs`.
     cache_bytes
-        How much of the segments is kept in memory between look-ups.
+        Memory for segments between look-ups.
     grace
-        Seconds that files of an earlier snapshot stay for readers still on it.
+        Seconds for which files of an earlier snapshot stay for readers that still use it.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class ParquetStore(MetadataStore):
             change.discard()
 
     def superseded(self, id: str) -> list[str]:
-        """Segments that no snapshot names any more; those of replaced snapshots go by themselves after their time."""
+        """Segments that no snapshot names; those of replaced snapshots expire by themselves."""
         base = self._latest(id)
         used = set() if base is None else {one.file for one in base.segments}
         used |= set() if base is None else {file for retired in base.retired for file in retired.files}
@@ -135,10 +135,10 @@ class ParquetStore(MetadataStore):
                 continue
             self._snapshots.clean(id, gone, base, gone.published)
             return
-        raise StoreConflict(f"other writers keep changing dataset {id!r} in {self._url}: it was not dropped")
+        raise StoreConflict(f"dataset {id!r} in {self._url} was not dropped, because other writers keep changing it")
 
     def _base(self, id: str, despite_damage: bool) -> Manifest | None:
-        """What a change begins from; if the latest manifest is damaged, only its number counts, where that will do."""
+        """The base of a change; if the latest manifest is damaged, only its number, if that suffices."""
         try:
             return self._latest(id)
         except StoreConflict:
@@ -160,7 +160,7 @@ class ParquetStore(MetadataStore):
             except StoreConflict:
                 continue
             return
-        raise StoreConflict(f"other writers keep changing dataset {id!r} in {self._url}: it was not compacted")
+        raise StoreConflict(f"dataset {id!r} in {self._url} was not compacted, because other writers keep changing it")
 
     def _optimize(self, base: Manifest, definition: DatasetDefinition) -> None:
         id = definition.id
@@ -261,7 +261,7 @@ class ParquetStore(MetadataStore):
             latest = self._latest(entry.definition.id)
             if latest is None or latest.snapshot == manifest.snapshot:
                 raise
-            # The entry's files are no longer kept: what replaced them answers as well.
+            # The entry's files are gone; their replacement answers too.
             return self._answer(latest, entry, clause, deadline, detail)
 
     def _answer(
@@ -274,9 +274,7 @@ class ParquetStore(MetadataStore):
         masks: list[np.ndarray] = []
         for segment in manifest.segments if asked != KEEP else ():
             if deadline is not None and time.monotonic() > deadline:
-                raise StoreUnavailable(
-                    f"the look-up in {self._url} took longer than it may (spark.es_skipping.store.timeout)"
-                )
+                raise StoreUnavailable(f"the look-up in {self._url} exceeded spark.es_skipping.store.timeout")
             reader = _SegmentReader(self, entry.definition.id, segment, usable)
             masks.append(reader.refuted(asked))
             for id, alone in single.items():
@@ -285,10 +283,10 @@ class ParquetStore(MetadataStore):
         return Answer(self._found(entry.definition.id, manifest, masks), manifest.objects, by_index)
 
     def _found(self, id: str, manifest: Manifest, masks: list[np.ndarray]) -> bytes | Selection:
-        """The keys of the rows that are true, or where they may be many, ordinals in the snapshot's table."""
+        """The keys of the true rows, or if there may be many, their ordinals in the snapshot's table."""
         if sum(map(len, masks)) >= LARGE:
             return Selection.of(self._table(id, manifest), np.concatenate(masks))
-        marked = zip(manifest.segments, masks, strict=False)  # there is no mask where nothing was asked
+        marked = zip(manifest.segments, masks, strict=False)  # without a question there is no mask
         return b"".join(self._keys(id, segment)[mask].tobytes() for segment, mask in marked if mask.any())
 
     def _table(self, id: str, manifest: Manifest) -> KeyTable:
@@ -304,13 +302,13 @@ class ParquetStore(MetadataStore):
     def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
         manifest = self._pinned(entry)
         if manifest is None:
-            return StoreQuery("-- the dataset is no longer in the store", ("nothing is skipped",))
+            return StoreQuery("-- the dataset is not in the store", ("nothing is skipped",))
         usable = _usable(manifest, entry.definition)
         paths = [self._snapshots.where(segment_path(entry.definition.id, one.file)) for one in manifest.segments]
         return sql(clause, usable, paths, manifest)
 
     def _pinned(self, entry: DatasetEntry) -> Manifest | None:
-        """The entry's snapshot, or where that is gone the latest; None where there is none."""
+        """The entry's snapshot, or if that is gone the latest; None if there is none."""
         id = entry.definition.id
         key = (id, entry.snapshot)
         try:
@@ -349,13 +347,13 @@ class ParquetStore(MetadataStore):
 
 
 class _Gone(Exception):
-    """A snapshot that was cleaned away."""
+    """The snapshot was cleaned up."""
 
 
 def _usable(manifest: Manifest, asked: DatasetDefinition) -> Mapping[str, tuple[IndexDefinition, str]]:
-    """The indexes that are now what the reader took them for, with their columns.
+    """The indexes that still have the definition that the reader knows, with their columns.
 
-    Indexes are compared one by one; the rest of the definition says how the values were read, for all of them.
+    Indexes are compared one by one; the rest of the definition says how their values were read.
     """
     if manifest.definition is None or replace(manifest.definition, indexes=()) != replace(asked, indexes=()):
         return {}
@@ -377,7 +375,7 @@ class _SegmentReader:
         self._live = ~segment.dead_rows() if segment.dead else None
 
     def refuted(self, clause: Clause) -> np.ndarray:
-        """Live rows of which the clause is proved false."""
+        """Live rows for which the clause is proved false."""
         proved = refuted(clause, self._answer, self._segment.rows)
         return proved if self._live is None else proved & self._live
 

@@ -1,4 +1,4 @@
-"""Objects as Arrow tables, and tables of several segments made one."""
+"""Converts objects to Arrow tables, and merges tables of several segments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Layout:
         self.labels = {name: index.id for name, index in self.indexes.items()}
 
     def table(self, objects: Sequence[ObjectMetadata]) -> pa.Table:
-        """A row per object; metadata that does not fit its index's type is left out, and so unknown."""
+        """A row per object; metadata that does not fit its index's type is left out and counts as unknown."""
         columns: dict[str, pa.Array] = dict(
             identity_columns([one.id for one in objects], [one.rows for one in objects])
         )
@@ -43,7 +43,7 @@ class Layout:
         return pa.table(columns, self.schema)
 
     def readable(self, segment: Segment) -> list[str]:
-        """The index columns that a segment can give."""
+        """The index columns that a segment has."""
         return [name for name in self.indexes if name in segment.columns]
 
     def widened(self, table: pa.Table) -> pa.Table:
@@ -57,12 +57,12 @@ class Layout:
         return pa.table(columns, self.schema)
 
     def merged(self, new: pa.Table, old: pa.Table, old_row: np.ndarray) -> pa.Table:
-        """``new`` with the metadata that it lacks taken from ``old``.
+        """Fill in metadata that ``new`` lacks from ``old``.
 
         Parameters
         ----------
         old_row
-            For each row of ``new`` the row of ``old`` that is the same object; -1 where there is none.
+            For each row of ``new``, the row of ``old`` with the same object; -1 if there is none.
         """
         count = len(new)
         merged = [new[name] for name in IDENTITY.names]
@@ -88,15 +88,15 @@ def _of_type(column: pa.Array, type: pa.DataType) -> pa.Array:
 def _column(index: IndexDefinition, metadata: list[Metadata | None]) -> pa.StructArray:
     try:
         return column_of(index, metadata)
-    except UNFIT:  # rare, so each is tried alone only then
+    except UNFIT:  # rare, so only then try each alone
         return column_of(index, [one if one is not None and storable(index, one) else None for one in metadata])
 
 
 def fitting(one: ObjectMetadata, definition: DatasetDefinition, limit: int) -> tuple[ObjectMetadata, int]:
-    """An object with the metadata that can be stored, and about how many bytes that takes.
+    """An object with the metadata that can be stored, and its approximate bytes.
 
-    What the definition does not have, and of too much the largest, is left out: the object is then unknown to that
-    index, and kept.
+    Leaves out metadata of other indexes and, if the object is too large, the largest metadata: the object is then
+    unknown to that index, and kept.
     """
     defined = {index.id for index in definition.indexes}
     weights = {id: weight(metadata) for id, metadata in one.metadata.items() if id in defined}
@@ -110,7 +110,7 @@ def fitting(one: ObjectMetadata, definition: DatasetDefinition, limit: int) -> t
 
 
 def objects_of(table: pa.Table, indexes: Mapping[str, IndexDefinition]) -> Iterator[ObjectMetadata]:
-    """The objects of a table whose index columns are these."""
+    """The objects of a table with these index columns."""
     paths, lengths = table["path"].to_pylist(), table["length"].to_pylist()
     mtimes, rows = table["mtime"].to_pylist(), table["rows"].to_pylist()
     columns = [list(metadata_of(index, table[name].combine_chunks())) for name, index in indexes.items()]

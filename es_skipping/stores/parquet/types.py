@@ -1,4 +1,4 @@
-"""How values of each SQL type lie in Parquet, and how a question's literals meet them exactly.
+"""Stores values of each SQL type in Parquet, and compares a question's literals with them exactly.
 
 =================  ===========================  ==============================
 SQL type           in the file                  compared as
@@ -14,7 +14,7 @@ timestamp          timestamp[us, UTC]           int64
 timestamp_ntz      timestamp[us]                int64
 =================  ===========================  ==============================
 
-A decimal of negative scale is kept as its unscaled whole number.
+A decimal with a negative scale is stored as its unscaled whole number.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ __all__ = [
 ]
 
 Comparable: TypeAlias = "np.ndarray | pa.Array"
-"""Values ready to be compared: numpy where it has the type, Arrow for strings, binary and decimals."""
+"""Values for comparison: numpy if it has the type, Arrow for strings, binary and decimals."""
 
 Physical: TypeAlias = "int | float | str | bytes | Decimal"
-"""One value as it is compared."""
+"""One value for comparison."""
 
 _DIGITS: Final = 38
 _BITS: Final = {"date": 32, "timestamp": 64, "timestamp_ntz": 64}
@@ -66,7 +66,7 @@ _STORED: Final[dict[str, pa.DataType]] = {
 
 
 class Incomparable(Exception):
-    """A literal that cannot be compared with the type's values: the question stays unanswered."""
+    """A literal is not comparable with the type's values: the question stays undecided."""
 
 
 def arrow_type(type: DataType) -> pa.DataType:
@@ -77,12 +77,12 @@ def arrow_type(type: DataType) -> pa.DataType:
 
 
 def _from_unscaled(unscaled: int, scale: int) -> Decimal:
-    """Exact: arithmetic on `Decimal` would round to the context's digits."""
+    """Multiply exactly: arithmetic on `Decimal` would round to the context's digits."""
     return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
 
 
 def _unscaled(value: Decimal | int, scale: int) -> tuple[int, bool]:
-    """The largest whole n with n / 10^scale <= value, and whether they are equal."""
+    """The largest integer n with n / 10^scale <= value, and whether they are equal."""
     numerator, denominator = value.as_integer_ratio()
     if scale >= 0:
         numerator *= 10**scale
@@ -98,7 +98,7 @@ def encode(values: Sequence[Value], type: DataType) -> pa.Array:
     Raises
     ------
     ValueError, TypeError, OverflowError, pa.ArrowException
-        A value that is none of the type: nothing is rounded.
+        A value does not fit the type: nothing is rounded.
     """
     stored = arrow_type(type)
     if type.name == "decimal":
@@ -106,12 +106,14 @@ def encode(values: Sequence[Value], type: DataType) -> pa.Array:
         for value in values:
             unscaled, fits = _unscaled(value, type.scale)  # type: ignore[arg-type]
             if not fits or abs(unscaled) >= 10**_DIGITS:
-                raise ValueError(f"{value!r} is no {type}")
+                raise ValueError(f"{value!r} is not a value of type {type}")
             exact_values.append(_from_unscaled(unscaled, max(type.scale, 0)))
         return pa.array(exact_values, stored)
     if type.is_float:
         if any(isinstance(value, (str, bytes)) or float(value) != value for value in values):
-            raise ValueError("NaN is counted, never a value; and what double rounds is none of its values")
+            raise ValueError(
+                "NaN is not a value but counted, and a number that double would round is not a value of the type"
+            )
         return pa.array(np.asarray(values, np.float64) + 0.0)
     if type.name in _BITS:
         return pa.array(values, pa.int32() if type.name == "date" else pa.int64()).cast(stored)
@@ -119,7 +121,7 @@ def encode(values: Sequence[Value], type: DataType) -> pa.Array:
 
 
 def comparable(array: pa.Array, type: DataType) -> Comparable:
-    """Stored values as they are compared."""
+    """Stored values for comparison."""
     if type.name in ("decimal", "string", "binary"):
         return array
     if type.name in _BITS:
@@ -130,7 +132,7 @@ def comparable(array: pa.Array, type: DataType) -> Comparable:
 
 
 def python_values(array: pa.Array, type: DataType) -> list[Value]:
-    """Stored values as `es_skipping.predicates.types` holds them."""
+    """Stored values in the form of `es_skipping.predicates.types`."""
     if type.name in _BITS:
         array = array.view(pa.int32() if type.name == "date" else pa.int64())
     values: list[Value] = array.to_pylist()
@@ -148,7 +150,7 @@ def _limits(type: DataType) -> tuple[int, int]:
 
 
 def exact(value: Value, type: DataType) -> Physical | None:
-    """The physical value equal to a literal; None where no value of the type is equal to it.
+    """The physical value that equals a literal; None if no value of the type does.
 
     Raises
     ------
@@ -164,15 +166,15 @@ def bound(value: Value, type: DataType, side: Literal["low", "high"]) -> tuple[P
     Parameters
     ----------
     value
-        A literal, possibly between two values of the type, or beyond all of them.
+        A literal, possibly between two values of the type or beyond all of them.
     side
-        ``"low"`` gives the smallest value of the type that is at least the literal, ``"high"`` the largest that is at
+        ``"low"`` returns the smallest value of the type that is at least the literal, ``"high"`` the largest that is at
         most the literal.
 
     Returns
     -------
     tuple
-        That value, None where there is none; and whether it equals the literal.
+        That value, or None if there is none; and whether it equals the literal.
 
     Raises
     ------
@@ -203,7 +205,7 @@ def bound(value: Value, type: DataType, side: Literal["low", "high"]) -> tuple[P
     if type.name == "string" and isinstance(value, str):
         try:
             value.encode("utf-8")
-        except UnicodeEncodeError:  # a lone surrogate has no place in the order of UTF-8
+        except UnicodeEncodeError:  # a lone surrogate has no position in UTF-8 order
             raise Incomparable from None
         return value, True
     raise Incomparable

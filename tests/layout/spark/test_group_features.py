@@ -70,7 +70,7 @@ def test_another_zone_never_takes_them_for_its_own(session: SparkSession, tmp_pa
     assert isinstance(status, layout.GroupStatus)
     why = f"{ZONE} = UTC when they were written, Asia/Tokyo here"
     assert (status.unindexed, status.elsewhere) == (0, {why: blocks})
-    assert f"{blocks} blocks are skipped by no query of this session: {why}" in str(status)
+    assert f"{blocks} blocks are never skipped by this session: {why}" in str(status)
     session.conf.set(ZONE, "UTC")
     assert layout.index_groups(session, str(path)) == blocks
     assert opened(session, path, HOUR) == utc

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.indexes.features import Features
 from tests.spark.building import new_session
-from tests.spark.real import objects_read
+from tests.spark.skipping_on_off import objects_read
 
 OBJECTS = 8
 ROWS = (

@@ -149,5 +149,5 @@ def test_reach(elasticsearch_store: ElasticsearchStore, monkeypatch: pytest.Monk
         assert "hunter2" not in repr(secret) + str(pickle.dumps(secret)), "a reference is resolved where it is used"
         secret.reach()
         monkeypatch.delenv("DRIVERS_SECRET")
-        with pytest.raises(SettingError, match="environment variable DRIVERS_SECRET to be set"):
+        with pytest.raises(SettingError, match="environment variable DRIVERS_SECRET, which is not set"):
             sent(secret).reach()

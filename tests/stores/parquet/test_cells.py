@@ -24,7 +24,7 @@ def test_many_rows_are_unpacked_as_each_alone(
     kept = rows[skipped:]
     spaces = np.array([0 if row is None else row[0] for row in kept], np.int64)
     counts = np.array([0 if row is None else len(row[1]) for row in kept], np.int64)
-    with mock.patch.object(cells, "_CHUNK", at_a_time):
+    with mock.patch.object(cells, "_CHUNK_BYTES", at_a_time):
         found = unpacked(column, spaces, counts)
     assert found is not None
     assert found.tolist() == [cell for row in kept if row is not None for cell in row[1]]

@@ -10,11 +10,11 @@ import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The data source {@code es_skipping_groups}: a table that lies in column groups, each with blocks of its own. */
+/** The data source {@code es_skipping_groups}: a table in column groups, each with its own blocks. */
 public final class GroupsSource implements TableProvider, DataSourceRegister {
   public static final String NAME = "es_skipping_groups";
 
-  /** Spark asks for the schema first, and then for the table. */
+  /** Spark asks for the schema before the table. */
   private GroupsTable opened;
 
   @Override public String shortName() {

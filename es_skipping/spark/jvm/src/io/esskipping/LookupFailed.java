@@ -1,10 +1,12 @@
 package io.esskipping;
 
-/** A look-up that gave no usable answer; all objects are kept, or under the strict setting the query fails with this. */
+/**
+ * A look-up has no usable answer: all objects are kept or, under the strict setting, the query fails with this error.
+ */
 public final class LookupFailed extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
-  /** Whether the reply says so; then Python has warned of it. */
+  /** Whether the reply reported the failure; then Python has warned already. */
   public final boolean warned;
 
   public LookupFailed(String reason) {

@@ -24,8 +24,8 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 
 /**
- * Everything Python calls. An object with methods rather than static ones, because py4j calls the methods of an object
- * whichever class loader its class came from.
+ * The methods that Python calls. They are instance methods, because py4j can call these on an object from any class
+ * loader.
  */
 public final class PythonApi {
   /** See {@link Relations#facts}. */
@@ -86,7 +86,7 @@ public final class PythonApi {
     return null;
   }
 
-  /** Sets the one callback of this JVM, and the settings that each request shall carry. */
+  /** Sets this JVM's single callback, and the settings that each request carries. */
   public void connect(Function<String, byte[]> answer, List<String> settings) {
     Bridge.connect(answer, settings.toArray(new String[0]));
   }
@@ -96,21 +96,21 @@ public final class PythonApi {
     return Bridge.connected();
   }
 
-  /** Makes sure that the rule is part of a session; see {@link Installation#install}. */
+  /** Adds the rule to a session if it is missing; see {@link Installation#install}. */
   public void install(Object session) throws ReflectiveOperationException {
     Installation.install((SparkSession) session);
     ExecutionLog.watch(((SparkSession) session).sparkContext());
   }
 
-  /** See {@link Installation#handOn}. */
-  public void handOn(Object session) throws ReflectiveOperationException {
-    Installation.handOn((SparkSession) session);
+  /** See {@link Installation#propagate}. */
+  public void propagate(Object session) throws ReflectiveOperationException {
+    Installation.propagate((SparkSession) session);
   }
 
   /**
-   * What a request of a session would carry of its settings, as a JSON object; see {@link SessionSettings#forRequest}.
+   * The settings that a session's request carries, as a JSON object; see {@link SessionSettings#forRequest}.
    *
-   * @param wanted keys, a line each
+   * @param wanted one key per line
    */
   public String settings(Object session, String wanted) {
     SparkSession asked = (SparkSession) session;
@@ -119,15 +119,15 @@ public final class PythonApi {
     return out.append('}').toString();
   }
 
-  /** Whether the rule is part of a session. */
+  /** Whether a session has the rule. */
   public boolean installed(Object session) {
     return Installation.installed(((SparkSession) session).sessionState());
   }
 
   /**
-   * See {@link DistinctRows#of}; null where that is not possible.
+   * See {@link DistinctRows#of}; null if that is not possible.
    *
-   * @param enough numbers, with a comma between them
+   * @param enough numbers, separated by commas
    */
   @SuppressWarnings("unchecked")
   public Object distinctRows(Object dataset, String enough) {

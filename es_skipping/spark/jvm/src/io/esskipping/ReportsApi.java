@@ -9,7 +9,7 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 
-/** Everything that Python calls to report on queries; an object for the reason given at {@link PythonApi}. */
+/** The methods that Python calls for reports; instance methods for the reason given at {@link PythonApi}. */
 public final class ReportsApi {
   /** See {@link ExecutionLog#watch}. */
   public String watch(SparkContext context) {

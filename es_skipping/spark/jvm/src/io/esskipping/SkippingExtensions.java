@@ -9,8 +9,8 @@ import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
 /**
- * Brings the rule to every new session whose class path has this jar; named as a service, so that nobody has to set
- * {@code spark.sql.extensions}. The rule does nothing in a session until it is switched on there.
+ * Adds the rule to every new session with this jar on its class path. It is registered as a service, so that users need
+ * not set {@code spark.sql.extensions}. The rule does nothing until skipping is on in the session.
  */
 public final class SkippingExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit>
     implements SparkSessionExtensionsProvider {

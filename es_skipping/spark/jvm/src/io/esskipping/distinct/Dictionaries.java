@@ -4,20 +4,20 @@ import java.lang.reflect.Field;
 import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
-/** Columns of a batch that Spark has left as the file holds them: numbers of entries, and a dictionary. */
+/** Columns of a batch that Spark has left dictionary-encoded: entry numbers and a dictionary. */
 final class Dictionaries {
   private static final Field FIELD = field();
 
   private Dictionaries() {}
 
-  /** The entries' numbers, where no row is null; null for a column of values. */
+  /** The entries' numbers, if no row is null; null for a column of values. */
   static WritableColumnVector ids(ColumnVector vector) {
     if (!(vector instanceof WritableColumnVector)) return null;
     WritableColumnVector writable = (WritableColumnVector) vector;
     return writable.hasDictionary() ? writable.getDictionaryIds() : null;
   }
 
-  /** The dictionary; null where Spark does not show it, and then that of the next batch may be another. */
+  /** The dictionary; null if Spark hides it, and then the next batch may have another one. */
   static Object of(ColumnVector vector) {
     try {
       return FIELD == null ? null : FIELD.get(vector);

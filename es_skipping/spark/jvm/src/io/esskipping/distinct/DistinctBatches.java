@@ -16,8 +16,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
- * The chunks of a scan of files, column by column: no row is made but for what has to be computed, and of a column that
- * the file holds as a dictionary each entry is looked at once.
+ * The chunks of a file scan, read column by column. It makes rows only for computed columns, and reads each entry of a
+ * dictionary-encoded column once.
  */
 final class DistinctBatches extends DistinctChunks {
   private final Iterator<ColumnarBatch> input;
@@ -41,7 +41,7 @@ final class DistinctBatches extends DistinctChunks {
     return batches.scan.executeColumnar().toJavaRDD().mapPartitions(new PerTask(batches, schema, enough), true);
   }
 
-  /** What a task needs to know; a class of its own, as in {@link DistinctRows}. */
+  /** The task's parameters; a separate class as in {@link DistinctRows}. */
   private static final class PerTask implements FlatMapFunction<Iterator<ColumnarBatch>, InternalRow> {
     private static final long serialVersionUID = 1;
     private final StructType schema;
@@ -50,7 +50,7 @@ final class DistinctBatches extends DistinctChunks {
     /** The object's number, and the conditions. */
     private final ArrayList<Expression> ofFile = new ArrayList<>();
     private final ArrayList<Expression> computed = new ArrayList<>();
-    /** For each column where it stands: in the scan's output, or, where it is computed, in what is computed. */
+    /** Each column's position in the scan's output or, if it is computed, among the computed columns. */
     private final int[] ordinals;
     private final boolean[] isComputed;
 
@@ -94,7 +94,10 @@ final class DistinctBatches extends DistinctChunks {
     }
   }
 
-  /** Goes to the next batch if this one is used up; whether there is one. The one before may not be touched any more. */
+  /**
+   * Moves to the next batch if this one is used up, and returns whether there is one. The previous batch becomes
+   * invalid.
+   */
   @Override protected boolean more() {
     while (batch == null || from >= batch.numRows()) {
       batch = null;

@@ -8,14 +8,13 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Rows of an object, made fewer before they leave the JVM: each column keeps its distinct values, and how many of its
- * rows were null and NaN. Most of what a build costs is handing rows to Python, and most summaries need no value twice.
- *
- * <p>A chunk stands for rows of one object, until that ends or a column holds as many values as it may. Its columns are
- * independent of each other: a row of the result is no row of the input.
+ * Reduces an object's rows before they leave the JVM: each column keeps its distinct values, and its numbers of nulls
+ * and NaNs. Passing rows to Python is most of a build's cost, and most summaries need each value only once.
+ * <p>A chunk represents rows of one object; it ends with the object, or when a column reaches its limit of values. Its
+ * columns are independent: a row of the result is not a row of the input.
  */
 abstract class DistinctChunks implements Iterator<InternalRow> {
-  /** Rows that one chunk may stand for: its nulls are written out again where it arrives. */
+  /** Most rows that one chunk represents: the receiver writes its nulls out again. */
   static final long CHUNK_ROWS = 1 << 20;
 
   protected final DistinctColumn[] columns;
@@ -31,10 +30,10 @@ abstract class DistinctChunks implements Iterator<InternalRow> {
   }
 
   /**
-   * {@code object, rows, nulls_1, nans_1, ..., value_1, ...}: the counts stand in the first row of each chunk of an
-   * object, and are 0 in its others; a value that is null stands for nothing.
+   * {@code object, rows, nulls_1, nans_1, ..., value_1, ...}: the first row of each chunk holds the counts, the other
+   * rows hold 0; a null value means nothing.
    *
-   * @param schema of the rows, the object's number first
+   * @param schema the rows' schema, with the object's number first
    */
   static StructType schema(StructType schema) {
     StructType made = new StructType().add("object", DataTypes.LongType).add("rows", DataTypes.LongType);
@@ -48,13 +47,13 @@ abstract class DistinctChunks implements Iterator<InternalRow> {
     return made;
   }
 
-  /** Whether anything is left for {@link #fill}. */
+  /** Whether {@link #fill} has more rows. */
   protected abstract boolean more();
 
   /** Takes the next chunk: sets {@link #object} and {@link #rows}, after {@link #begin}. */
   protected abstract void fill();
 
-  /** Forgets the chunk before. */
+  /** Discards the previous chunk. */
   protected final void begin(long number) {
     for (DistinctColumn column : columns) column.begin(number != object, rows);
     object = number;

@@ -25,35 +25,35 @@ import org.apache.spark.unsafe.array.ByteArrayMethods;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * The distinct values of one column in one chunk of rows. Values are told apart by their bits, which may tell apart what
- * SQL holds to be equal: that costs a row, and nothing else.
+ * The distinct values of one column in one chunk of rows. It compares values by their bits, so it may separate values
+ * that are equal in SQL: that only costs a row.
  */
 abstract class DistinctColumn {
-  /** So many values end a chunk. */
+  /** This many values end a chunk. */
   static final int MOST = 1 << 15;
-  /** So many rows may still be added after it should end. */
+  /** Most rows that may still be added after a chunk should end. */
   static final int BEYOND = 1 << 12;
-  /** Tables begin this small and grow: most columns hold few values, and those should stay in the nearest cache. */
+  /** The initial size of tables, which grow: most columns hold few values, which should stay in the nearest cache. */
   private static final int FEWEST_SLOTS = 1 << 10;
   private static final int MIX = 0x9E3779B9;
-  /** A column of which fewer than this many rows fell on one value is taken as it comes: looking does not pay. */
+  /** A column with fewer rows per value than this is passed on without a search for duplicates, which does not pay. */
   private static final int WORTHWHILE = 2;
 
   protected final int ordinal;
   protected int size;
-  /** So many different values of one object are enough: the rest of its rows is not looked at. */
+  /** This many distinct values of one object are enough: the rest of its rows is ignored. */
   private final int enough;
   private boolean closed;
   private long nulls;
   protected long nans;
   /**
-   * At its hash, or as soon after it as there was room: above some bits of a value's hash and its kind, so that most
-   * others need no look; below its place plus one; 0 is free.
+   * A hash table by linear probing. An entry's upper bits hold part of a value's hash and its kind, so that most other
+   * values need no comparison; its lower bits hold the value's position plus one; 0 is free.
    */
   private int[] slots = new int[FEWEST_SLOTS];
   private int shift = 32 - Integer.numberOfTrailingZeros(FEWEST_SLOTS);
   private boolean looking = true;
-  /** The dictionary from which values came last, and for each of its entries the epoch in which it was added. */
+  /** The latest dictionary, and for each of its entries the epoch in which it was added. */
   private Object dictionary;
   private int[] added = new int[0];
   private int epoch;
@@ -76,7 +76,9 @@ abstract class DistinctColumn {
         ? new Bytes(ordinal, enough, type instanceof StringType) : new Bits(ordinal, enough, type);
   }
 
-  /** Forgets all; {@code rows} are those of the chunk that ended, {@code another} says that a new object begins. */
+  /**
+   * Clears the column; {@code rows} is the ended chunk's number of rows, {@code another} says that a new object begins.
+   */
   final void begin(boolean another, long rows) {
     if (another) {
       looking = true;
@@ -108,7 +110,7 @@ abstract class DistinctColumn {
     return closed;
   }
 
-  /** Takes the value of a row; whether the chunk should end. */
+  /** Adds a row's value; returns whether the chunk should end. */
   final boolean add(InternalRow row) {
     if (closed) return false;
     if (row.isNullAt(ordinal)) {
@@ -122,10 +124,10 @@ abstract class DistinctColumn {
 
   abstract boolean full();
 
-  /** Whether a value matters each time that it comes. */
+  /** Whether a value matters each time it occurs. */
   abstract boolean eachCounts();
 
-  /** Takes the values of so many rows of a batch, whose columns are those of the rows of {@link #add}. */
+  /** Adds the values of some rows of a batch with the columns of {@link #add}. */
   final boolean addAll(ColumnarBatch batch, int from, int until) {
     if (closed) return false;
     ColumnVector vector = batch.column(ordinal);
@@ -157,9 +159,9 @@ abstract class DistinctColumn {
   }
 
   /**
-   * Where an equal value stands; -1 where there is none, and then the caller puts this one at {@code size}.
+   * The position of an equal value; -1 if there is none, and then the caller puts this one at {@code size}.
    *
-   * @param kind of 16, the same for equal values
+   * @param kind one of 16, the same for equal values
    */
   protected final int place(int hash, int kind) {
     if (!looking) return -1;
@@ -197,15 +199,15 @@ abstract class DistinctColumn {
     }
   }
 
-  /** The hash of the value at a place. */
+  /** The hash of the value at a position. */
   abstract int hash(int place);
 
   abstract void addValue(InternalRow row);
 
-  /** Whether the value that is being added is that at a place. */
+  /** Whether the value being added equals the one at a position. */
   abstract boolean same(int place);
 
-  /** The value at a place, as rows hold it; good until the chunk ends. */
+  /** The value at a position, as rows hold it; valid until the chunk ends. */
   abstract Object value(int place);
 
   /** Values of up to 64 bits. */
@@ -224,7 +226,7 @@ abstract class DistinctColumn {
     }
 
     @Override boolean eachCounts() {
-      return type instanceof DoubleType || type instanceof FloatType; // NaN is counted
+      return type instanceof DoubleType || type instanceof FloatType; // NaN is only counted
     }
 
     @Override void addValue(InternalRow row) {
@@ -284,17 +286,17 @@ abstract class DistinctColumn {
     }
   }
 
-  /** Strings and binaries, one after another in one array. */
+  /** Strings and binaries, concatenated in one array. */
   private static final class Bytes extends DistinctColumn {
-    /** So many bytes end a chunk. */
+    /** This many bytes end a chunk. */
     private static final int MOST_BYTES = 1 << 22;
     private static final long SPREAD = 0x9E3779B97F4A7C15L;
-    /** The kind of a value that has more bytes than its beginning; that of others is their number. */
+    /** The kind of a value longer than its stored beginning; a shorter value's kind is its length. */
     private static final int MORE = Long.BYTES + 1;
 
     private final boolean text;
     private final int[] ends = new int[MOST + BEYOND + 1];
-    /** The first eight bytes of each value, zeros after shorter ones: all there is to compare of most values. */
+    /** The first eight bytes of each value, padded with zeros: for most values their comparison suffices. */
     private final long[] beginnings = new long[MOST + BEYOND];
     private byte[] bytes = new byte[1 << 14];
     private UTF8String adding;

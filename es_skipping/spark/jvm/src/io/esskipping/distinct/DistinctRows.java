@@ -11,10 +11,10 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** The chunks of rows, of whatever plan; a plain scan of files is taken by {@link DistinctBatches}, which is faster. */
+/** The chunks of rows of any plan; a plain file scan uses {@link DistinctBatches}, which is faster. */
 public final class DistinctRows extends DistinctChunks {
   private final Iterator<InternalRow> input;
-  /** A row of the next chunk that was read to find the end of the one before. */
+  /** A row of the next chunk, read to find the end of the previous one. */
   private InternalRow ahead;
 
   private DistinctRows(Iterator<InternalRow> input, StructType schema, int[] enough) {
@@ -31,10 +31,10 @@ public final class DistinctRows extends DistinctChunks {
   }
 
   /**
-   * The frame with fewer rows, as {@link DistinctChunks#schema} has them.
+   * The frame reduced to the rows of {@link DistinctChunks#schema}.
    *
    * @param frame its first column is the object's number, a {@code bigint}; rows of one object are next to each other
-   * @param enough for each other column of how many different values in one object more tell nothing
+   * @param enough for each other column, the largest useful number of distinct values per object
    */
   public static Dataset<Row> of(Dataset<Row> frame, int[] enough) {
     org.apache.spark.sql.classic.Dataset<Row> given = (org.apache.spark.sql.classic.Dataset<Row>) frame;
@@ -46,7 +46,7 @@ public final class DistinctRows extends DistinctChunks {
     return ((SparkSession) given.sparkSession()).internalCreateDataFrame(fewer.rdd(), schema(schema), false);
   }
 
-  /** Whether every column after the first is of a type whose values can be told apart here. */
+  /** Whether every column after the first has a type whose values this class can compare. */
   public static boolean possible(Dataset<Row> frame) {
     StructField[] fields = frame.schema().fields();
     for (int i = 1; i < fields.length; i++) {
@@ -55,7 +55,7 @@ public final class DistinctRows extends DistinctChunks {
     return true;
   }
 
-  /** A class of its own, because a lambda could not be read by executors that load this class anew. */
+  /** A class, because executors that load this class again cannot deserialise a lambda. */
   private static final class PerTask implements FlatMapFunction<Iterator<InternalRow>, InternalRow> {
     private static final long serialVersionUID = 1;
     private final StructType schema;

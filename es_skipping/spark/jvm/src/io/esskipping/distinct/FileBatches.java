@@ -23,14 +23,14 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.WholeStageCodegenExec;
 
 /**
- * A plan that is a scan of files in batches, below a projection and conditions on what is the same in a whole file.
- * Reading such a batch column by column spares making its rows.
+ * A plan that scans files in batches, below a projection and conditions on values that are constant within a file. Such
+ * a batch can be read column by column, without making rows.
  */
 final class FileBatches {
   final FileSourceScanExec scan;
-  /** What the plan's output is made of, over the scan's output; the first is the same in a whole file. */
+  /** The plan's output as expressions over the scan's output; the first is constant within a file. */
   final List<Expression> projected;
-  /** Over the scan's output; the same in a whole file. */
+  /** Conditions over the scan's output; constant within a file. */
   final List<Expression> conditions;
 
   private FileBatches(FileSourceScanExec scan, List<Expression> projected, List<Expression> conditions) {
@@ -39,7 +39,7 @@ final class FileBatches {
     this.conditions = conditions;
   }
 
-  /** The scan under a plan; null where the plan is of another kind. */
+  /** The scan under a plan; null for another kind of plan. */
   static FileBatches under(SparkPlan plan) {
     List<Expression> projected = new ArrayList<>(Scala.list(plan.output()));
     List<Expression> conditions = new ArrayList<>();

@@ -7,11 +7,11 @@ import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Opens the blocks of one group, by Spark's own vectorised Parquet reader. */
+/** Opens one group's blocks with Spark's own vectorised Parquet reader. */
 final class BlockReaders implements Serializable {
   private static final long serialVersionUID = 1L;
 
-  /** Where the group's columns stand in the output; where there are several groups, the tuple ids come after them. */
+  /** The positions of the group's columns in the output; with several groups, the tuple ids follow them. */
   final int[] places;
   private final ParquetPartitionReaderFactory streamed;
   private final ParquetPartitionReaderFactory held;
@@ -22,14 +22,14 @@ final class BlockReaders implements Serializable {
     this.held = held;
   }
 
-  /** Batches of a block that are used up one after the other; rows that fail the filter may be missing. */
+  /** A block's batches, each valid until the next; rows that fail the filter may be missing. */
   PartitionReader<ColumnarBatch> stream(BlockFile block) {
     return streamed.buildColumnarReader(block.file);
   }
 
   /**
-   * All rows of a block, as far as possible in one batch, whose vectors stay as they are until the reader is closed. A
-   * factory closes its last reader when it makes the next one, so each has a factory of its own.
+   * All rows of a block, if possible in one batch, whose vectors stay valid until the reader is closed. A factory
+   * closes its last reader when it makes the next one, so each reader has its own factory.
    */
   PartitionReader<ColumnarBatch> hold(BlockFile block) throws IOException {
     return SerializationUtils.clone(held).buildColumnarReader(block.file);

@@ -3,7 +3,7 @@ package io.esskipping.groups;
 import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
-/** How many blocks the readers of a scan opened. Public, as Spark's UI makes one by name. */
+/** The number of blocks that a scan's readers opened. Public, because Spark's UI creates it by name. */
 public final class BlocksRead extends CustomSumMetric {
   private static final String NAME = "blocksRead";
 

@@ -6,14 +6,14 @@ import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Chosen rows of some vectors, as a view: no value is copied, whatever its type. */
+/** Selected rows of some vectors as a view, without copying a value of any type. */
 final class GatheredVector extends ColumnVector {
   private final ColumnVector[] vectors;
   private final int[] places;
   private final int shift;
   private final int mask;
 
-  /** @param places by row: the number of the vector, and in the lower {@code shift} bits the row in it */
+  /** @param places per row, the vector's number, and in the lower {@code shift} bits the row in it */
   GatheredVector(ColumnVector[] vectors, int[] places, int shift) {
     super(vectors[0].dataType());
     this.vectors = vectors;
@@ -22,7 +22,7 @@ final class GatheredVector extends ColumnVector {
     this.mask = (1 << shift) - 1;
   }
 
-  /** Chosen rows of one vector. */
+  /** Selected rows of one vector. */
   static GatheredVector of(ColumnVector vector, int[] rows) {
     return new GatheredVector(new ColumnVector[] {vector}, rows, 31);
   }
@@ -35,7 +35,7 @@ final class GatheredVector extends ColumnVector {
     return places[row] & mask;
   }
 
-  /** The vectors are their readers'. */
+  /** Does nothing, because the readers own the vectors. */
   @Override public void close() {}
 
   @Override public boolean hasNull() {

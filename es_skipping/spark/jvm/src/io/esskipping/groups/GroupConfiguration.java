@@ -10,19 +10,19 @@ import org.apache.spark.util.SerializableConfiguration;
 import scala.reflect.ClassTag$;
 
 /**
- * Hadoop's configuration for the readers of one column group: what was broadcast once for the scan, with the group's own
- * columns. One broadcast a group and reader took more time than reading.
+ * Hadoop's configuration for the readers of one column group: the scan's single broadcast, with the group's own
+ * columns. A broadcast per group and reader took more time than reading.
  */
 final class GroupConfiguration extends Broadcast<SerializableConfiguration> {
   private static final long serialVersionUID = 1L;
-  /** By what was broadcast, and the columns: a task's readers are copies of one another, and have this one each. */
+  /** By broadcast and columns: a task's readers are copies of one another and share one configuration. */
   private static final Map<Configuration, Map<String, SerializableConfiguration>> MADE =
       Collections.synchronizedMap(new WeakHashMap<>());
 
   private final Broadcast<SerializableConfiguration> shared;
   private final String columns;
 
-  /** @param columns the group's, the schema as JSON */
+  /** @param columns the group's columns, as a schema in JSON */
   GroupConfiguration(Broadcast<SerializableConfiguration> shared, String columns) {
     super(shared.id(), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
     this.shared = shared;

@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.collection.immutable.Seq;
 
-/** The blocks of a table of column groups, as they were listed once. */
+/** The blocks of a table in column groups, listed once. */
 final class GroupsFileIndex implements FileIndex {
   private final Path root;
   private final List<FileStatus> files;
@@ -52,7 +52,7 @@ final class GroupsFileIndex implements FileIndex {
     return Option.empty();
   }
 
-  /** Part of the interface in later Spark versions only. */
+  /** Only later Spark versions have this method in the interface. */
   public boolean isTimeTravel() {
     return false;
   }

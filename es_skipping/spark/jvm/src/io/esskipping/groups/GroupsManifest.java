@@ -18,10 +18,10 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
-/** What lies beside column groups and says what they are: it is all that is needed to read every row without Python. */
+/** Describes the column groups beside it, with everything needed to read every row without Python. */
 public final class GroupsManifest {
   static final String FILE = "_es_skipping_groups.json";
-  /** What was appended: the same manifest, with the new coarse partitions alone. */
+  /** An append: the same manifest with only the new coarse partitions. */
   private static final Pattern ADDED = Pattern.compile("_es_skipping_groups\\.\\d{6}\\.json");
   private static final int VERSION = 1;
 
@@ -29,7 +29,7 @@ public final class GroupsManifest {
   static final class Group {
     final Path directory;
     final Set<String> columns;
-    /** The columns that all of its blocks have. */
+    /** The columns of all its blocks. */
     final Set<String> masters;
 
     Group(Path directory, Set<String> columns, Set<String> masters) {
@@ -42,7 +42,7 @@ public final class GroupsManifest {
   static final class Block {
     final Path file;
     final int rows;
-    /** Whether it has all columns of its group, rather than the masters alone. */
+    /** Whether it has all columns of its group, not only the masters. */
     final boolean whole;
 
     Block(Path file, int rows, boolean whole) {
@@ -64,7 +64,7 @@ public final class GroupsManifest {
   }
 
   public final StructType schema;
-  /** The column of each block that holds the tuple ids. */
+  /** The tuple id column of each block. */
   final String tupleColumn;
   final List<Group> groups = new ArrayList<>();
   final List<Partition> partitions = new ArrayList<>();
@@ -81,7 +81,7 @@ public final class GroupsManifest {
     add(json);
   }
 
-  /** Takes in the coarse partitions of a manifest, its own or one that was appended. */
+  /** Adds the coarse partitions of a manifest, its own or an appended one. */
   private void add(JsonNode json) throws IOException {
     for (JsonNode one : json.get("partitions")) {
       Partition partition = new Partition(one.get("tuples").asInt());
@@ -127,7 +127,7 @@ public final class GroupsManifest {
     try (InputStream in = system.open(file)) {
       json = new ObjectMapper().readTree(in);
     } catch (JsonProcessingException error) {
-      String cure = ADDED.matcher(file.getName()).matches() ? "if an append died while it wrote it, remove it" : "write the groups again";
+      String cure = ADDED.matcher(file.getName()).matches() ? "if an append was killed while writing it, delete it" : "write the groups again";
       throw new IOException(file + " cannot be read; " + cure, error);
     }
     if (json == null || !json.has("version")) throw new IOException(file + " is no manifest of column groups");

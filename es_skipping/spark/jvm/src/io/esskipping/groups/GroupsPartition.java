@@ -5,7 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.connector.read.InputPartition;
 
-/** What one task reads: blocks of one coarse partition, of each opened group. */
+/** One task's input: the blocks of one coarse partition in each opened group. */
 final class GroupsPartition implements InputPartition {
   private static final long serialVersionUID = 1L;
 
@@ -18,7 +18,7 @@ final class GroupsPartition implements InputPartition {
     this.blocks = blocks;
   }
 
-  /** A coarse partition as one task; where only one group is opened, as several of so many bytes. */
+  /** A coarse partition as one task; if only one group is opened, as several tasks of limited bytes. */
   static List<GroupsPartition> of(int tuples, BlockFile[][] blocks, long split) {
     if (blocks.length > 1) return List.of(new GroupsPartition(tuples, blocks));
     List<GroupsPartition> found = new ArrayList<>();

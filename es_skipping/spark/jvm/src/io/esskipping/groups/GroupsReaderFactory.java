@@ -7,8 +7,8 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
- * Makes readers on executors. They are columnar for any schema: that Spark reads wide tables by rows is about generated
- * code, which a scan has none of; the vectors can hold every type that is written.
+ * Makes readers on executors, columnar for any schema. Spark reads wide tables by rows because of generated code, which
+ * this scan does not have. The vectors can hold every type that column groups store.
  */
 final class GroupsReaderFactory implements PartitionReaderFactory {
   private static final long serialVersionUID = 1L;

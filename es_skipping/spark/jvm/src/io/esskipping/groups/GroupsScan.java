@@ -37,8 +37,8 @@ import scala.Option;
 import scala.collection.Iterator;
 
 /**
- * A scan of column groups: those that store a needed column, and of their blocks those that may hold a row for the
- * whole filter. The blocks to leave out are looked up as the objects of any other scan are.
+ * A scan of column groups. It opens the groups that store a needed column, and their blocks that may hold a row for the
+ * whole filter. A look-up finds the blocks to skip, as it finds any other scan's objects.
  */
 public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
   public final SkippingFileIndex index;
@@ -75,7 +75,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
     long split = opened.size() > 1 ? Long.MAX_VALUE : session.sessionState().conf().filesMaxPartitionBytes();
     int blocks = 0;
     for (GroupsManifest.Partition partition : manifest.partitions) {
-      // A row for the filter lies in one kept block of every group, the unopened ones too.
+      // A row for the filter lies in a kept block of every group, also of unopened ones.
       List<List<GroupsManifest.Block>> left = kept(partition, kept);
       if (left.stream().anyMatch(List::isEmpty)) continue;
       BlockFile[][] files = new BlockFile[opened.size()][];
@@ -107,7 +107,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
     return new GroupsScan(session, table, index, columns, filters, kept);
   }
 
-  /** Where no column is needed, rows are counted in the group with the fewest bytes. */
+  /** If no column is needed, the group with the fewest bytes counts the rows. */
   private static int lightest(GroupsTable table, Set<Path> kept) {
     long[] bytes = new long[table.manifest.groups.size()];
     for (GroupsManifest.Partition partition : table.manifest.partitions) {
@@ -133,8 +133,9 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
   }
 
   /**
-   * The conjuncts over a group's own columns that Parquet's statistics can answer: a row that they drop fails the filter.
-   * Not those about a zero: dictionaries tell -0.0 from 0.0, so a block of the one would be dropped where the other is meant.
+   * The conjuncts over a group's own columns for Parquet's statistics: a row that they drop fails the filter. Conjuncts
+   * about zero are left out: dictionaries distinguish -0.0 from 0.0, so Parquet would drop a block of one for the
+   * other.
    */
   private static Filter[] pushed(List<Expression> filters, StructType own) {
     Set<String> names = Set.of(own.fieldNames());
@@ -193,7 +194,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
     };
   }
 
-  /** Made once: each plan node that Spark copies from another asks for it anew. */
+  /** Made once, because each copy of the plan node asks for it. */
   @Override public synchronized PartitionReaderFactory createReaderFactory() {
     if (factory == null) factory = readerFactory();
     return factory;
@@ -209,7 +210,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
     return new GroupsReaderFactory(readers, columns.length());
   }
 
-  /** Executors need these classes, whichever way the driver came by them. */
+  /** Gives executors these classes, however the driver loaded them. */
   private static void shipJar(SparkContext context) {
     java.nio.file.Path jar;
     try {

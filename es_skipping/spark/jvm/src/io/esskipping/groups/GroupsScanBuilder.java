@@ -14,10 +14,9 @@ import scala.Option;
 import scala.collection.immutable.Seq;
 
 /**
- * Learns from Spark which columns a scan needs and by what it is filtered. Every filter is left to Spark as well.
- *
- * <p>A builder of file scans by name only: Spark 4.0 gives Catalyst's expressions, rather than its few source filters, to
- * no other kind. All that it inherits is overridden, and the file index that it must be given has no files.
+ * Learns from Spark a scan's columns and filters. Spark still applies every filter itself.
+ * <p>It extends the builder of file scans only because Spark 4.0 gives Catalyst's expressions to no other kind of
+ * builder. It overrides everything it inherits, and its mandatory file index has no files.
  */
 final class GroupsScanBuilder extends FileScanBuilder {
   private final SparkSession session;

@@ -27,9 +27,9 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
 
-/** One table of column groups, with its blocks as they were listed when it was opened. */
+/** One table of column groups, with its blocks as listed when it was opened. */
 public final class GroupsTable implements SupportsRead {
-  /** As it was given. */
+  /** The path as given. */
   public final String path;
   private final Path root;
   public final GroupsManifest manifest;
@@ -54,7 +54,7 @@ public final class GroupsTable implements SupportsRead {
       for (GroupsManifest.Partition partition : manifest.partitions) {
         for (List<GroupsManifest.Block> blocks : partition.blocks) {
           for (GroupsManifest.Block block : blocks) {
-            if (!files.containsKey(block.file)) throw new FileNotFoundException(block.file + " is gone, a block of " + root);
+            if (!files.containsKey(block.file)) throw new FileNotFoundException(block.file + " is missing, a block of " + root);
           }
         }
       }
@@ -65,8 +65,8 @@ public final class GroupsTable implements SupportsRead {
   }
 
   /**
-   * What lies below the groups. Whoever appends meanwhile has files there that come and go, which some file systems do not
-   * bear while they list what is below a directory; then the directories of blocks are listed alone.
+   * Lists the files below the groups. A concurrent append creates and deletes files there, which makes recursive
+   * listing fail on some file systems; then only the directories of blocks are listed.
    */
   private static Map<Path, FileStatus> listed(FileSystem system, GroupsManifest manifest) throws IOException {
     Map<Path, FileStatus> files = new HashMap<>();
@@ -92,7 +92,10 @@ public final class GroupsTable implements SupportsRead {
     return files;
   }
 
-  /** What look-ups and reports see: the blocks of all groups as the objects of one dataset with the table's columns. */
+  /**
+   * The table for look-ups and reports: the blocks of all groups as the objects of one dataset with the table's
+   * columns.
+   */
   public HadoopFsRelation relation(SparkSession session) {
     List<FileStatus> blocks = new ArrayList<>();
     for (GroupsManifest.Partition partition : manifest.partitions) {
@@ -103,14 +106,14 @@ public final class GroupsTable implements SupportsRead {
     Object[] arguments = {
       new GroupsFileIndex(root, blocks), new StructType(), manifest.schema, Option.empty(), new GroupsFormat(), Scala.emptyMap(), session
     };
-    try { // by reflection: the declared type of the session is not the same in all Spark versions
+    try { // by reflection, because the session's declared type differs between Spark versions
       return (HadoopFsRelation) HadoopFsRelation.class.getConstructors()[0].newInstance(arguments);
     } catch (ReflectiveOperationException error) {
       throw new IllegalStateException(error);
     }
   }
 
-  /** The same blocks, as they were listed: Spark then takes what it has cached of the one for the other. */
+  /** Equal if the same blocks were listed: Spark then reuses its cache of one for the other. */
   @Override public boolean equals(Object other) {
     if (this == other) return true;
     if (!(other instanceof GroupsTable)) return false;
@@ -122,7 +125,7 @@ public final class GroupsTable implements SupportsRead {
     return root.hashCode();
   }
 
-  /** What tells each block from another one, a partition's after a mark; no two groups share a directory. */
+  /** Identifies each block, with a mark between partitions; no two groups share a directory. */
   private List<Object> blocks() {
     List<Object> found = new ArrayList<>();
     for (GroupsManifest.Partition partition : manifest.partitions) {

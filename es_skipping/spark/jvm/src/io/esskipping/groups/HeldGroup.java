@@ -8,12 +8,12 @@ import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** The blocks of one group in memory, found by tuple id. */
+/** One group's blocks in memory, by tuple id. */
 final class HeldGroup {
   private static final int ABSENT = -1;
 
   private final int columns;
-  /** By tuple id: the number of the batch, and in the lower bits the row in it. */
+  /** By tuple id, the batch's number, and in the lower bits the row in it. */
   private final int[] places;
   private final int shift;
   private final List<PartitionReader<ColumnarBatch>> readers = new ArrayList<>();
@@ -26,7 +26,7 @@ final class HeldGroup {
     this.shift = 32 - Integer.numberOfLeadingZeros(mostRows - 1);
   }
 
-  /** Reads a block. It is one batch, unless its file has several row groups: each then takes a reader of its own. */
+  /** Reads a block in one batch, or if its file has several row groups, each with its own reader. */
   void add(BlockReaders group, BlockFile block) throws IOException {
     int rows = 0;
     for (int at = 0; rows < block.rows; at++) {
@@ -61,7 +61,7 @@ final class HeldGroup {
     return places[tuple];
   }
 
-  /** Values of one column, by places. */
+  /** Values of one column, by position. */
   ColumnVector gathered(int column, int[] found) {
     ColumnVector[] vectors = new ColumnVector[batches.size()];
     for (int i = 0; i < vectors.length; i++) vectors[i] = batches.get(i).column(column);

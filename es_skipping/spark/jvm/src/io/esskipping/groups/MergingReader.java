@@ -8,8 +8,8 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
- * Puts the rows of several groups together again by their tuple ids. The group with most rows is streamed, the others are
- * held; a row that a group's remaining blocks lack fails the filter, so it is left out.
+ * Joins the rows of several groups by their tuple ids. It streams the group with most rows and holds the others in
+ * memory. A row that is missing in a group's remaining blocks fails the filter, so it is left out.
  */
 final class MergingReader implements PartitionReader<ColumnarBatch> {
   private final BlockReaders[] groups;
@@ -70,7 +70,7 @@ final class MergingReader implements PartitionReader<ColumnarBatch> {
     }
   }
 
-  /** The rows of a batch that every group has; null if there are none. */
+  /** The batch's rows that every group has; null if there are none. */
   private ColumnarBatch merged(ColumnarBatch streamed) {
     int rows = streamed.numRows();
     int own = groups[lead].places.length;

@@ -6,7 +6,7 @@ import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Reads blocks of one group: the batches of Spark's reader as they are. */
+/** Reads the blocks of one group, with the batches of Spark's reader unchanged. */
 final class OneGroupReader implements PartitionReader<ColumnarBatch> {
   private final BlockReaders group;
   private final BlockFile[] blocks;

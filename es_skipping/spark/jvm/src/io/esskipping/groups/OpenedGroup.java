@@ -16,7 +16,7 @@ import org.apache.spark.util.SerializableConfiguration;
 import scala.Option;
 import scala.reflect.ClassTag$;
 
-/** One column group of a scan: what is read of its blocks. */
+/** One column group of a scan, and the parts of its blocks to read. */
 final class OpenedGroup {
   private static final String[] READER_SETTINGS = {
     "spark.sql.session.timeZone", "spark.sql.optimizer.nestedSchemaPruning.enabled", "spark.sql.caseSensitive",
@@ -34,9 +34,9 @@ final class OpenedGroup {
 
   /**
    * @param own the needed columns that the group stores
-   * @param places where they stand among all needed columns
-   * @param tupleColumn read after them; null where no other group is opened
-   * @param filters that Parquet's statistics may drop rows by
+   * @param places their positions among all needed columns
+   * @param tupleColumn read after them; null if no other group is opened
+   * @param filters by which Parquet's statistics may drop rows
    */
   OpenedGroup(StructType own, List<Integer> places, String tupleColumn, Filter[] filters) {
     this.read = tupleColumn == null ? own : own.add(tupleColumn, DataTypes.IntegerType);
@@ -45,7 +45,7 @@ final class OpenedGroup {
     this.filters = filters;
   }
 
-  /** What the readers of all groups have in common. */
+  /** The part that the readers of all groups share. */
   static Broadcast<SerializableConfiguration> shared(SparkSession session) {
     SQLConf conf = session.sessionState().conf();
     Configuration hadoop = session.sessionState().newHadoopConf();
@@ -55,10 +55,10 @@ final class OpenedGroup {
         .broadcast(new SerializableConfiguration(hadoop), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
   }
 
-  /** @param mostRows of any block of the scan */
+  /** @param mostRows the largest number of rows in a block of the scan */
   BlockReaders readers(SparkSession session, Broadcast<SerializableConfiguration> shared, int mostRows) {
     SQLConf conf = session.sessionState().conf().clone();
-    // Rows are put together from vectors; where a session reads Parquet by rows, the blocks are read so all the same.
+    // Rows are joined from vectors, so blocks are read in batches even if the session reads Parquet by rows.
     for (String key : VECTORISED) conf.setConfString(key, "true");
     GroupConfiguration own = new GroupConfiguration(shared, read.json());
     ParquetPartitionReaderFactory streamed = factory(conf, own, filters);

@@ -11,9 +11,9 @@ import java.util.Set;
 import org.apache.hadoop.fs.Path;
 
 /**
- * From which group a scan takes each of its columns (Sun, Skipping-oriented Data Design, section 5.6; the rule is that of
- * {@code es_skipping.layout.groups.retrieval}, here over the blocks that are left). Where columns are stored once there is no
- * choice.
+ * Chooses the group that a scan takes each column from (Sun, Skipping-oriented Data Design, section 5.6). The rule is
+ * that of {@code es_skipping.layout.groups.retrieval}, applied to the remaining blocks. Columns that are stored once
+ * leave no choice.
  */
 final class RetrievalPath {
   private final long[] rows;
@@ -37,7 +37,7 @@ final class RetrievalPath {
     }
     ranked = new Integer[count];
     for (int group = 0; group < count; group++) {
-      // All that may match lies in whole blocks: then they have every column of every row that is asked for.
+      // All matching rows lie in whole blocks, which have every column of these rows.
       Set<String> offer = new HashSet<>(whole[group] ? manifest.groups.get(group).columns : manifest.groups.get(group).masters);
       offer.retainAll(needed);
       offered.add(offer);
@@ -46,7 +46,7 @@ final class RetrievalPath {
     Arrays.sort(ranked, Comparator.<Integer>comparingLong(group -> rows[group]).thenComparing(group -> -offered.get(group).size()));
   }
 
-  /** By column, the place of the group to take it from. */
+  /** By column, the position of the group to take it from. */
   static Map<String, Integer> of(GroupsManifest manifest, String[] columns, Set<Path> kept) {
     Set<String> needed = new HashSet<>(Arrays.asList(columns));
     RetrievalPath offers = new RetrievalPath(manifest, needed, kept);

@@ -1,8 +1,8 @@
 package io.esskipping.protocol;
 
-/** Objects by their 16-byte keys, each key as two longs. Never changed once it is made, so threads may share it. */
+/** Objects by their 16-byte keys, each key as two longs. Immutable, so threads may share it. */
 public interface KeySet {
-  /** How many objects there are, at most. */
+  /** An upper bound of the number of objects. */
   long size();
 
   boolean contains(long high, long low);
@@ -17,7 +17,7 @@ public interface KeySet {
     }
   };
 
-  /** What any of two has. */
+  /** The union of two sets. */
   static KeySet union(KeySet one, KeySet other) {
     if (one == NONE) return other;
     return new KeySet() {

@@ -13,8 +13,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * The identities of one view of a store, by ordinal: replies then say ordinals instead of keys. Read from the local file
- * that a reply names and kept by its id, the latest ones, 24 bytes an object.
+ * The identities of one view of a store, by ordinal, so that replies contain ordinals instead of keys. A table is read
+ * from the local file that a reply names. The latest tables are kept by id, at 24 bytes per object.
  */
 final class KeyTable {
   private static final long MOST_BYTES = 256L << 20;
@@ -45,9 +45,9 @@ final class KeyTable {
   /**
    * The table of an id.
    *
-   * @param file where it is, if it is not kept
-   * @param count of its ordinals
-   * @throws LookupFailed it cannot be read, or is another than it should be
+   * @param file the table's file, if it is not kept
+   * @param count the number of its ordinals
+   * @throws LookupFailed the table cannot be read, or has the wrong size
    */
   static KeyTable of(String id, String file, int count) throws LookupFailed {
     synchronized (KEPT) {
@@ -79,7 +79,7 @@ final class KeyTable {
     return 8L * keys.length + 4L * slots.length;
   }
 
-  /** The ordinal of an object, or -1 where it has none. */
+  /** The ordinal of an object, or -1 if it has none. */
   int ordinal(long high, long low) {
     if (high == 0 && low == 0) return -1;
     int at = (int) high & mask;
@@ -92,15 +92,15 @@ final class KeyTable {
   }
 
   /**
-   * The objects of these ordinals, or all the others of the table.
+   * The objects of these ordinals, or all others of the table.
    *
-   * @throws LookupFailed one of them is not in the table
+   * @throws LookupFailed an ordinal is not in the table
    */
   KeySet select(ByteBuffer ordinals, int count, boolean others) throws LookupFailed {
     BitSet named = new BitSet(keys.length / 2);
     for (int i = 0; i < count; i++) {
       int ordinal = ordinals.getInt();
-      if (ordinal < 0 || !known.get(ordinal)) throw new LookupFailed("the reply names an object that its table has not");
+      if (ordinal < 0 || !known.get(ordinal)) throw new LookupFailed("the reply names an object that is not in its table");
       named.set(ordinal);
     }
     BitSet chosen = named;

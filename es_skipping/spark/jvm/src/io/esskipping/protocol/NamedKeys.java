@@ -2,7 +2,7 @@ package io.esskipping.protocol;
 
 import java.nio.ByteBuffer;
 
-/** Keys that a reply names one by one: open addressing over two longs a key. */
+/** Keys that a reply names one by one, in a table with open addressing and two longs per key. */
 final class NamedKeys implements KeySet {
   private final int size;
   private final long[] slots;

@@ -9,15 +9,15 @@ import java.util.zip.Deflater;
 import java.util.zip.DeflaterOutputStream;
 
 /**
- * Long requests, compressed. Py4j writes in pieces of 8 KiB to a socket that holds the second piece back until the first is
- * acknowledged, and the acknowledgement is delayed, by 40 ms on Linux.
+ * Compresses long requests. Py4j writes pieces of 8 KiB to a socket. The socket holds the second piece back until the
+ * first is acknowledged, and Linux delays the acknowledgement by 40 ms.
  */
 public final class PackedText {
   private static final int LONG = 4096;
 
   private PackedText() {}
 
-  /** A JSON object as it is, or its zlib stream in Base64, which begins with no brace. */
+  /** A JSON object unchanged, or its zlib stream in Base64, which never begins with a brace. */
   public static String of(String text) {
     if (text.length() <= LONG) return text;
     Deflater deflater = new Deflater(Deflater.BEST_SPEED);

@@ -8,7 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** One decoded reply: a set of keys to skip for each entry of the request's filters, or none and the reason. */
+/** One decoded reply: a set of keys to skip for each entry of the request's filters, or a reason without keys. */
 public final class Reply {
   public static final int VERSION = 2;
   public static final String NOT_INDEXED = "not indexed";
@@ -28,7 +28,7 @@ public final class Reply {
   /** One per entry of the request's filters; null where nothing may be skipped. */
   public final KeySet[] skip;
   public final String reason;
-  /** So long what was asked for may be taken for not indexed. */
+  /** How long the request's roots count as not indexed. */
   public final long unindexedMs;
 
   private Reply(KeySet[] skip, String reason, long unindexedMs) {
@@ -38,9 +38,9 @@ public final class Reply {
   }
 
   /**
-   * Reads a reply; whatever is not exactly as the protocol says is an error, never half an answer.
+   * Reads a reply. Any deviation from the protocol is an error, never a partial answer.
    *
-   * @throws LookupFailed the reply says so, or cannot be read
+   * @throws LookupFailed the reply reports a failure, or cannot be read
    */
   public static Reply read(byte[] bytes, int entries) throws LookupFailed {
     if (bytes == null || bytes.length < 2) throw new LookupFailed("the reply is empty");
@@ -69,13 +69,13 @@ public final class Reply {
     }
   }
 
-  /** Removes what a reply that nobody reads has left on the disk. */
+  /** Deletes the files of a reply that nothing reads. */
   public static void discard(byte[] bytes) {
     if (bytes == null || bytes.length < 2 || bytes[0] != VERSION || bytes[1] != SETS_IN_A_FILE) return;
     try {
       Files.deleteIfExists(Path.of(text(bytes)));
     } catch (IOException | RuntimeException error) {
-      // it is in the temporary directory
+      // the file stays in the temporary directory
     }
   }
 

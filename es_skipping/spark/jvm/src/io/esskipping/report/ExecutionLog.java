@@ -23,18 +23,16 @@ import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart;
 import scala.Option;
 
 /**
- * Which thread started which SQL execution, and under which observers.
- *
- * <p>Spark announces every execution on its listener bus, but a listener hears of it on a thread of the bus, when the thread that
- * started it and that thread's local properties are out of reach. The bus hands the event to its queues on the starting thread,
- * though, so what is registered here is a queue: it notes the event there and then, and queues nothing. So an execution is in the
- * log before its first job runs, and nobody has to wait for the bus.
- *
- * <p>That is Spark's inside, so everything here is prepared to fail: {@link #watch} says why it could not begin, and an event
- * that cannot be read is left out. Nothing that goes wrong reaches the query.
+ * Records which thread started which SQL execution, and under which observers.
+ * <p>Spark announces every execution on its listener bus. A listener receives the event on a thread of the bus, where
+ * the starting thread and its local properties are unknown. But the bus passes the event to its queues on the starting
+ * thread. So this class registers a queue, which records the event at once and queues nothing. An execution is
+ * therefore in the log before its first job runs.
+ * <p>These are Spark's internals, so all code here may fail: {@link #watch} returns the reason if it cannot start, and
+ * an unreadable event is left out. No failure reaches the query.
  */
 public final class ExecutionLog {
-  /** Local property of a thread: the observers of what it runs, joined by commas; Spark's threads inherit it. */
+  /** A thread's local property: the observers of its queries, joined by commas; Spark's threads inherit it. */
   public static final String OBSERVERS = "es_skipping.observers";
 
   private static final int KEPT = 8192;
@@ -48,9 +46,9 @@ public final class ExecutionLog {
   private ExecutionLog() {}
 
   /**
-   * Notes the executions of this context from now on; a second call changes nothing.
+   * Starts to record this context's executions; a second call has no effect.
    *
-   * @return null, or why that is not possible
+   * @return null, or the reason why it is not possible
    */
   public static String watch(SparkContext context) {
     synchronized (LOCK) {
@@ -72,7 +70,7 @@ public final class ExecutionLog {
     }
   }
 
-  /** Has been asked to watch this context, and does. */
+  /** Whether it watches this context. */
   public static boolean watches(SparkContext context) {
     synchronized (LOCK) {
       return watched.get() == context;
@@ -80,10 +78,9 @@ public final class ExecutionLog {
   }
 
   /**
-   * The number of the calling thread, as {@code thread} of the entries; a thread of Python has one of its own.
-   *
-   * <p>PySpark collects through Arrow on a helper thread ({@code serve-...}), which counts as the thread that started it: that
-   * is known where the latter was seen here before, by an earlier call, plan or execution.
+   * The number of the calling thread, as in {@code thread} of the entries; each Python thread has its own.
+   * <p>PySpark collects through Arrow on a helper thread ({@code serve-...}), which counts as the thread that started
+   * it. That thread is known if an earlier call, plan or execution came from it.
    */
   public static String thread() {
     Thread thread = Thread.currentThread();
@@ -115,7 +112,7 @@ public final class ExecutionLog {
   }
 
   /**
-   * What is remembered of the executions, oldest first.
+   * The recorded executions, oldest first.
    *
    * @param observer only those under this observer; null for any
    * @param root only this execution and those inside it; null for any
@@ -135,7 +132,7 @@ public final class ExecutionLog {
     return JSON.writeValueAsString(found);
   }
 
-  /** An observer is a local property of the thread or, over Spark Connect, the end of a job tag. */
+  /** Finds an observer in the thread's local property or, over Spark Connect, at the end of a job tag. */
   private static boolean under(String observer, Map<String, Object> entry) {
     if (List.of(((String) entry.get("observers")).split(",")).contains(observer)) {
       return true;
@@ -181,14 +178,14 @@ public final class ExecutionLog {
     }
   }
 
-  /** A queue of the bus in which nothing ever waits. */
+  /** A queue of the bus that never holds an event. */
   private static final class Notes extends AsyncEventQueue {
     private final SparkContext context;
 
     Notes(SparkContext context, LiveListenerBus bus) {
       super("es-skipping", context.conf(), bus.metrics(), bus);
       this.context = context;
-      addListener(new SparkListener() {}); // the bus drops a queue that has no listener
+      addListener(new SparkListener() {}); // the bus drops a queue without a listener
     }
 
     @Override
@@ -197,7 +194,7 @@ public final class ExecutionLog {
         try {
           note(context, (SparkListenerSQLExecutionStart) event);
         } catch (Throwable error) {
-          // An execution that is not in the log: a report lacks it, the query does not care.
+          // The execution is missing in the log and in reports; the query is not affected.
         }
       }
     }

@@ -2,7 +2,7 @@ package io.esskipping.report;
 
 import io.esskipping.groups.GroupsScan;
 import io.esskipping.protocol.Reply;
-import io.esskipping.scan.PartitionRests;
+import io.esskipping.scan.PartitionResiduals;
 import io.esskipping.scan.RelationColumns;
 import io.esskipping.scan.Relations;
 import io.esskipping.scan.ScanRecord;
@@ -25,11 +25,11 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import scala.collection.immutable.Seq;
 
-/** One scan of a plan that is not executed: what it would ask, and how much an answer would leave out. Keeps no record. */
+/** One scan of a plan that is not executed: its request, and how much an answer would skip. It keeps no record. */
 public final class PlannedScan {
   private final ScanRecord record;
   private final List<PartitionDirectory> directories;
-  private final PartitionRests rests;
+  private final PartitionResiduals residuals;
   private final String request;
   private final FileIndex inner;
   private final String columns;
@@ -48,14 +48,14 @@ public final class PlannedScan {
     Seq<PartitionDirectory> all = index.inner.listFiles(partitionFilters, dataFilters);
     record = new ScanRecord(session, index.relation, index.table, all);
     directories = Scala.list(all);
-    rests = PartitionRests.of(
+    residuals = PartitionResiduals.of(
         index.conjuncts(Scala.list(dataFilters)), directories, index.relation.partitionSchema(), Relations.columns(index.relation));
-    request = index.request(rests.rests, record);
+    request = index.request(residuals.residuals, record);
     inner = index.inner;
     this.columns = columns;
   }
 
-  /** Those that Spark hands to {@code listFiles}: without subqueries, whose values are not known yet. */
+  /** The filters that Spark passes to {@code listFiles}, without subqueries, whose values are not known yet. */
   private static Seq<Expression> known(Seq<Expression> filters) {
     List<Expression> found = new ArrayList<>();
     for (Expression filter : Scala.list(filters)) {
@@ -72,7 +72,7 @@ public final class PlannedScan {
     return false;
   }
 
-  /** Those of the files that the scan reads, and those of the partitions that it is filtered by. */
+  /** The file columns that the scan reads, and the partition columns in its filter. */
   private static String columns(FileSourceScanExec scan, SkippingFileIndex index) {
     Set<String> names = new LinkedHashSet<>(List.of(scan.requiredSchema().fieldNames()));
     RelationColumns columns = Relations.columns(index.relation);
@@ -97,13 +97,13 @@ public final class PlannedScan {
     return columns;
   }
 
-  /** The message that the scan would send. */
+  /** The request that the scan would send. */
   public String request() {
     return request;
   }
 
   /**
-   * What a reply with this content would leave out.
+   * The objects and bytes that a reply with this content would skip.
    *
    * @param keys the content of a reply of kind 1
    * @return {@code [objects, bytes]}
@@ -113,7 +113,7 @@ public final class PlannedScan {
     long before = record.objects;
     long[] left = {0, 0};
     for (PartitionDirectory directory
-        : Scala.list(SkippingFileIndex.without(inner, directories, rests.restOf, Reply.read(reply, rests.rests.size()).skip, Verification.NONE, record))) {
+        : Scala.list(SkippingFileIndex.without(inner, directories, residuals.residualOf, Reply.read(reply, residuals.residuals.size()).skip, Verification.NONE, record))) {
       Scala.list(directory.files()).forEach(file -> {
         left[0]++;
         left[1] += file.getLen();

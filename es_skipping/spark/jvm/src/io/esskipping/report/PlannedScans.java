@@ -21,8 +21,8 @@ import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 
 /**
- * The scans of a DataFrame's plan, without executing it. The plan is made afresh, so that nothing is settled for the
- * DataFrame itself by looking; with adaptive execution it is the plan before the first stage.
+ * The scans of a DataFrame's plan, without executing it. The query is planned again, so that the DataFrame's own plan
+ * stays untouched. With adaptive execution this is the plan before the first stage.
  */
 public final class PlannedScans {
   private final SparkSession session;
@@ -46,7 +46,7 @@ public final class PlannedScans {
     return scans.found;
   }
 
-  /** The rule leaves scans alone that have passed it already, and does not look into subqueries: they are plans of their own. */
+  /** The rule ignores scans that it has already changed, and subqueries, which are separate plans. */
   private void collect(SparkPlan plan) {
     if (plan instanceof AdaptiveSparkPlanExec) collect(((AdaptiveSparkPlanExec) plan).initialPlan());
     else walk(rule.rewritten(plan, ScanConditions.none()));
@@ -66,7 +66,7 @@ public final class PlannedScans {
     for (SparkPlan subquery : Scala.list(node.subqueries())) walkSubquery(subquery);
   }
 
-  /** Two that compute the same are one when they run. */
+  /** Two plans that compute the same run as one. */
   private void walkSubquery(SparkPlan subquery) {
     if (!subqueries.add(subquery.canonicalized())) return;
     for (SparkPlan child : Scala.list(subquery.children())) collect(child);

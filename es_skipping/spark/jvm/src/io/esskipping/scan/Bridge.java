@@ -21,13 +21,13 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The way from a scan to Python and back: one callback for this JVM, asked on threads of its own, with a deadline.
+ * Connects scans with Python: one callback for this JVM, called on separate threads, with a deadline.
  *
- * <p>Whether a session's scans ask at all is a matter of the session's configuration, not of this class.
+ * <p>The session's configuration, not this class, decides whether its scans do a look-up.
  */
 public final class Bridge {
   private static final Logger LOG = LoggerFactory.getLogger(Bridge.class);
-  /** More look-ups at once are refused: their threads would pile up behind a Python that hangs. */
+  /** Most look-ups at once: more threads would pile up behind a Python that hangs. */
   private static final int MAX_THREADS = 128;
   private static final int MAX_REASONS = 1000;
 
@@ -67,19 +67,19 @@ public final class Bridge {
   }
 
   /**
-   * Asks Python.
+   * Calls Python.
    *
-   * @throws LookupFailed it did not answer in time, or failed
+   * @throws LookupFailed Python did not answer in time, or failed
    */
   static byte[] ask(String request, long patienceMs, SparkContext context) throws LookupFailed {
     Function<String, byte[]> asked = callback;
     if (asked == null) throw new LookupFailed("no Python is connected");
-    // What Python does may run Spark jobs: they then belong to the query that waits for them.
+    // Python may run Spark jobs, which then belong to the waiting query.
     Properties inherited = context.getLocalProperties();
     Properties properties = inherited == null ? new Properties() : (Properties) inherited.clone();
     Future<byte[]> answer;
     String message = PackedText.of(request);
-    AtomicBoolean settled = new AtomicBoolean(); // by the answer, or by the end of patience, whichever is first
+    AtomicBoolean settled = new AtomicBoolean(); // by the answer or by the time-out, whichever comes first
     try {
       answer = THREADS.submit(() -> {
         context.setLocalProperties(properties);
@@ -92,7 +92,7 @@ public final class Bridge {
         }
       });
     } catch (RejectedExecutionException error) {
-      throw new LookupFailed("more than " + MAX_THREADS + " look-ups are waiting already");
+      throw new LookupFailed("more than " + MAX_THREADS + " look-ups are already waiting");
     }
     try {
       return answer.get(patienceMs, TimeUnit.MILLISECONDS);
@@ -108,13 +108,13 @@ public final class Bridge {
     }
   }
 
-  /** Nobody waits for this answer any more; what it names on the disk is removed, now or when it comes. */
+  /** Drops an answer that came too late, and deletes the files it names, now or when it arrives. */
   private static void giveUp(Future<byte[]> answer, AtomicBoolean settled) {
     if (settled.getAndSet(true)) {
       try {
         Reply.discard(answer.get());
       } catch (ExecutionException | InterruptedException error) {
-        // it names nothing, or a file in the temporary directory stays
+        // the answer names no file, or a file stays in the temporary directory
       }
     }
     answer.cancel(true);
@@ -123,18 +123,18 @@ public final class Bridge {
   private static String firstLine(Throwable error) {
     String text = String.valueOf(error).strip();
     String[] lines = text.split("\n");
-    // a Python traceback names the error in its last line
+    // the last line of a Python traceback names the error
     return lines.length == 1 ? text : lines[0].strip() + " ... " + lines[lines.length - 1].strip();
   }
 
-  /** Warns, once for each reason; numbers in it (ports, seconds) do not make it another reason. */
+  /** Warns once per reason; reasons that differ only in numbers (ports, seconds) count as one. */
   static void warnOnce(String reason) {
     if (WARNED.size() < MAX_REASONS && WARNED.add(reason.replaceAll("\\d+", "#"))) {
-      LOG.warn("data skipping is off for a scan, which reads all its files: {}", reason);
+      LOG.warn("this scan reads all its files, because the look-up failed: {}", reason);
     }
   }
 
-  /** So that the next occurrence of any reason warns again: something was switched on anew. */
+  /** Lets every reason warn again, after skipping was turned on again. */
   public static void forgetWarnings() {
     WARNED.clear();
   }

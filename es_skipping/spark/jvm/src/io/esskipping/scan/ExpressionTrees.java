@@ -39,9 +39,9 @@ import scala.collection.Iterator;
 
 /**
  * Writes Catalyst expressions as the JSON trees of the bridge's protocol.
- *
  * <p>It walks any expression by its constructor fields and knows few classes by name, so functions of later Spark
- * versions and of other libraries arrive as calls by name. What it cannot write faithfully becomes an opaque node.
+ * versions and of other libraries become calls by name. An expression that it cannot write faithfully becomes an opaque
+ * node.
  */
 public final class ExpressionTrees {
   static final int MAX_DEPTH = 200;
@@ -87,7 +87,7 @@ public final class ExpressionTrees {
     Json.field(out, "why", why.length() > 300 ? why.substring(0, 300) : why).append('}');
   }
 
-  /** Writes the node and returns null, or returns why it must be opaque (then what was written is void). */
+  /** Writes the node and returns null, or returns why the node must be opaque; then the written text is void. */
   private String tryNode(StringBuilder out, Expression expression, int depth) {
     if (depth > MAX_DEPTH) return "deeper than " + MAX_DEPTH;
     if (++nodes > MAX_VALUES) return "more than " + MAX_VALUES + " nodes";
@@ -121,9 +121,9 @@ public final class ExpressionTrees {
       String why = set(out, (InSet) expression);
       if (why != null) return why;
     } else if (expression instanceof StaticInvoke && ((StaticInvoke) expression).scalarFunction().isDefined()) {
-      return "a function of a catalog"; // an object whose state is not in the tree
+      return "a catalog function"; // an object with state outside the tree
     } else if (owner.startsWith("org.apache.spark.sql.hive")) {
-      return "a function of Hive"; // a class by a name that a session may give to another one
+      return "a Hive function"; // a class under a name that a session may give to another class
     } else if (expression instanceof PythonUDF) {
       Json.name(out, "a").append('{');
       Json.field(out, "name", ((PythonUDF) expression).name());
@@ -145,12 +145,12 @@ public final class ExpressionTrees {
     return null;
   }
 
-  /** A field's name as its struct has it; the expression's own name is as the query spells it. */
+  /** A field's name from its struct; the expression's own name has the query's spelling. */
   private static String fieldName(GetStructField field) {
     return ((StructType) field.child().dataType()).fields()[field.ordinal()].name();
   }
 
-  /** The rest of a literal that is one of Spark's own evaluators: its class and fields are all there is to it. */
+  /** The rest of a literal that is one of Spark's own evaluators, which its class and fields fully describe. */
   private static String evaluator(StringBuilder out, Object value) {
     if (!(value instanceof Product) || !value.getClass().getName().startsWith("org.apache.spark.sql.catalyst.")) {
       return "an object of class " + (value == null ? "null" : value.getClass().getName());
@@ -169,8 +169,9 @@ public final class ExpressionTrees {
   }
 
   /**
-   * A digest of a Python function's code and of how it is called, which tells it from another one that was given its name: what becomes of a
-   * result of another type, for one, depends on whether it comes row by row, by Arrow or from pandas.
+   * A digest of a Python function's code and of its calling convention, which distinguishes it from another function
+   * with the same name. For example, Spark converts a result of another type differently for row, Arrow and pandas
+   * functions.
    */
   public static String code(PythonUDF function) {
     List<?> bytes = Scala.list(function.func().command());
@@ -197,7 +198,7 @@ public final class ExpressionTrees {
     return null;
   }
 
-  /** The operands of a chain of one connective, from left to right, without recursion. */
+  /** The operands of a chain of one connective, left to right, without recursion. */
   private static List<Expression> operands(BinaryOperator root) {
     List<Expression> found = new ArrayList<>();
     List<Expression> stack = new ArrayList<>();
@@ -214,7 +215,9 @@ public final class ExpressionTrees {
     return found;
   }
 
-  /** The rest of a connective's node. A long chain, which Spark nests to the left, is halved instead: both mean the same. */
+  /**
+   * The rest of a connective's node. Spark nests a long chain to the left; here it is halved, with the same meaning.
+   */
   private void balanced(StringBuilder out, List<Expression> operands, int depth) {
     String head = out.substring(out.lastIndexOf("{"));
     Json.name(out, "ch").append('[');
@@ -233,7 +236,10 @@ public final class ExpressionTrees {
     }
   }
 
-  /** Constructor fields that are no children; those of an evaluation context count as its own. Else says which cannot be told. */
+  /**
+   * Writes the constructor fields that are not children, with those of an evaluation context; or returns the one it
+   * cannot.
+   */
   private static String fields(StringBuilder out, Product expression) {
     StringBuilder fields = new StringBuilder("{");
     String why = fields(fields, expression, expression);
@@ -250,13 +256,15 @@ public final class ExpressionTrees {
         String why = fields(out, (Product) value, expression);
         if (why != null) return why;
       } else if (!scalar(out, name, value) && !map(out, name, value) && !sequence(out, name, value)) {
-        return expression.getClass().getSimpleName() + " has a " + value.getClass().getName() + ", " + name + ", which nothing tells from another one";
+        return expression.getClass().getSimpleName() + " has a " + value.getClass().getName() + ", " + name + ", which cannot be compared";
       }
     }
     return null;
   }
 
-  /** What is among the children, numbers that are others in each plan, and what follows from the rest or is known by its name. */
+  /**
+   * Fields among the children, numbers that differ in each plan, and fields that follow from the rest or from the name.
+   */
   private static boolean isPassedOver(Product expression, String name, Object value) {
     if (value == null || value instanceof Expression || value instanceof ExprId || value instanceof AtomicReference) return true;
     if (expression instanceof ScalaUDF) return !name.equals("udfName") && !name.equals("dataType");
@@ -264,7 +272,7 @@ public final class ExpressionTrees {
     return expression instanceof Invoke && name.equals("methodInputTypes");
   }
 
-  /** Whether all of it is texts, which are written in order, as the options of a reader are. */
+  /** Whether all entries are texts, which are written in order, such as a reader's options. */
   private static boolean map(StringBuilder out, String name, Object map) {
     if (!(map instanceof scala.collection.Map)) return false;
     TreeMap<String, String> sorted = new TreeMap<>();
@@ -279,7 +287,10 @@ public final class ExpressionTrees {
     return true;
   }
 
-  /** Whether its elements are children, or scalars, which are written; a pair, as of a CASE, is children where its halves are. */
+  /**
+   * Whether all elements are children, or scalars, which are written; a pair, as in CASE, is children if its halves
+   * are.
+   */
   private static boolean sequence(StringBuilder out, String name, Object sequence) {
     if (!(sequence instanceof scala.collection.Seq)) return false;
     StringBuilder text = new StringBuilder("{");
@@ -305,7 +316,7 @@ public final class ExpressionTrees {
     String text = null;
     if (value instanceof DataType) text = ((DataType) value).catalogString();
     else if (value instanceof StructField) text = ((StructField) value).name() + " " + ((StructField) value).dataType().catalogString();
-    else if (value instanceof Product && ((Product) value).productArity() == 0) text = value.toString(); // an object of Scala's: one of a few
+    else if (value instanceof Product && ((Product) value).productArity() == 0) text = value.toString(); // a Scala object: one of a few
     else if (value instanceof Class) text = ((Class<?>) value).getName();
     else if (value instanceof scala.Enumeration.Value || value instanceof Enum) text = value.toString();
     else if (value instanceof String || value instanceof Character || value instanceof UTF8String) text = value.toString();
@@ -337,17 +348,17 @@ public final class ExpressionTrees {
     return null;
   }
 
-  /** Writes one value of Catalyst's own representation, or returns why it cannot. */
+  /** Writes one value in Catalyst's own representation, or returns why it cannot. */
   private static String value(StringBuilder out, Object value, DataType declared) {
     DataType type = declared;
     if (type instanceof UserDefinedType && type.getClass().getSimpleName().matches("GeometryUDT\\$?")) {
-      type = ((UserDefinedType<?>) type).sqlType(); // Sedona's geometries, as the bytes that it keeps them as
+      type = ((UserDefinedType<?>) type).sqlType(); // Sedona's geometries, as Sedona's bytes
     }
     if (value == null) {
       out.append("null");
       return null;
     }
-    // Of other types what is in parentheses changes the values: a TIMESTAMP_NTZ(9) is no number of microseconds.
+    // For other types the parentheses change the values: a TIMESTAMP_NTZ(9) is not a number of microseconds.
     switch (type instanceof DecimalType ? "decimal" : type.typeName()) {
       case "boolean": case "byte": case "short": case "integer": case "long":
       case "date": case "timestamp": case "timestamp_ntz":

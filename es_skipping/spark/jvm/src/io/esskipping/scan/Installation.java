@@ -10,13 +10,13 @@ import org.apache.spark.sql.execution.ColumnarRule;
 import org.apache.spark.sql.internal.SessionState;
 import scala.Tuple2;
 
-/** Puts the rule into a session that is running already, and lets sessions made from it begin with its settings. */
+/** Adds the rule to a running session, and lets sessions made from it start with its settings. */
 public final class Installation {
   private Installation() {}
 
   /**
-   * After this the session's plans pass the rule, and so do those of sessions that are made from it later. Other
-   * sessions, older ones made from it included, stay as they are.
+   * Applies the rule to the session's further plans, and to those of sessions made from it later. Other sessions,
+   * including earlier ones made from it, do not change.
    */
   public static synchronized void install(SparkSession session) throws ReflectiveOperationException {
     SessionState state = session.sessionState();
@@ -26,7 +26,7 @@ public final class Installation {
       field(SessionState.class, "columnarRules").set(state, Scala.seq(rules));
     }
     if (!hasBuilder(session)) session.extensions().injectColumnar(new SkippingExtensions.Builder());
-    handOn(session);
+    propagate(session);
   }
 
   public static boolean installed(SessionState state) {
@@ -45,11 +45,11 @@ public final class Installation {
   }
 
   /**
-   * Makes {@code session.newSession()} hand this package's settings on as they are now: Spark gives a new session the
-   * options with which its parent was built, and nothing that was set later, so the child would look for metadata in
-   * another store. Spark offers no way to be told of a new session; this is called whenever a plan passes the rule.
+   * Makes {@code session.newSession()} inherit the current settings of this package. Spark gives a new session only the
+   * options that its parent was built with, so without this the child would look in another store. Spark does not
+   * announce new sessions, so each plan that passes the rule calls this.
    */
-  public static void handOn(SparkSession session) throws ReflectiveOperationException {
+  public static void propagate(SparkSession session) throws ReflectiveOperationException {
     Map<String, String> own = SessionSettings.own(session.sessionState().conf());
     scala.collection.immutable.Map<String, String> before = session.initialSessionOptions();
     scala.collection.immutable.Map<String, String> after = before;

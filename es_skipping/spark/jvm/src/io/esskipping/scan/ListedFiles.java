@@ -14,13 +14,13 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.classic.SparkSession;
 
-/** Files looked at one by one, some at a time. */
+/** Checks files one by one, some in parallel. */
 public final class ListedFiles {
   private static final int AT_A_TIME = 16;
 
   private ListedFiles() {}
 
-  /** Whether each of {@code [[path, length, modification time in ms], ...]} is there as it says; no, where that cannot be told. */
+  /** Whether each of {@code [[path, length, modification time in ms], ...]} is unchanged; false if that is unknown. */
   public static boolean same(SparkSession session, String files) throws IOException, InterruptedException {
     Configuration hadoop = session.sessionState().newHadoopConf();
     ExecutorService pool = Executors.newFixedThreadPool(AT_A_TIME);

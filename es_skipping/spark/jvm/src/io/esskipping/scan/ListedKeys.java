@@ -18,17 +18,17 @@ import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import scala.collection.Iterator;
 
 /**
- * The keys of listed objects: MD5 of path, length and modification time. Those of a file index's latest listing are kept
- * as long as the index is, since Spark hands out the same statuses again.
+ * The keys of listed objects: MD5 of path, length and modification time. The keys of a file index's latest listing are
+ * cached with the index, because Spark returns the same statuses again.
  */
 final class ListedKeys {
   private static final Map<FileIndex, ListedKeys> KEPT = Collections.synchronizedMap(new WeakHashMap<>());
   private static final int MANY = 4_096;
-  /** So many statuses are looked for in vain, each through all that were listed before; then the rest is hashed. */
+  /** After this many failed searches through the earlier listing, the remaining statuses are hashed. */
   private static final int FEW = 16;
 
   private final FileStatus[] files;
-  /** Two longs a file. */
+  /** Two longs per file. */
   private final long[] keys;
 
   private ListedKeys(FileStatus[] files, long[] keys) {
@@ -36,7 +36,7 @@ final class ListedKeys {
     this.keys = keys;
   }
 
-  /** Of what an index listed just now, in that order. */
+  /** The keys of an index's current listing, in its order. */
   static ListedKeys of(FileIndex index, List<PartitionDirectory> directories) {
     List<FileStatus> listed = new ArrayList<>();
     for (PartitionDirectory directory : directories) {
@@ -53,12 +53,12 @@ final class ListedKeys {
       for (int i = part * MANY; i < Math.min(missing.length, (part + 1) * MANY); i++) hash.put(files[missing[i]], keys, missing[i]);
     });
     ListedKeys made = new ListedKeys(files, keys);
-    // A listing of fewer partitions does not replace the one that has them all.
+    // A listing of fewer partitions does not replace the listing of all.
     if (files.length >= MANY && missing.length > 0) KEPT.put(index, made);
     return made;
   }
 
-  /** Copies the keys of the very same statuses, which come in the same order; returns the places of the others. */
+  /** Copies the keys of identical statuses, which come in the same order; returns the positions of the others. */
   private int[] copyTo(FileStatus[] wanted, long[] into) {
     int[] missing = new int[wanted.length];
     int count = 0;
@@ -78,7 +78,7 @@ final class ListedKeys {
     return java.util.Arrays.copyOf(missing, count);
   }
 
-  /** Whether a set has the object at a place of the listing. */
+  /** Whether a set contains the object at a position of the listing. */
   boolean in(KeySet set, int place) {
     return set.contains(keys[2 * place], keys[2 * place + 1]);
   }

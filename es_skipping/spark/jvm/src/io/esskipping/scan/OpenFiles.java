@@ -29,34 +29,34 @@ import org.apache.hadoop.hdfs.web.WebHdfsFileSystem;
 import org.apache.spark.sql.classic.SparkSession;
 
 /**
- * Which files still have a writer. HDFS lets readers see what a writer has flushed, and reports the length and the
- * modification time of before until the file is closed: such a file changes without a trace in any listing.
+ * Finds files that a writer has open. HDFS shows readers the flushed data, but reports the old length and modification
+ * time until the file is closed: such a file changes without a trace in any listing.
  *
- * <p>Other file systems show nothing of a file before it is closed, or report its length as it grows.
+ * <p>Other file systems hide a file until it is closed, or report its length as it grows.
  */
 public final class OpenFiles {
   enum State {
     CLOSED,
     OPEN,
-    /** The file system does not tell: another protocol than HDFS's own, an error, or no answer in time. */
+    /** The state is unknown: another protocol than HDFS's own, an error, or no answer in time. */
     UNKNOWN
   }
 
   private static final int CALLS_AT_A_TIME = 16;
-  /** From this many files of one directory on the directory is listed: an answer tells of hundreds of files. */
+  /** From this many files of one directory on, the directory is listed: one answer covers hundreds of files. */
   private static final int FILES_WORTH_A_LISTING = 32;
-  /** Stop listing after this many entries for each file that is asked for. */
+  /** Stop listing after this many entries per requested file. */
   private static final int ENTRIES_PER_FILE = 20;
 
   private OpenFiles() {}
 
-  /** Whether files below a path could have a writer of which {@link #among} would tell. */
+  /** Whether {@link #among} could find an open file below a path. */
   public static boolean possible(SparkSession session, String root) {
     FileSystem system = system(session.sessionState().newHadoopConf(), new Path(root));
     return system instanceof LeaseRecoverable || system instanceof ViewFileSystem;
   }
 
-  /** The paths, of a JSON list, of those that have a writer, as {@code [path, ...]}; a file that nobody can tell of has none. */
+  /** The open files among a JSON list of paths, as {@code [path, ...]}; a file of unknown state counts as closed. */
   public static String among(SparkSession session, String paths) throws IOException {
     List<Path> files = new ArrayList<>();
     for (JsonNode path : new ObjectMapper().readTree(paths)) files.add(new Path(path.textValue()));
@@ -71,7 +71,7 @@ public final class OpenFiles {
   /**
    * The state of each file.
    *
-   * @param patienceMs after which a file without an answer is unknown
+   * @param patienceMs time after which a file without an answer is unknown
    */
   static State[] states(Configuration hadoop, List<Path> files, long patienceMs) {
     State[] states = new State[files.size()];
@@ -143,7 +143,7 @@ public final class OpenFiles {
     return null;
   }
 
-  /** Runs them, some at a time; what fails or comes too late leaves things as they are. */
+  /** Runs tasks, some in parallel; a task that fails or is late has no effect. */
   static void run(List<Callable<Void>> calls, long patienceMs) {
     ExecutorService pool = Executors.newFixedThreadPool(Math.min(CALLS_AT_A_TIME, calls.size()));
     try {
@@ -151,7 +151,7 @@ public final class OpenFiles {
         try {
           if (!call.isCancelled()) call.get();
         } catch (ExecutionException error) {
-          // Its file stays unknown.
+          // The task's file stays unknown.
         }
       }
     } catch (InterruptedException error) {

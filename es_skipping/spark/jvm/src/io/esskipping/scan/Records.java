@@ -3,14 +3,14 @@ package io.esskipping.scan;
 import io.esskipping.util.Json;
 import java.util.ArrayDeque;
 
-/** What happened to the latest scans, as JSON, numbered from 1. */
+/** The records of the latest scans, as JSON, numbered from 1. */
 public final class Records {
   private static final int KEPT = 4096;
 
   private final ArrayDeque<String> latest = new ArrayDeque<>();
   private long last;
 
-  /** Keeps a record, given as a JSON object without its number and without the closing brace. */
+  /** Keeps a record, given as a JSON object without number and closing brace. */
   synchronized void add(StringBuilder record) {
     last++;
     Json.field(record, "seq", last).append('}');

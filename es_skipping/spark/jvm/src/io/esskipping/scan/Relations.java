@@ -43,13 +43,13 @@ import scala.Option;
 import scala.Tuple2;
 import scala.collection.Iterator;
 
-/** What Python asks of a DataFrame that reads files: facts of its relation, its objects, and an expression over its columns. */
+/** Describes a DataFrame of files to Python: its relation, its objects, and an expression over its columns. */
 public final class Relations {
   private static final int ROWS_OF_A_LINE = 4_096;
 
   private Relations() {}
 
-  /** Facts of the one file relation that a DataFrame reads, as JSON; the names are those of the request. */
+  /** Facts about the one file relation that a DataFrame reads, as JSON with the request's field names. */
   public static String facts(Object dataset) {
     LogicalPlan leaf = leaf((Dataset<?>) dataset);
     HadoopFsRelation relation = relation(leaf, session(dataset));
@@ -61,18 +61,18 @@ public final class Relations {
   }
 
   /**
-   * Refuses what is not the rows and columns of its files as they are. A view may call a column by another's name; and an
-   * extension of Spark may hide rows of a table, or what is in them, from some users: what they would index is not what
-   * others read.
+   * Refuses a DataFrame that changes the rows or columns of its files. A view may give a column another column's name.
+   * An extension of Spark may hide rows or values of a table from some users, who would index other values than others
+   * read.
    */
   public static void refuseAllButFiles(Object dataset) {
     QueryExecution execution = ((Dataset<?>) dataset).queryExecution();
     if (hasView(execution.analyzed())) {
-      throw new IllegalArgumentException("it is a view: index the table or the path behind it, whose indexes queries of the view use");
+      throw new IllegalArgumentException("it is a view: index the table or the path behind it; queries of the view use these indexes");
     }
     LogicalPlan plan = execution.optimizedPlan();
     while (!readsFiles(plan)) {
-      if (!(plan instanceof Project)) throw new IllegalArgumentException("its rows are not those of its files, but of a " + plan.nodeName());
+      if (!(plan instanceof Project)) throw new IllegalArgumentException("it does not read the rows of its files unchanged, but through a " + plan.nodeName());
       for (NamedExpression named : Scala.list(((Project) plan).projectList())) {
         if (named instanceof Alias && !isPadding(((Alias) named).child())) {
           throw new IllegalArgumentException("its column " + named.name() + " is not that of its files");
@@ -83,8 +83,8 @@ public final class Relations {
   }
 
   /**
-   * Writes every object that an unfiltered scan would read into a file: lines of {@code [[path, length, modification time in
-   * ms], ...]}, so that nobody has to hold all of them as text.
+   * Writes every object that an unfiltered scan reads into a file: lines of {@code [[path, length, modification time in
+   * ms], ...]}, so that no process holds all of them as text.
    */
   public static void objects(Object dataset, String file) throws IOException {
     FileIndex index = relation(leaf((Dataset<?>) dataset), session(dataset)).location();
@@ -108,8 +108,8 @@ public final class Relations {
   }
 
   /**
-   * The objects, listed afresh where Spark's file index can do that; else false. Paths that the index has not seen yet,
-   * such as another match of a pattern, are not looked for.
+   * Lists the objects again if Spark's file index can do that; otherwise returns false. It does not search for new
+   * paths, such as further matches of a glob.
    */
   public static boolean objectsNow(Object dataset, String file) throws IOException {
     FileIndex index = relation(leaf((Dataset<?>) dataset), session(dataset)).location();
@@ -119,10 +119,10 @@ public final class Relations {
     return true;
   }
 
-  /** The one expression that a DataFrame projects from a file relation, as Spark's optimizer leaves it, as a tree. */
+  /** The tree of the one expression that a DataFrame projects from a file relation, after Spark's optimizer. */
   public static String tree(Object dataset) {
     LogicalPlan plan = ((Dataset<?>) dataset).queryExecution().optimizedPlan();
-    if (plan.output().size() != 1) throw new IllegalArgumentException("one column was expected, not " + plan.output().size());
+    if (plan.output().size() != 1) throw new IllegalArgumentException("expected one column, not " + plan.output().size());
     Expression expression = plan.output().head();
     while (!readsFiles(plan)) {
       if (plan instanceof Project) {
@@ -138,7 +138,7 @@ public final class Relations {
         for (int i = 0; i < functions.size(); i++) results.put(attributes.get(i).exprId(), functions.get(i));
         expression = substitute(expression, results);
       } else {
-        throw new IllegalArgumentException("it needs more than one object's rows, or none of them: " + plan.nodeName());
+        throw new IllegalArgumentException("it needs the rows of several objects, or of none: " + plan.nodeName());
       }
       plan = plan.children().head();
     }
@@ -153,12 +153,12 @@ public final class Relations {
     }));
   }
 
-  /** The one leaf of a DataFrame's plan, which reads files. */
+  /** The single leaf of a DataFrame's plan, which reads files. */
   private static LogicalPlan leaf(Dataset<?> dataset) {
     List<LogicalPlan> leaves = Scala.list(dataset.queryExecution().analyzed().collectLeaves());
     for (LogicalPlan leaf : leaves) {
       if (!readsFiles(leaf)) {
-        throw new IllegalArgumentException("it does not read files the way Spark's own formats do, but " + leaf.nodeName());
+        throw new IllegalArgumentException("it does not read files as Spark's own formats do, but " + leaf.nodeName());
       }
     }
     if (leaves.size() != 1) throw new IllegalArgumentException("it reads " + leaves.size() + " relations, not one");
@@ -173,7 +173,7 @@ public final class Relations {
     return false;
   }
 
-  /** Whether it is what Spark puts around a CHAR, alone or in a struct, an array or a map. */
+  /** Whether it is Spark's wrapping of a CHAR, alone or in a struct, an array or a map. */
   private static boolean isPadding(Expression expression) {
     if (expression instanceof StaticInvoke) return ((StaticInvoke) expression).functionName().equals("readSidePadding");
     for (Expression child : Scala.list(expression.children())) {
@@ -200,13 +200,13 @@ public final class Relations {
     return groups != null ? groups.relation(session) : (HadoopFsRelation) ((LogicalRelation) leaf).relation();
   }
 
-  /** Its name in the catalog, or null. */
+  /** The table's name in the catalog, or null. */
   private static String table(LogicalPlan leaf) {
     if (leaf instanceof LogicalRelation) {
       Option<CatalogTable> table = ((LogicalRelation) leaf).catalogTable();
       return table.isDefined() ? table.get().identifier().unquotedString() : null;
     }
-    return null; // column groups are indexed by their path
+    return null; // column groups are indexed by path
   }
 
   /** The facts that a request and {@link #facts} share. */
@@ -231,7 +231,10 @@ public final class Relations {
     return format instanceof DataSourceRegister ? ((DataSourceRegister) format).shortName() : format.getClass().getName();
   }
 
-  /** Without the paths, which the roots tell, so that a part of a dataset has the options of the whole. */
+  /**
+   * The options without the paths, which the roots contain, so that a part of a dataset has the same options as the
+   * whole.
+   */
   private static Map<String, String> options(HadoopFsRelation relation) {
     Map<String, String> options = new TreeMap<>();
     for (Tuple2<String, String> option : Scala.<Tuple2<String, String>>list(relation.options())) {
@@ -246,7 +249,10 @@ public final class Relations {
     return new RelationColumns(relation.dataSchema(), relation.partitionSchema(), caseSensitive);
   }
 
-  /** Of a relation or a DataFrame. By reflection: the declared return type is not the same in all Spark versions. */
+  /**
+   * The session of a relation or a DataFrame. By reflection, because the declared return type differs between Spark
+   * versions.
+   */
   static SparkSession session(Object of) {
     try {
       return (SparkSession) of.getClass().getMethod("sparkSession").invoke(of);

@@ -23,11 +23,11 @@ import org.apache.spark.sql.execution.WholeStageCodegenExec;
 import org.apache.spark.sql.execution.python.EvalPythonExec;
 
 /**
- * The conditions that every row of a scan must meet to get past the nodes directly above it.
+ * The conditions that a scan's rows must meet to pass the nodes directly above it.
  *
- * <p>On the way down a physical plan it is carried from a node to its child. Above the scan there may be filters,
- * projections and the evaluation of Python functions, in which each row stands for itself; anything else (a limit, a
- * join, an aggregate) ends it, because there a condition says nothing of a single row of the scan.
+ * <p>The rule passes them down a physical plan from node to child, through filters, projections and the evaluation of
+ * Python functions, which treat each row separately. Any other node (a limit, a join, an aggregate) clears them,
+ * because its conditions do not apply to single rows of the scan.
  */
 public final class ScanConditions {
   private static final ScanConditions NONE = new ScanConditions(List.of(), 0);
@@ -49,7 +49,7 @@ public final class ScanConditions {
     return NONE;
   }
 
-  /** What holds of the rows of a node's child, if these conditions hold of the rows that leave the node. */
+  /** The conditions on the rows of a node's child, given these conditions on the node's output. */
   ScanConditions below(SparkPlan node) {
     if (node instanceof FilterExec) {
       List<Expression> all = new ArrayList<>(conjuncts);
@@ -91,7 +91,7 @@ public final class ScanConditions {
         Expression meaning = computed.get(used.exprId());
         small &= meaning == null || meaning instanceof PythonUDF || size(meaning) <= MAX_PROJECTED_NODES;
       }
-      if (!small) continue; // to put it in might make the condition grow without bound
+      if (!small) continue; // substitution could make the condition grow without limit
       Expression meant = Relations.substitute(conjunct, computed);
       if (meant.deterministic()) kept.add(meant);
     }
@@ -108,8 +108,8 @@ public final class ScanConditions {
   }
 
   /**
-   * The conditions in a form that two scans of the same relation share: attributes by their place in the scan's
-   * output and in the relation's spelling, subqueries as an attribute of no relation.
+   * The conditions in a form that two scans of the same relation share: attributes by position in the scan's output and
+   * in the relation's spelling, subqueries as an attribute outside the relation.
    */
   List<Expression> over(List<Attribute> output) {
     Map<ExprId, Expression> places = new HashMap<>();
@@ -136,7 +136,7 @@ public final class ScanConditions {
     return new AttributeReference("", node.dataType(), true, org.apache.spark.sql.types.Metadata.empty(), UNKNOWN_ID, Scala.seq(List.of()));
   }
 
-  /** Whether an attribute stands for a subquery: no column is meant by it, whatever a column is called. */
+  /** Whether an attribute represents a subquery and not a column, even if a column has its name. */
   static boolean isUnknown(Attribute attribute) {
     return attribute.exprId().equals(UNKNOWN_ID);
   }

@@ -8,8 +8,9 @@ import org.apache.spark.sql.execution.metric.SQLMetrics;
 import scala.collection.immutable.Map;
 
 /**
- * What a scan skipped, on its node in the SQL tab of Spark's UI: two metrics beside "number of files read", which Spark
- * sends with its own, and a line in the node's text. The node stays Spark's own; only its maps have more entries.
+ * Shows the skipped files on the scan's node in the SQL tab of Spark's UI: two metrics beside "number of files read",
+ * which Spark sends with its own, and a line in the node's text. The node remains Spark's own, with more entries in its
+ * maps.
  */
 final class ScanMetrics {
   private static final String TEXT = "Skipping";
@@ -27,7 +28,7 @@ final class ScanMetrics {
     put("driverMetrics", more.updated("bytesSkipped", bytes));
   }
 
-  /** None where this version of Spark keeps its metrics in another way. */
+  /** Empty if this Spark version keeps its metrics in another way. */
   static ScanMetrics of(FileSourceScanExec scan) {
     try {
       return new ScanMetrics(scan);
@@ -36,14 +37,14 @@ final class ScanMetrics {
     }
   }
 
-  /** Spark sends the metrics once the files are listed; the text is part of the plans that are shown from now on. */
+  /** Spark sends the metrics after the files are listed; plans shown from then on contain the text. */
   void show(long skippedFiles, long skippedBytes, String text) {
     files.set(skippedFiles);
     bytes.set(skippedBytes);
     try {
       put("metadata", scan.metadata().updated(TEXT, text));
     } catch (ReflectiveOperationException | RuntimeException error) {
-      // the metrics are there all the same
+      // the metrics are set nevertheless
     }
   }
 

@@ -13,9 +13,9 @@ import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 
-/** What happens to one listing of one scan. */
+/** The record of one listing of one scan. */
 public final class ScanRecord {
-  /** Thousands of records are kept, and a scan can be of a list of as many files. */
+  /** Limit of roots in a record: thousands of records are kept, and a scan can have thousands of roots. */
   private static final int MAX_ROOTS = 100;
 
   private final String scan = Bridge.nextScan();
@@ -83,7 +83,7 @@ public final class ScanRecord {
     metrics.show(skippedObjects, skippedBytes, reason == null || skippedObjects > 0 ? text : text + ", " + reason);
   }
 
-  /** Hands the record over to whoever asks for reports; never throws. */
+  /** Keeps the record for reports; never throws. */
   void keep() {
     try {
       StringBuilder out = new StringBuilder(512).append('{');

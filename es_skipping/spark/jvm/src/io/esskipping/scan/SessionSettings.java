@@ -11,7 +11,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.Tuple2;
 
-/** What a session's configuration says about skipping, as it is at the moment of asking. */
+/** A session's current settings for skipping. */
 public final class SessionSettings {
   static final String PREFIX = "spark.es_skipping.";
   static final String ENABLED = PREFIX + "enabled";
@@ -24,7 +24,7 @@ public final class SessionSettings {
     return flag(conf, "enabled");
   }
 
-  /** Whether failures shall be raised; never fails itself. */
+  /** Whether failures are raised; never fails itself. */
   static boolean strict(SparkSession session) {
     try {
       return flag(session.sessionState().conf(), "strict");
@@ -38,8 +38,8 @@ public final class SessionSettings {
   }
 
   /**
-   * How long the callback may take as a whole. Python keeps the deadline of the store itself; this is the guard behind
-   * it, for a Python that does not answer at all.
+   * The time limit of the whole callback. Python itself keeps the store's deadline; this limit guards against a Python
+   * that does not answer.
    */
   static long patienceMs(SQLConf conf) {
     return GRACE_MS + milliseconds(conf.getConfString(PREFIX + "store.timeout", ""));
@@ -56,7 +56,7 @@ public final class SessionSettings {
       }
       return round(Double.parseDouble(text) * 1_000);
     } catch (NumberFormatException error) {
-      return DEFAULT_MS; // Python refuses such a value with a clear message
+      return DEFAULT_MS; // Python reports such a value with a clear message
     }
   }
 
@@ -65,11 +65,12 @@ public final class SessionSettings {
   }
 
   /**
-   * This package's keys of the asking session, the wanted keys, and what of this JVM can change a value.
+   * The querying session's keys of this package, the wanted keys, and the properties of this JVM that can change a
+   * value.
    *
-   * <p>Files are opened with the settings of the session that made the relation, expressions are evaluated and texts
-   * are parsed with those of the session that asks. They are one, but for a global temporary view: a setting that is
-   * not the same in both gets a value that no index was built with.
+   * <p>Spark opens files with the settings of the session that made the relation. It evaluates expressions and parses
+   * text with those of the querying session. The two differ only for a global temporary view: a setting that differs
+   * then gets a value that no index was built with.
    */
   public static Map<String, String> forRequest(SparkSession asking, SparkSession reading, String[] wanted) {
     Map<String, String> found = new TreeMap<>();
@@ -91,8 +92,8 @@ public final class SessionSettings {
   }
 
   /**
-   * What functions depend on besides settings: Spark's minor version, and what Spark leaves to Java, the zone, the rules
-   * of all zones, the language, the tables of characters.
+   * The dependencies of functions besides settings: Spark's minor version, and from Java the zone, the time zone rules,
+   * the language and the character tables.
    */
   private static Map<String, String> ofThisJvm() {
     return Map.of(
@@ -108,7 +109,7 @@ public final class SessionSettings {
     return parts[0] + "." + parts[1];
   }
 
-  /** Everything under this package's prefix. */
+  /** All keys under this package's prefix. */
   static Map<String, String> own(SQLConf conf) {
     Map<String, String> found = new TreeMap<>();
     for (Tuple2<String, String> entry : Scala.<Tuple2<String, String>>list(conf.getAllConfs())) {

@@ -6,9 +6,9 @@ import org.apache.spark.sql.execution.ColumnarRule;
 import org.apache.spark.sql.execution.SparkPlan;
 
 /**
- * Hooks {@link SkippingRule} in where Spark prepares a finished physical plan for execution: at the end for a whole
- * plan, and with adaptive execution for each query stage. Nothing here has to do with columns; it is the one
- * extension point that sees every plan, subqueries included, so late.
+ * Runs {@link SkippingRule} when Spark prepares a finished physical plan for execution: once for a whole plan, and with
+ * adaptive execution for each query stage. It has nothing to do with columns: this is the only extension point that
+ * sees every plan, including subqueries, so late.
  */
 public final class SkippingColumnarRule extends ColumnarRule {
   private final Rule<SparkPlan> rule;

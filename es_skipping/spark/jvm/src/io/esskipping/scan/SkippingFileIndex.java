@@ -23,21 +23,24 @@ import scala.Option;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
 
-/** A relation's file index whose listing leaves out the objects that hold no row of the scan's. All else is the relation's own. */
+/**
+ * A relation's file index whose listing skips objects without a row for the scan. Everything else is the relation's
+ * own.
+ */
 public final class SkippingFileIndex implements FileIndex {
   private final SparkSession session;
   public final HadoopFsRelation relation;
   public final FileIndex inner;
   public final String table;
-  /** Of the scan that lists by this index; may be null. */
+  /** The metrics of the scan that lists with this index; may be null. */
   volatile ScanMetrics metrics;
   private final List<Expression> conditions;
   private final List<Expression> canonical;
 
   /**
-   * @param session of the query
-   * @param relation as it was, with its own file index
-   * @param conditions that hold of every row which the query uses; filters that Spark hands to the scan come on top
+   * @param session the query's session
+   * @param relation the original relation, with its own file index
+   * @param conditions true for every row that the query uses, in addition to the filters that Spark passes to the scan
    */
   public SkippingFileIndex(SparkSession session, HadoopFsRelation relation, String table, List<Expression> conditions) {
     this.session = session;
@@ -73,7 +76,7 @@ public final class SkippingFileIndex implements FileIndex {
     return inner.metadataOpsTimeNs();
   }
 
-  /** Part of the interface in later Spark versions only. */
+  /** Only later Spark versions have this method in the interface. */
   public boolean isTimeTravel() {
     try {
       return (Boolean) FileIndex.class.getMethod("isTimeTravel").invoke(inner);
@@ -131,20 +134,20 @@ public final class SkippingFileIndex implements FileIndex {
     SparkContext context = session.sparkContext();
     List<PartitionDirectory> directories = Scala.list(all);
     RelationColumns columns = Relations.columns(relation);
-    PartitionRests rests = PartitionRests.of(conjuncts, directories, relation.partitionSchema(), columns);
-    byte[] bytes = Bridge.ask(request(rests.rests, record), SessionSettings.patienceMs(conf), context);
-    Reply reply = Reply.read(bytes, rests.rests.size());
+    PartitionResiduals residuals = PartitionResiduals.of(conjuncts, directories, relation.partitionSchema(), columns);
+    byte[] bytes = Bridge.ask(request(residuals.residuals, record), SessionSettings.patienceMs(conf), context);
+    Reply reply = Reply.read(bytes, residuals.residuals.size());
     long asked = System.nanoTime();
     record.askMs = (asked - start) / 1e6;
     if (reply.unindexedMs > 0) unindexed.believe(reply.unindexedMs, epoch);
     if (reply.skip == null) return record.nothing(reply.reason, all);
     Verification verification = Verification.of(session, conf, relation.fileFormat(), reply.skip);
-    Seq<PartitionDirectory> kept = without(inner, directories, rests.restOf, reply.skip, verification, record);
+    Seq<PartitionDirectory> kept = without(inner, directories, residuals.residualOf, reply.skip, verification, record);
     record.applyMs = (System.nanoTime() - asked) / 1e6;
     return kept;
   }
 
-  /** What Spark hands to the scan, and of the conditions above it those that say more. */
+  /** The filters that Spark passes to the scan, and the stricter ones among the conditions above it. */
   public List<Expression> conjuncts(List<Expression> dataFilters) {
     List<Expression> found = new ArrayList<>();
     java.util.Set<String> seen = new java.util.HashSet<>();
@@ -161,7 +164,7 @@ public final class SkippingFileIndex implements FileIndex {
     return found;
   }
 
-  public String request(List<String> rests, ScanRecord record) {
+  public String request(List<String> residuals, ScanRecord record) {
     StringBuilder out = new StringBuilder(4096).append('{');
     Json.field(out, "v", Reply.VERSION);
     record.identify(out);
@@ -172,14 +175,14 @@ public final class SkippingFileIndex implements FileIndex {
     out.append('}');
     Json.field(out, "objects", record.objects);
     Json.field(out, "bytes", record.bytes);
-    Json.name(out, "filters").append('[').append(String.join(",", rests)).append("]}");
+    Json.name(out, "filters").append('[').append(String.join(",", residuals)).append("]}");
     return out.toString();
   }
 
   public static Seq<PartitionDirectory> without(
-      FileIndex index, List<PartitionDirectory> directories, int[] restOf, KeySet[] skip, Verification verification, ScanRecord record) {
+      FileIndex index, List<PartitionDirectory> directories, int[] residualOf, KeySet[] skip, Verification verification, ScanRecord record) {
     List<FileStatusWithMetadata> candidates = new ArrayList<>();
-    BitSet found = found(index, directories, restOf, skip, candidates);
+    BitSet found = found(index, directories, residualOf, skip, candidates);
     boolean[] passed = verification.pass(candidates);
     int place = 0;
     int candidate = 0;
@@ -205,14 +208,14 @@ public final class SkippingFileIndex implements FileIndex {
     return Scala.seq(kept);
   }
 
-  /** The places of the files that are in their set; they are added to the candidates too. */
+  /** The positions of the files that are in their set; also added to the candidates. */
   private static BitSet found(
-      FileIndex index, List<PartitionDirectory> directories, int[] restOf, KeySet[] skip, List<FileStatusWithMetadata> candidates) {
+      FileIndex index, List<PartitionDirectory> directories, int[] residualOf, KeySet[] skip, List<FileStatusWithMetadata> candidates) {
     ListedKeys listed = ListedKeys.of(index, directories);
     BitSet found = new BitSet();
     int place = 0;
-    for (int i = 0; i < restOf.length; i++) {
-      KeySet keys = skip[restOf[i]];
+    for (int i = 0; i < residualOf.length; i++) {
+      KeySet keys = skip[residualOf[i]];
       for (Iterator<FileStatusWithMetadata> j = directories.get(i).files().iterator(); j.hasNext(); place++) {
         FileStatusWithMetadata file = j.next();
         if (!listed.in(keys, place)) continue;

@@ -17,13 +17,13 @@ import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
 
 /**
- * Gives each file scan of a physical plan a file index that leaves out the objects which hold no matching row.
+ * Gives each file scan of a physical plan a file index that skips objects without a matching row.
  *
- * <p>It runs when planning is over (see {@link SkippingColumnarRule}), so no plan changes its shape for it, and the
- * filters it reads are those that are executed.
+ * <p>It runs after planning (see {@link SkippingColumnarRule}), so it does not change the shape of a plan, and it reads
+ * the filters that Spark executes.
  */
 public final class SkippingRule extends Rule<SparkPlan> {
-  /** By name and exactly: an index of Delta, Hudi or a streaming sink knows more than what files are there. */
+  /** Exact class names: an index of Delta, Hudi or a streaming sink knows more than the existing files. */
   private static final Set<String> INDEXES = Set.of(
       "org.apache.spark.sql.execution.datasources.InMemoryFileIndex",
       "org.apache.spark.sql.execution.datasources.CatalogFileIndex");
@@ -46,10 +46,10 @@ public final class SkippingRule extends Rule<SparkPlan> {
         if (SessionSettings.enabled(conf) && scansFiles(plan)) Bridge.warnOnce(NO_PYTHON);
         return plan;
       }
-      Installation.handOn(session);
+      Installation.propagate(session);
       if (!SessionSettings.enabled(conf)) return plan;
       return rewritten(plan, ScanConditions.none());
-    } catch (Throwable error) { // whatever it is, the plan as it was is a right one
+    } catch (Throwable error) { // after any error the original plan is correct
       String reason = "its plan could not be read: " + error;
       if (SessionSettings.strict(session)) throw new LookupFailed(reason, error);
       Bridge.warnOnce(reason);
@@ -98,7 +98,7 @@ public final class SkippingRule extends Rule<SparkPlan> {
     List<Attribute> output = Scala.list(scan.output());
     String table = scan.tableIdentifier().isDefined() ? scan.tableIdentifier().get().unquotedString() : null;
     SkippingFileIndex index = new SkippingFileIndex(session, relation, table, conditions.over(output));
-    // By the fields that there are, not by name: Spark versions differ in the later ones of both.
+    // By position, not by name: Spark versions differ in the later fields of both.
     Object[] fields = fields(scan);
     fields[0] = copy(relation, index);
     FileSourceScanExec skipping = (FileSourceScanExec) scan.makeCopy(fields);

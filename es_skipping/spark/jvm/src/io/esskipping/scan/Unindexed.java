@@ -10,10 +10,11 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * What Python said is not indexed, believed as long as it said: a session pays next to nothing for what nobody indexed.
+ * Caches the requests that Python answered with "not indexed", for the time that Python stated, so that scans without
+ * indexes cost almost nothing.
  *
- * <p>A belief that is out of date only skips less. Every setting of this package is part of the question, so another
- * store or another switch is another question.
+ * <p>A stale entry only skips less. Every setting of this package is part of the key, so another store or switch has
+ * its own entry.
  */
 public final class Unindexed {
   private static final int MOST = 1_000;
@@ -37,18 +38,20 @@ public final class Unindexed {
     this.hash = Objects.hash(settings, roots, table);
   }
 
-  /** What a scan of this relation would ask. */
+  /** The key of a scan of this relation. */
   static Unindexed of(SQLConf conf, HadoopFsRelation relation, String table) {
     return new Unindexed(SessionSettings.own(conf), Scala.list(relation.location().rootPaths()), table);
   }
 
-  /** Something may have been indexed since. */
+  /** Clears the cache, because something may have been indexed since. */
   public static synchronized void forget() {
     epoch++;
     UNTIL.clear();
   }
 
-  /** What {@link #believe} must be told: nothing is believed that was asked before the latest {@link #forget}. */
+  /**
+   * The epoch to pass to {@link #believe}, which ignores answers to requests from before the latest {@link #forget}.
+   */
   static synchronized long epoch() {
     return epoch;
   }

@@ -15,10 +15,10 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * What the file system is asked of the objects that are about to be skipped.
+ * Checks objects in the file system before they are skipped.
  *
- * <p>Always: whether one still has a writer, where its format is one that writers append to. With {@code verify=stat},
- * whether it is still the one that Spark listed. With {@code verify=open}, both, whatever the format and the number.
+ * <p>Always: whether a writer has an object open, if writers append to files of its format. With {@code verify=stat}:
+ * whether the object is still as Spark listed it. With {@code verify=open}: both, for any format and number.
  */
 public final class Verification {
   public static final Verification NONE = new Verification(null, false, false, 0);
@@ -36,7 +36,7 @@ public final class Verification {
     this.patienceMs = patienceMs;
   }
 
-  /** What the settings and the format ask for, where no more than these objects can be skipped. */
+  /** The checks that the settings and the format require, if at most these objects can be skipped. */
   static Verification of(SparkSession session, SQLConf conf, FileFormat format, KeySet[] skip) {
     String verify = conf.getConfString(SessionSettings.PREFIX + "verify", "none").trim();
     boolean always = verify.equals("open");
@@ -46,9 +46,9 @@ public final class Verification {
     return new Verification(session.sessionState().newHadoopConf(), unchanged, closed, SessionSettings.patienceMs(conf));
   }
 
-  /** A file in the other formats ends with what makes it readable, so nothing can be added to it. */
+  /** Files of the other formats end with a footer, so nothing can be appended. */
   private static boolean isAppendedTo(FileFormat format) {
-    return !(format instanceof ParquetFileFormat || format.getClass().getSimpleName().equals("OrcFileFormat")); // there are two
+    return !(format instanceof ParquetFileFormat || format.getClass().getSimpleName().equals("OrcFileFormat")); // two checks
   }
 
   private static long count(KeySet[] skip) {
@@ -65,7 +65,7 @@ public final class Verification {
     }
   }
 
-  /** Whether each may be skipped; false where the file system says otherwise, or nothing, or says it too late. */
+  /** Whether each object may be skipped; false if the file system disagrees, fails, or answers too late. */
   boolean[] pass(List<FileStatusWithMetadata> files) {
     boolean[] passed = new boolean[files.size()];
     Arrays.fill(passed, !unchanged);

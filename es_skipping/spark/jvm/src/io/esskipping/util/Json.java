@@ -1,6 +1,6 @@
 package io.esskipping.util;
 
-/** Writes JSON text, ASCII only: nothing on the way to Python can then change a character. */
+/** Writes JSON text in ASCII only, so that nothing on the way to Python can change a character. */
 public final class Json {
   private static final char[] HEX = "0123456789abcdef".toCharArray();
 
@@ -19,7 +19,7 @@ public final class Json {
     return out.append('"');
   }
 
-  /** Appends {@code ,"name":}, or without the comma directly after an opening brace. */
+  /** Appends {@code ,"name":}, without the comma directly after an opening brace. */
   public static StringBuilder name(StringBuilder out, String name) {
     if (out.length() > 0 && out.charAt(out.length() - 1) != '{') out.append(',');
     return text(out, name).append(':');

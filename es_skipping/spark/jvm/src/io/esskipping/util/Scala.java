@@ -32,7 +32,9 @@ public final class Scala {
     return (scala.collection.immutable.Map<K, V>) scala.collection.immutable.Map$.MODULE$.empty();
   }
 
-  /** A total function as the partial one that {@code transform} takes; it returns its argument where it has nothing to do. */
+  /**
+   * A total function as the partial function that {@code transform} needs; it returns its argument to change nothing.
+   */
   public static <T> PartialFunction<T, T> everywhere(java.util.function.Function<T, T> function) {
     return new AbstractPartialFunction<T, T>() {
       @Override public boolean isDefinedAt(T value) {

@@ -1,4 +1,4 @@
-"""What demands ask of blocks, as tables of bits: features that must be there, and lists of which any must."""
+"""Bit tables of demands: the features that a block must have, and the lists with a feature that it must have."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import numpy as np
 from es_skipping.layout.clustering import Bits
 from es_skipping.layout.groups.demands import Demand
 
-__all__ = ["Asked"]
+__all__ = ["QueryBits"]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What demands ask for of some features. A list counts as one feature more: the OR of its members.
+class QueryBits:
+    """The demands' requirements on some features. A list counts as one more feature: the OR of its members.
 
     Parameters
     ----------
     usable
-        Which features subsume each demand: a row per demand, a column per feature.
+        The features that subsume each demand: a row per demand, a column per feature.
     lists
-        Which features are in each list: a row per list.
+        The features in each list: a row per list.
     listed
-        Which lists each demand has: a row per demand, a column per list.
+        The lists of each demand: a row per demand, a column per list.
     """
 
     usable: Bits
@@ -33,13 +33,14 @@ class Asked:
     listed: Bits
 
     @classmethod
-    def of(cls, demands: Sequence[Demand], features: Sequence[int]) -> Asked:
-        """What demands ask for of these features; lists with another feature are no help.
+    def of(cls, demands: Sequence[Demand], features: Sequence[int]) -> QueryBits:
+        """The demands' requirements on these features; lists with another feature do not help.
 
         Examples
         --------
-        >>> asked = Asked.of([Demand(frozenset("a"), frozenset({7}), lists=frozenset({frozenset({3, 7})}))], [3, 7, 9])
-        >>> asked.usable.tolist(), asked.lists.tolist(), asked.listed.tolist()
+        >>> demand = Demand(frozenset("a"), frozenset({7}), lists=frozenset({frozenset({3, 7})}))
+        >>> bits = QueryBits.of([demand], [3, 7, 9])
+        >>> bits.usable.tolist(), bits.lists.tolist(), bits.listed.tolist()
         ([[False, True, False]], [[True, True, False]], [[True]])
         """
         place = {feature: at for at, feature in enumerate(features)}
@@ -59,10 +60,10 @@ class Asked:
             listed[row, number] = True
         return cls(usable, lists, listed)
 
-    def of_features(self, features: Collection[int]) -> Asked:
-        """Of some of the features only, in this order."""
+    def of_features(self, features: Collection[int]) -> QueryBits:
+        """Restrict the tables to some features, in this order."""
         kept = self._inside(features)
-        return Asked(self.usable[:, list(features)], self.lists[kept][:, list(features)], self.listed[:, kept])
+        return QueryBits(self.usable[:, list(features)], self.lists[kept][:, list(features)], self.listed[:, kept])
 
     def _inside(self, features: Collection[int]) -> Bits:
         outside = np.ones(self.lists.shape[1], bool)
@@ -71,16 +72,16 @@ class Asked:
         return inside
 
     def helped_by(self, features: Collection[int]) -> Bits:
-        """Per demand, whether each row that it asks for satisfies one of these features."""
+        """Per demand, whether each of its rows satisfies one of these features."""
         return np.asarray(self.of_features(tuple(features)).wanted.any(axis=1), bool)
 
     @cached_property
     def wanted(self) -> Bits:
-        """Per demand what a block must have: a column per feature, and behind them one per list."""
+        """Per demand, the features and lists that a block must have: a column per feature, then one per list."""
         return np.hstack([self.usable, self.listed])
 
     def seen(self, vectors: Bits) -> Bits:
-        """Vectors of the features, with the columns of the lists behind them."""
+        """Vectors of the features, followed by the columns of the lists."""
         if not len(self.lists):
             return vectors
         some = vectors.astype(np.float32) @ self.lists.T.astype(np.float32) > 0

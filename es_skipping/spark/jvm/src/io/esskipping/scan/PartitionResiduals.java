@@ -20,27 +20,28 @@ import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * What is left of a conjunction in each partition, once the partition's values are put in: one list of trees for each
- * distinct rest.
+ * The residuals of a conjunction: for each partition, the conditions that remain after its values are put in. Equal
+ * residuals share one list of trees.
  *
- * <p>A partition value is never metadata of a file, since the same file can sit under another value in another table.
+ * <p>A partition value is never metadata of a file, because another table can contain the same file under another
+ * value.
  */
-public final class PartitionRests {
+public final class PartitionResiduals {
   static final int MAX_RESTS = 64;
   private static final int MAX_VALUES = 4096;
   private static final String FALSE = "{\"c\":\"Literal\",\"t\":\"boolean\",\"v\":false}";
 
   /** Each a JSON list of trees. */
-  public final List<String> rests;
-  /** For each partition directory, in order, where its rest is. */
-  public final int[] restOf;
+  public final List<String> residuals;
+  /** For each partition directory, in order, the position of its residual. */
+  public final int[] residualOf;
 
-  private PartitionRests(List<String> rests, int[] restOf) {
-    this.rests = rests;
-    this.restOf = restOf;
+  private PartitionResiduals(List<String> residuals, int[] residualOf) {
+    this.residuals = residuals;
+    this.residualOf = residualOf;
   }
 
-  public static PartitionRests of(
+  public static PartitionResiduals of(
       List<Expression> conjuncts, List<PartitionDirectory> directories, StructType partitionSchema, RelationColumns columns) {
     List<Expression> mixed = new ArrayList<>();
     StringBuilder common = new StringBuilder("[");
@@ -54,42 +55,42 @@ public final class PartitionRests {
         used.addAll(partitions);
       }
     }
-    PartitionRests found = null;
+    PartitionResiduals found = null;
     if (!mixed.isEmpty()) {
       try {
         found = distinct(mixed, common, directories, partitionSchema, columns, used);
       } catch (Exception | StackOverflowError | LinkageError error) {
-        found = null; // then partition columns are opaque, which only keeps more
+        found = null; // then partition columns are opaque, which only keeps more objects
       }
     }
     if (found != null) return found;
     for (Expression conjunct : mixed) append(common, ExpressionTrees.write(conjunct, columns));
-    return new PartitionRests(List.of(common.append(']').toString()), new int[directories.size()]);
+    return new PartitionResiduals(List.of(common.append(']').toString()), new int[directories.size()]);
   }
 
-  /** Null where there are too many. */
-  private static PartitionRests distinct(
+  /** Null if there are too many. */
+  private static PartitionResiduals distinct(
       List<Expression> mixed, CharSequence common, List<PartitionDirectory> directories, StructType schema,
       RelationColumns columns, TreeSet<Integer> used) {
     Map<List<Object>, Integer> byValues = new HashMap<>();
-    LinkedHashMap<String, Integer> rests = new LinkedHashMap<>();
-    int[] restOf = new int[directories.size()];
-    for (int i = 0; i < restOf.length; i++) {
+    LinkedHashMap<String, Integer> residuals = new LinkedHashMap<>();
+    int[] residualOf = new int[directories.size()];
+    for (int i = 0; i < residualOf.length; i++) {
       InternalRow row = directories.get(i).values();
       Object[] values = new Object[schema.length()];
       for (int column : used) values[column] = row.get(column, schema.apply(column).dataType());
-      Integer rest = byValues.get(Arrays.asList(values));
-      if (rest == null) {
-        rest = rests.computeIfAbsent(rest(mixed, common, values, schema, columns), text -> rests.size());
-        if (byValues.size() == MAX_VALUES || rests.size() > MAX_RESTS) return null;
-        byValues.put(Arrays.asList(values), rest);
+      Integer residual = byValues.get(Arrays.asList(values));
+      if (residual == null) {
+        residual = residuals.computeIfAbsent(residual(mixed, common, values, schema, columns), text -> residuals.size());
+        if (byValues.size() == MAX_VALUES || residuals.size() > MAX_RESTS) return null;
+        byValues.put(Arrays.asList(values), residual);
       }
-      restOf[i] = rest;
+      residualOf[i] = residual;
     }
-    return new PartitionRests(List.copyOf(rests.keySet()), restOf);
+    return new PartitionResiduals(List.copyOf(residuals.keySet()), residualOf);
   }
 
-  private static String rest(
+  private static String residual(
       List<Expression> mixed, CharSequence common, Object[] values, StructType schema, RelationColumns columns) {
     StringBuilder out = new StringBuilder(common);
     for (Expression conjunct : mixed) {
@@ -107,7 +108,7 @@ public final class PartitionRests {
     return out.append(']').toString();
   }
 
-  /** A node whose children are folded already, evaluated where that is possible; else as it was. */
+  /** Evaluates a node with folded children if possible; otherwise returns it unchanged. */
   private static Expression fold(Expression node) {
     if (node instanceof Literal) return node;
     if (node instanceof Or) {
@@ -123,7 +124,7 @@ public final class PartitionRests {
     try {
       return new Literal(node.eval(null), node.dataType());
     } catch (Exception error) {
-      return node; // the query may meet this error itself, or never
+      return node; // the query may raise this error itself, or never
     }
   }
 
