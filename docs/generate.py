@@ -29,13 +29,13 @@ def settings_page() -> str:
         GENERATED.format(source="es_skipping/settings.py"),
         "# Settings",
         "",
-        "Every setting is read from the Spark session and takes effect with the next query: by `spark.conf.set`,",
-        "`--conf` of `spark-submit`, or in `spark-defaults.conf`. A key under `spark.es_skipping.` that nobody reads",
-        "is named in a warning, with the nearest real one.",
+        "es_skipping reads every setting from the Spark session; a change takes effect with the next query. Set them",
+        "by `spark.conf.set`, by `--conf` of `spark-submit`, or in `spark-defaults.conf`. A warning names an unknown",
+        "key under `spark.es_skipping.` and the nearest known one.",
         "",
-        "Durations are written `500ms`, `2s`, `5m`, `1h`; a bare number is seconds. Secrets are best written as",
-        "references, `env:NAME` or `file:PATH`: Spark hides keys that contain `password` or `token` wherever it shows",
-        "settings, and no others.",
+        "Write durations as `500ms`, `2s`, `5m`, `1h`; a bare number is seconds. Write secrets as references,",
+        "`env:NAME` or `file:PATH`. Spark hides keys that contain `password` or `token` wherever it shows settings,",
+        "and no others.",
         "",
         "| Key | Default | Type | Meaning |",
         "|---|---|---|---|",
@@ -94,8 +94,8 @@ def layout_page() -> str:
         GENERATED.format(source="the docstrings"),
         "# Python API of layouts",
         "",
-        "Everything here is a name of `es_skipping.layout`. How they go together is told in",
-        "[Lay data out](../how-to/lay-out-data.md) and [Keep a table in column groups](../how-to/column-groups.md).",
+        "These are the names of `es_skipping.layout`. [Lay data out](../how-to/lay-out-data.md) and",
+        "[Keep a table in column groups](../how-to/column-groups.md) show how to use them.",
     ]
     left = tuple(sorted(set(layout.__all__) - {name for names in LAYOUT.values() for name in names}))
     for title, names in {**LAYOUT, "Others": left}.items():
@@ -112,7 +112,7 @@ def api_page() -> str:
         GENERATED.format(source="the docstrings"),
         "# Python API",
         "",
-        "Everything here is a name of the package: `import es_skipping as esk`.",
+        "These are the names of the package: `import es_skipping as esk`.",
     ]
     left = set(es_skipping.__all__) - {"indexes"} - {name for names in GROUPS.values() for name in names}
     errors = tuple(sorted(name for name in left if _is_error(getattr(es_skipping, name))))
@@ -257,9 +257,9 @@ def semantics_page() -> str:
         "# What is skipped, and what never is",
         "",
         "Each table has three objects, A, B and C, and says which of them a query reads. A test plans every line on",
-        "both stores, with an index `MinMax` and with an index `ValueList` of the column (where `MinMax` reads others,",
-        "that is said), and with all the other types of index together, by which no object may be lost. Values mean",
-        "what they mean in Spark. Indexes are built in UTC and ANSI mode; where a query runs otherwise, that is said.",
+        "both stores: with `MinMax(c)`, with `ValueList(c)`, and with all other index types together, which may lose",
+        "no object. Where `MinMax(c)` reads other objects, the line says so. Values mean what they mean in Spark.",
+        "The indexes are built in UTC and ANSI mode; a table names the settings of a query that differ.",
     ]
     for case in CASES:
         held = "; ".join(
@@ -283,8 +283,8 @@ def semantics_page() -> str:
         "",
         "## What rules nothing out",
         "",
-        "A part of a filter that no clause stands for: `esk.explain` says why, in these words. A test explains every",
-        "example over columns that are all indexed.",
+        "Some parts of a filter become no clause. `esk.explain` gives the reason in these words. A test explains every",
+        "example, with an index on every column.",
         "",
         "| Explain says | For example | Because |",
         "|---|---|---|",
@@ -313,11 +313,12 @@ def missed_skips_page() -> str:
         "# Skips that are missed",
         "",
         "Tests try predicates of up to two leaves over every object of at most three rows, on small domains of values.",
-        "Spark says which rows satisfy a predicate. A skip is *missed* where the object's metadata admits no row that",
-        "satisfies the filter, and the object is read all the same. No row is lost by that, only time.",
+        "Spark says which rows satisfy a predicate. A skip is *missed* if the object's metadata rules out every row",
+        "that satisfies the filter, and the query still reads the object. A missed skip costs time, never a row.",
         "",
-        f"Of {cases:,} cases, {skippable:,} hold no row of the answer. Of these {skipped:,} are skipped, and",
-        f"{missed:,} are missed for the reasons below. In the others the metadata does not rule such a row out.",
+        f"The tests judged {cases:,} cases. In {skippable:,} cases no row of the object satisfies the filter:",
+        f"{skipped:,} are skipped, and {missed:,} are missed for the reasons below. In the others the metadata does",
+        "not rule such a row out.",
         "",
         "| Index types | Reason | Cases | For example | over an object with the rows |",
         "|---|---|---|---|---|",
@@ -327,9 +328,9 @@ def missed_skips_page() -> str:
         lines.append(f"| {one.indexes} | {one.reason} | {one.cases:,} | {_cell(one.filter)} | {rows} |")
     lines += [
         "",
-        "## Why they are left",
+        "## How they could be skipped",
         "",
-        "| Reason | What it would take |",
+        "| Reason | To skip these |",
         "|---|---|",
     ]
     given = {one.reason for one in figures.missed}
@@ -348,11 +349,10 @@ def table_one_page() -> str:
         "",
         "The index types of Table I of *Extensible Data Skipping* (Ta-Shma, Khazma, Lushi, Feder) and the Hybrid index",
         f"of its section IV. A test builds them over {OBJECTS} objects and runs every filter through Spark, on both",
-        "stores: these are the objects that Spark opened, by its own metric. The lines of code are those of the index",
-        "type's file, without blank lines, comments, docstrings and imports; what several types share is counted with",
-        "none of them.",
+        "stores. *Objects read* counts the objects that Spark opened, by its own metric. *Lines of code* counts the",
+        "index type's own file without blank lines, comments, docstrings and imports; shared code is left out.",
         "",
-        f"| Table I | Remembers of each object | For example | Filter | Objects read of {OBJECTS} | Lines of code |",
+        f"| Table I | Keeps for each object | For example | Filter | Objects read of {OBJECTS} | Lines of code |",
         "|---|---|---|---|---|---|",
     ]
     for row in ROWS:
