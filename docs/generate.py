@@ -358,10 +358,21 @@ def table_one_page() -> str:
     for row in ROWS:
         page = f"{row.index.type.lower()}.md"
         lines.append(
-            f"| [{row.name}]({page}) | {row.remembers} | {_cell(repr(row.index))} | {_cell(row.filter)} | {row.reads} "
-            f"| {_lines_of_code(inspect.getsource(sys.modules[type(row.index).__module__]))} |"
+            f"| [{row.name}]({page}) | {row.remembers} | {_cell(_index(row.index))} | {_cell(row.filter)} "
+            f"| {row.reads} | {_lines_of_code(inspect.getsource(sys.modules[type(row.index).__module__]))} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _index(index: Any) -> str:
+    """An index as people write it: ``Prefix(db_name, length=8)``, without parameters at their defaults."""
+    known = inspect.signature(type(index)).parameters
+    given = [
+        f"{name}={value if str(value).startswith('[') else repr(value)}"  # a point is kept as text
+        for name, value in index.parameters.items()
+        if name not in known or known[name].default != value
+    ]
+    return f"{index.type}({', '.join([*map(str, index.columns), *given])})"
 
 
 def _lines_of_code(source: str) -> int:
