@@ -46,7 +46,7 @@ _FORMS: Final = {
     "text": "tests of strings",
 }
 
-_OF_OTHERS: Final = "None: the index summarises a function or conditions instead of the column."
+_OF_OTHERS: Final = "Nothing helps: the index summarises a function or conditions instead of the column."
 REMEDIES: Final = {
     _OPAQUE: "Understand `IS UNKNOWN` and `IS [NOT] TRUE` on several conditions, which Spark does not rewrite.",
     _NO_ROW: "Prove contradictions between tests of strings, functions and several columns. Those between comparisons "
@@ -60,7 +60,7 @@ REMEDIES: Final = {
     _FUNCTION: 'Index the function itself: `MinMax("abs(x)")`, `Formatted`.',
     EMPTY: "Ask in each question whether the object has a row. Reading an empty file costs one open.",
     _NOT_ASKED.format(form=_FORMS["equal"]): _OF_OTHERS,
-    _NOT_ASKED.format(form=_FORMS["other"]): "None: the index does not keep whole values.",
+    _NOT_ASKED.format(form=_FORMS["other"]): "Nothing helps: the index does not keep whole values.",
     _NOT_ASKED.format(form=_FORMS["order"]): "Add `MinMax`: this index does not keep the order.",
     _NOT_ASKED.format(form=_FORMS["null"]): _OF_OTHERS,
     _NOT_ASKED.format(
