@@ -33,9 +33,9 @@ def settings_page() -> str:
         "`--conf` of `spark-submit`, or in `spark-defaults.conf`. An unknown key under `spark.es_skipping.` gets a",
         "warning that names the nearest real one.",
         "",
-        "Durations are written `500ms`, `2s`, `5m`, `1h`; a bare number is seconds. Secrets are best written as",
-        "references, `env:NAME` or `file:PATH`: Spark hides keys that contain `password` or `token` wherever it shows",
-        "settings, and no others.",
+        "Write durations as `500ms`, `2s`, `5m`, `1h`; a bare number is seconds. Write secrets as references,",
+        "`env:NAME` or `file:PATH`. Spark hides keys that contain `password` or `token` wherever it shows settings,",
+        "and no others.",
         "",
         "| Key | Default | Type | Meaning |",
         "|---|---|---|---|",
@@ -97,8 +97,8 @@ def layout_page() -> str:
         GENERATED.format(source="the docstrings"),
         "# Python API of layouts",
         "",
-        "Everything here is a name of `es_skipping.layout`. How they go together is told in",
-        "[Lay data out](../how-to/lay-out-data.md) and [Keep a table in column groups](../how-to/column-groups.md).",
+        "These are the names of `es_skipping.layout`. [Lay data out](../how-to/lay-out-data.md) and",
+        "[Keep a table in column groups](../how-to/column-groups.md) show how to use them.",
     ]
     left = tuple(sorted(set(layout.__all__) - {name for names in LAYOUT.values() for name in names}))
     for title, names in {**LAYOUT, "Others": left}.items():
@@ -115,7 +115,7 @@ def api_page() -> str:
         GENERATED.format(source="the docstrings"),
         "# Python API",
         "",
-        "Everything here is a name of the package: `import es_skipping as esk`.",
+        "These are the names of the package: `import es_skipping as esk`.",
     ]
     left = set(es_skipping.__all__) - {"indexes"} - {name for names in GROUPS.values() for name in names}
     errors = tuple(sorted(name for name in left if _is_error(getattr(es_skipping, name))))
@@ -266,9 +266,9 @@ def semantics_page() -> str:
         "# What is skipped, and what never is",
         "",
         "Each table has three objects, A, B and C, and says which of them a query reads. A test plans every line on",
-        "both stores, with an index `MinMax` and with an index `ValueList` of the column (where `MinMax` reads others,",
-        "that is said), and with all the other types of index together, by which no object may be lost. Values mean",
-        "what they mean in Spark. Indexes are built in UTC and ANSI mode; where a query runs otherwise, that is said.",
+        "both stores: with `MinMax(c)`, with `ValueList(c)`, and with all other index types together, which may lose",
+        "no object. Where `MinMax(c)` reads other objects, the line says so. Values mean what they mean in Spark.",
+        "The indexes are built in UTC and ANSI mode; a table names the settings of a query that differ.",
     ]
     for case in CASES:
         held = "; ".join(
@@ -292,8 +292,8 @@ def semantics_page() -> str:
         "",
         "## What rules nothing out",
         "",
-        "A part of a filter that no clause stands for: `esk.explain` says why, in these words. A test explains every",
-        "example over columns that are all indexed.",
+        "Some parts of a filter become no clause. `esk.explain` gives the reason in these words. A test explains every",
+        "example, with an index on every column.",
         "",
         "| Explain says | For example | Because |",
         "|---|---|---|",
@@ -322,27 +322,30 @@ def missed_skips_page() -> str:
         "# Skips that are missed",
         "",
         "Tests try predicates of up to two leaves over every object of at most three rows, on small domains of values.",
-        "Spark says which rows satisfy a predicate. A skip is *missed* where the object's metadata admits no row that",
-        "satisfies the filter, and the object is read all the same. No row is lost by that, only time.",
+        "Spark says which rows satisfy a predicate. A skip is *missed* if the object's metadata rules out every row",
+        "that satisfies the filter, and the query still reads the object. A missed skip costs time, never a row.",
         "",
-        f"Of {cases:,} cases, {skippable:,} hold no row of the answer. Of these {skipped:,} are skipped, and",
-        f"{missed:,} are missed for the reasons below. In the others the metadata does not rule such a row out.",
+        f"The tests judged {cases:,} cases. In {skippable:,} cases no row of the object satisfies the filter:",
+        f"{skipped:,} are skipped, and {missed:,} are missed for the reasons below. In the others the metadata does",
+        "not rule such a row out.",
         "",
-        "| Index types | Reason | Cases | For example | over an object with the rows |",
-        "|---|---|---|---|---|",
+        "Each reason has an example: an index type, a filter and the rows of the object that it reads.",
+        "",
+        "| Reason | Missed cases by index type | For example | To skip these |",
+        "|---|---|---|---|",
     ]
-    for one in figures.missed:
-        rows = ", ".join(_cell(" and ".join(row)) for row in one.rows) or "none"
-        lines.append(f"| {one.indexes} | {one.reason} | {one.cases:,} | {_cell(one.filter)} | {rows} |")
+    for reason, remedy in REMEDIES.items():
+        of_reason = sorted((one for one in figures.missed if one.reason == reason), key=lambda one: -one.cases)
+        if not of_reason:
+            continue
+        counts = ", ".join(f"{one.indexes} {one.cases:,}" for one in of_reason)
+        shown = min(of_reason, key=lambda one: len(one.filter))
+        rows = ", ".join(_cell(" and ".join(row)) for row in shown.rows) or "none"
+        lines.append(f"| {reason} | {counts} | {shown.indexes}: {_cell(shown.filter)}, rows {rows} | {remedy} |")
     lines += [
         "",
-        "## Why they are left",
-        "",
-        "| Reason | What it would take |",
-        "|---|---|",
+        "[`missed-skips.json`](missed-skips.json) has an example for each index type and reason.",
     ]
-    given = {one.reason for one in figures.missed}
-    lines += [f"| {reason} | {remedy} |" for reason, remedy in REMEDIES.items() if reason in given]
     return "\n".join(lines) + "\n"
 
 
@@ -357,20 +360,30 @@ def table_one_page() -> str:
         "",
         "The index types of Table I of *Extensible Data Skipping* (Ta-Shma, Khazma, Lushi, Feder) and the Hybrid index",
         f"of its section IV. A test builds them over {OBJECTS} objects and runs every filter through Spark, on both",
-        "stores: these are the objects that Spark opened, by its own metric. The lines of code are those of the index",
-        "type's file, without blank lines, comments, docstrings and imports; what several types share is counted with",
-        "none of them.",
+        "stores. *Objects read* counts the objects that Spark opened, by its own metric. *Lines of code* counts the",
+        "index type's own file without blank lines, comments, docstrings and imports; shared code is left out.",
         "",
-        f"| Table I | Remembers of each object | For example | Filter | Objects read of {OBJECTS} | Lines of code |",
+        f"| Table I | Keeps for each object | For example | Filter | Objects read of {OBJECTS} | Lines of code |",
         "|---|---|---|---|---|---|",
     ]
     for row in ROWS:
         page = f"{row.index.type.lower()}.md"
         lines.append(
-            f"| [{row.name}]({page}) | {row.remembers} | {_cell(repr(row.index))} | {_cell(row.filter)} | {row.reads} "
-            f"| {_lines_of_code(inspect.getsource(sys.modules[type(row.index).__module__]))} |"
+            f"| [{row.name}]({page}) | {row.remembers} | {_cell(_index(row.index))} | {_cell(row.filter)} "
+            f"| {row.reads} | {_lines_of_code(inspect.getsource(sys.modules[type(row.index).__module__]))} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _index(index: Any) -> str:
+    """An index as people write it: ``Prefix(db_name, length=8)``, without parameters at their defaults."""
+    known = inspect.signature(type(index)).parameters
+    given = [
+        f"{name}={value if str(value).startswith('[') else repr(value)}"  # a point is kept as text
+        for name, value in index.parameters.items()
+        if name not in known or known[name].default != value
+    ]
+    return f"{index.type}({', '.join([*map(str, index.columns), *given])})"
 
 
 def _lines_of_code(source: str) -> int:

@@ -92,6 +92,51 @@ def test_nothing_in_the_docs_is_of_one_machine() -> None:
     assert found == []
 
 
+HARD_TO_READ = {
+    r"\bso\s+many\b": 'write "at most N" or "at least N"',
+    r"\bis\s+no\s": 'write "is not a ..." or "has no ..."',
+    r"\bof\s+which\b": "begin a new sentence with the noun",
+}
+"""Constructions that the docs avoid, and what to write instead."""
+
+NOT_YET = ("docs/how-to", "docs/benchmarks")
+"""Folders whose pages are still to be rewritten."""
+
+
+def written_by_hand() -> list[Path]:
+    """Pages made from code are left out: their words are the code's."""
+    elsewhere = [page for folder in ("tests", "examples", "docker") for page in (ROOT / folder).rglob("*.md")]
+    return sorted(
+        page
+        for page in [*PAGES, *elsewhere]
+        if not page.read_text(encoding="utf-8").startswith("<!-- Made by")
+        and page.parent not in [ROOT / folder for folder in NOT_YET]
+    )
+
+
+def hard_to_read(text: str) -> list[str]:
+    """The lines of a page that hold such a construction. Code is left out; a line break counts as a space."""
+    prose = re.sub(r"```.*?```|`[^`\n]*`", lambda code: re.sub(r"[^\n]", "`", code[0]), text, flags=re.DOTALL)
+    found = [
+        (prose.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), advice)
+        for pattern, advice in HARD_TO_READ.items()
+        for match in re.finditer(pattern, prose, re.IGNORECASE)
+    ]
+    return [f'line {line}: "{words}": {advice}' for line, words, advice in sorted(found)]
+
+
+@pytest.mark.parametrize("page", written_by_hand(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_docs_are_plain_english(page: Path) -> None:
+    assert hard_to_read(page.read_text(encoding="utf-8")) == []
+
+
+def test_what_is_hard_to_read_is_found_across_lines_and_not_in_code() -> None:
+    code = "`there is no index`\n```\nso many\n```\n"
+    text = f"MinMax is no\nindex.\n{code}Two objects, of which one is kept. Is it? No: the answer is no."
+    assert [each.partition(":")[0] for each in hard_to_read(text)] == ["line 1", "line 7"]
+    assert hard_to_read(code) == []
+
+
 def python_blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 

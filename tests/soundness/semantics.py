@@ -104,7 +104,7 @@ CASES: tuple[Case, ...] = (
         settings={"spark.sql.session.timeZone": "Asia/Tokyo"},
     ),
     Case(
-        "Without ANSI mode: what is no number is NULL, and casts wrap around", "INT", _same("1", "257", "3"),
+        "Without ANSI mode: strings that are not numbers are NULL, and casts wrap around", "INT", _same("1", "257", "3"),
         {"c = 'x'": "", "c < '2'": "a", "CAST(c AS TINYINT) = 1": "a b c", "c + 2147483647 < 0": "a b c", "c = '257'": "b", "c = '3.0'": "c", "c IN ('1', '3')": "a b c", "c BETWEEN '2' AND 300": "b c", "c = 1.5": "", "c / 0 IS NULL": "a b c", "CAST(c AS BIGINT) > 2147483647": ""},
         settings={"spark.sql.ansi.enabled": "false"},
     ),
@@ -115,7 +115,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case("Names in any case", "INT", _same("1", "2", "3"), {"C = 1": "a", "C IN (2, 3)": "b c", "C IS NULL": ""}),
     Case(
-        "A session in which names differ by case reads what was indexed by one in which they do not", "INT", _same("1", "2", "3"),
+        "A case-sensitive session over an index from a session that ignores case", "INT", _same("1", "2", "3"),
         {"c = 1": "a b c", "c > 5": "a b c", "c IS NULL": "a b c"},
         settings={"spark.sql.caseSensitive": "true"},
     ),
@@ -129,7 +129,7 @@ CASES: tuple[Case, ...] = (
         {"c COLLATE UTF8_LCASE = 'purley'": "a b c", "c = 'purley' COLLATE UTF8_LCASE": "a b c", "startswith(c, 'pur' COLLATE UTF8_LCASE)": "a b c", "c = 'Purley'": "a"},
     ),
     Case(
-        "Bytes that a file does not say are a string, read as one", "STRING", _same("X'61'", "X'61FF'", "X'610062'"),
+        "Bytes without a string type in the file, read as strings", "STRING", _same("X'61'", "X'61FF'", "X'610062'"),
         {"c = 'a'": "a b", "c > 'a'": "b c", "c = 'a\\0b'": "b c", "c < 'a'": "b", "c LIKE 'a%'": "a b c", "c IS NULL": "b"},
         {"c IS NULL": ""},
         stored="BINARY",
@@ -162,13 +162,13 @@ CASES: tuple[Case, ...] = (
         {"c LIKE '%ton'": "a b c", "c LIKE '%ur%'": "a b c"},
     ),
     Case(
-        "CHAR cannot be indexed: a setting says whether it is padded as it is read", "CHAR(4)", _same("'a'", "'ab'", "'b'"),
+        "CHAR cannot be indexed: a setting decides whether Spark pads it on reading", "CHAR(4)", _same("'a'", "'ab'", "'b'"),
         {"c = 'a'": "a b c", "c = 'a '": "a b c", "c > 'ab'": "a b c", "c LIKE 'a%'": "a b c"},
         indexed="",
     ),
     Case("VARCHAR is not padded", "VARCHAR(4)", _same("'a'", "'a '", "'b'"), {"c = 'a'": "a", "c = 'a '": "b", "c > 'a'": "b c"}),
     Case(
-        "Objects with bytes that are no UTF-8 are always read", "STRING", _same("CAST(X'FF' AS STRING)", "CAST(X'61FF' AS STRING)", "'z'"),
+        "Objects with bytes that are not UTF-8 are always read", "STRING", _same("CAST(X'FF' AS STRING)", "CAST(X'61FF' AS STRING)", "'z'"),
         {"c > 'z'": "a b", "c = 'z'": "a b c", "c LIKE 'a%'": "a b", "c < 'b'": "a b", "c IS NULL": "a b", "c LIKE '_\ufffd'": "a b c"},
         {"c IS NULL": ""},
     ),
@@ -185,14 +185,14 @@ CASES: tuple[Case, ...] = (
 )  # fmt: skip
 
 BEYOND: tuple[tuple[str, str, str], ...] = (
-    ("What is not deterministic", "`rand() < 0.5`", "each row is asked anew, so Spark itself does not tell the scan"),
-    ("A filter above a LIMIT, a window or an aggregate", "`... WHERE row_number = 1`", "it says nothing of a single row of the file"),
-    ("Objects that are new, changed or could not be read", "", "only the very object that was indexed, by path, length and time, is skipped"),
-    ("Objects with more than is remembered", "a `ValueList` over its limit", "unknown is never *no*"),
-    ("CSV files with escaped quotes", "two quotes where one escapes the other", "what Spark reads of one column depends on the others that a query reads, unless `columnPruning=false`"),
-    ("CSV and JSON files with times that lack a date, where a TIMESTAMP is indexed", "`12:30`", "Spark reads it as a time of the day on which it reads"),
-    ("Reads under other options or settings", "`nullValue`, the time zone, the rebase modes", "the values may be others; `esk.explain` names the setting"),
-    ("Files read as *DSv2* sources", "`spark.sql.sources.useV1SourceList` without the format", "Spark reads them through another interface, in which nothing is skipped"),
-    ("Text files on HDFS that a writer has open", "CSV, JSON", "the writer may have added rows of which no listing tells"),
+    ("Expressions that are not deterministic", "`rand() < 0.5`", "each row gets a new value, so Spark does not pass the filter to the scan"),
+    ("A filter above a LIMIT, a window or an aggregate", "`... WHERE row_number = 1`", "it does not constrain single rows of the file"),
+    ("Objects that are new, changed or could not be read", "", "only an indexed object with the same path, length and time is skipped"),
+    ("Objects beyond an index's limit", "a `ValueList` over its limit", "their metadata is unknown, and unknown is never *no*"),
+    ("CSV files with escaped quotes", "two quotes where one escapes the other", "Spark's value for one column depends on the other columns of the query, unless `columnPruning=false`"),
+    ("CSV and JSON files with times that lack a date, where a TIMESTAMP is indexed", "`12:30`", "Spark reads it as a time on the current day"),
+    ("Reads under other options or settings", "`nullValue`, the time zone, the rebase modes", "the values may differ; `esk.explain` names the setting"),
+    ("Files read as *DSv2* sources", "`spark.sql.sources.useV1SourceList` without the format", "Spark reads them through another interface, which es_skipping leaves alone"),
+    ("Text files on HDFS that a writer has open", "CSV, JSON", "the writer may have added rows that the listing does not show"),
 )  # fmt: skip
 """What is read whatever the filter, an example, and why. Why a filter rules nothing out: ``predicates/reasons.py``."""

@@ -1,4 +1,4 @@
-"""Why an object is kept though its metadata could prove that it holds nothing."""
+"""Why an object is kept although its metadata could rule it out."""
 
 from __future__ import annotations
 
@@ -29,45 +29,45 @@ from tests.world.world import Asked, World
 
 __all__ = ["EMPTY", "REMEDIES", "reason"]
 
-EMPTY: Final = "the object has no row"
-_NO_ROW: Final = "no row at all can satisfy the filter"
-_OPAQUE: Final = "a part of the filter is not understood"
-_COMPARED: Final = "two columns are compared"
-_FUNCTION: Final = "a function of the column is compared"
-_NOT_ASKED: Final = "it answers no {form}"
-_ONE_BY_ONE: Final = "each part of an AND may be true of some row, but all of them of none"
-_APART: Final = "what one index knows and what another knows is not put together"
+EMPTY: Final = "the object is empty"
+_NO_ROW: Final = "no row can ever satisfy the filter"
+_OPAQUE: Final = "es_skipping does not understand a part of the filter"
+_COMPARED: Final = "the filter compares two columns"
+_FUNCTION: Final = "the filter compares a function of the column"
+_NOT_ASKED: Final = "the index does not answer {form}"
+_ONE_BY_ONE: Final = "each part of an AND may hold for some row, but no row satisfies all parts"
+_APART: Final = "only two indexes together could rule the object out"
 _ROUNDED: Final = "the answer is rounded towards keeping"
 _FORMS: Final = {
-    "equal": "`=` and `IN`",
-    "other": "`<>` and `NOT IN`",
-    "order": "`<`, `<=`, `>`, `>=`",
-    "null": "`IS NULL` and `IS NOT NULL`",
-    "text": "test of a string",
+    "equal": "`=` or `IN`",
+    "other": "`<>` or `NOT IN`",
+    "order": "`<`, `<=`, `>` or `>=`",
+    "null": "`IS NULL` or `IS NOT NULL`",
+    "text": "tests of strings",
 }
 
-_OF_OTHERS: Final = "The index is of something else than the column: of a function, or of conditions."
+_OF_OTHERS: Final = "Nothing helps: the index summarises a function or conditions instead of the column."
 REMEDIES: Final = {
-    _OPAQUE: "Understand `IS UNKNOWN` and `IS [NOT] TRUE` of several conditions; Spark sends them as they are.",
-    _NO_ROW: "Contradictions between tests of strings, functions and several columns would have to be proved. Those "
-    "between comparisons of one column are.",
-    _ONE_BY_ONE: "Each part is one question. Comparisons of one column are put together, tests of strings are not.",
-    _APART: "A question to two indexes at once, which no store has. The answers are combined, not what is known.",
-    _ROUNDED: "Metadata of single values would have to be told from metadata of stretches, and of a type that is "
-    "counted it would have to be known that nothing lies between two neighbours.",
-    _COMPARED: "Two columns of one object would have to be compared by the store. `Features` does that for conditions "
-    "that are known beforehand.",
+    _OPAQUE: "Understand `IS UNKNOWN` and `IS [NOT] TRUE` on several conditions, which Spark does not rewrite.",
+    _NO_ROW: "Prove contradictions between tests of strings, functions and several columns. Those between comparisons "
+    "of one column are proved already.",
+    _ONE_BY_ONE: "Merge tests of strings into one question, as comparisons of one column are merged already.",
+    _APART: "Ask two indexes one question, which no store can do: stores combine answers, not metadata.",
+    _ROUNDED: "Tell metadata of single values from metadata of intervals, and know for whole-number types that nothing "
+    "lies between two neighbours.",
+    _COMPARED: "Compare two columns of one object in the store. `Features` does this for conditions that are known "
+    "beforehand.",
     _FUNCTION: 'Index the function itself: `MinMax("abs(x)")`, `Formatted`.',
-    EMPTY: "Empty files are read; they cost an open. Each question would have to ask whether there is a row at all.",
+    EMPTY: "Ask in each question whether the object has a row. Reading an empty file costs one open.",
     _NOT_ASKED.format(form=_FORMS["equal"]): _OF_OTHERS,
-    _NOT_ASKED.format(form=_FORMS["other"]): "The index does not remember whole values.",
-    _NOT_ASKED.format(form=_FORMS["order"]): "The index remembers no order: use `MinMax` beside it.",
+    _NOT_ASKED.format(form=_FORMS["other"]): "Nothing helps: the index does not keep whole values.",
+    _NOT_ASKED.format(form=_FORMS["order"]): "Add `MinMax`: this index does not keep the order.",
     _NOT_ASKED.format(form=_FORMS["null"]): _OF_OTHERS,
     _NOT_ASKED.format(
         form=_FORMS["text"]
-    ): "The index does not remember whole strings: use `ValueList` where an object holds few of them.",
+    ): "Add `ValueList` if objects hold few strings: this index does not keep whole strings.",
 }
-"""By reason, what would have to be done for these skips."""
+"""By reason, what these skips would need."""
 
 
 def reason(world: World, asked: Asked, kind: str) -> str:
