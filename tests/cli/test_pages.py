@@ -1,0 +1,107 @@
+"""Every block of the README, the tutorial and the how-to pages runs as it stands, on both stores."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.pages import COMMAND, LANGUAGES, ROOT, blocks, command_lines
+from tests.cli.running import SMALL
+from tests.processes import run_python
+
+PAGES = ["README.md", "docs/tutorial.md", *(f"docs/how-to/{page.name}" for page in sorted((ROOT / "docs/how-to").glob("*.md")))]
+
+NOT_OURS = {
+    "make": "tests of their own run the targets",
+    "pip install": "test_packaging.py installs a checkout",
+    "docker compose": "needs Docker",
+    "export": "the test sets it",
+    "python -m pytest": "test_own_packages.py runs it",
+}
+"""Shell commands that are not ours, and why no test of pages runs them."""
+
+
+def run_on(store: str, folder: Path, url: str) -> dict[str, list[dict[str, Any]]]:
+    conf = folder / "conf"
+    conf.mkdir()
+    work = folder / "work"
+    work.mkdir()
+    lines = [f"{key} {value}" for key, value in {**SMALL, "spark.ui.showConsoleProgress": "false"}.items()]
+    if store == "elasticsearch":
+        lines.append(f"spark.es_skipping.store.url {url}")
+    (conf / "spark-defaults.conf").write_text("\n".join(lines), encoding="utf-8")
+    environment = {
+        **os.environ,
+        "SPARK_CONF_DIR": str(conf),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *(entry for entry in sys.path if entry)]),
+        "ES_URL": url,
+        "TZ": "UTC",
+    }
+    only = os.environ.get("ES_SKIPPING_PAGES", "")
+    names = [name for name in PAGES if only in name]
+    done = run_python(f"import sys; sys.argv[1:] = {names!r}; from tests.cli.pages import main; main()", work, environment=environment)
+    return dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
+
+
+@pytest.fixture(scope="module", params=["parquet", "elasticsearch"])
+def ran(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, elasticsearch_url: str
+) -> dict[str, list[dict[str, Any]]]:
+    """By page, what each block printed."""
+    return run_on(request.param, tmp_path_factory.mktemp(request.param), elasticsearch_url)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_blocks_of_a_page_run_and_print_what_it_shows(ran: dict[str, list[dict[str, Any]]], name: str) -> None:
+    done = {one["line"]: one for one in ran[name]}
+    for one in ran[name]:
+        assert one["error"] is None, f"{name}:{one['line']}\n{one['error']}\n{one['out']}"
+    printed = ""
+    for block in blocks(ROOT / name):
+        if block.line in done:
+            printed = done[block.line]["out"]
+        elif block.language == "text" and block.reason is None:
+            assert lines_of(block.code) == lines_of(printed), f"{name}:{block.line}\n{printed}"
+
+
+def lines_of(output: str) -> list[str]:
+    """What stays the same from run to run: no times, sizes, ids, places and widths of columns."""
+    return [shown for line in output.splitlines() if (shown := _stable(line))]
+
+
+def _stable(line: str) -> str:
+    for pattern, instead in (
+        (r"\x1b\[[0-9;]*m", ""),
+        (r"\b(file|https?):[\w./:-]*", "PLACE"),
+        (r"\b(\w+)-[0-9a-f]{12}\b", r"\1-ID"),
+        (r"\b\d[\d.,]* ?(ms|s|seconds|B|KiB|MiB)\b", r"N \1"),
+        (r"[-+|─━]{3,}", ""),
+        (r"\s+", " "),
+    ):
+        line = re.sub(pattern, instead, line)
+    return line.strip()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_block_says_what_it_is(name: str) -> None:
+    for block in blocks(ROOT / name):
+        assert block.language in LANGUAGES, f"{name}:{block.line} has no known language"
+        if block.language != "sh" or block.reason is not None:
+            continue
+        for line in command_lines(block.code):
+            assert line.startswith((COMMAND, *NOT_OURS)), f"{name}:{block.line} {line}"
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name.startswith("docs/how-to")])
+def test_nothing_on_a_page_comes_from_nowhere(name: str) -> None:
+    """No place of a made-up lake, no server that is written out: the page makes its data, the reader names the server."""
+    for block in blocks(ROOT / name):
+        if block.language in ("python", "sh", "sql") and block.reason is None:
+            found = re.findall(r"/lake|s3a?://\w|https?://(?!localhost)[a-z]", block.code)
+            assert found == [], f"{name}:{block.line}"
