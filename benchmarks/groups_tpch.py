@@ -28,6 +28,7 @@ from pyspark.sql import functions as F
 
 from benchmarks.drawing import groups_chart
 from benchmarks.layout_tpch import DOCS, session
+from benchmarks.pages import stamp
 from benchmarks.tpch_workload import CHAPTER_4, CHAPTER_5, COLUMNS, MONTH, filters, table
 from es_skipping.build.source import Reading, Source
 from es_skipping.layout import Query, QueryLog
@@ -248,3 +249,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    print(stamp())

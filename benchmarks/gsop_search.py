@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from benchmarks.drawing import search_chart
 from benchmarks.layout_tpch import DOCS
+from benchmarks.pages import stamp
 from es_skipping.layout import Feature, Query, mine_features, zipf
 from es_skipping.layout.groups.demands import Demand, demands_of
 from es_skipping.layout.groups.design import layouts_by_budget
@@ -237,3 +238,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    print(stamp())

@@ -4,7 +4,8 @@ A page is read top to bottom. Of its blocks
 
 - ``python`` runs in one namespace a page; one that begins with ``# NAME.py`` is written to that file instead;
 - ``sh``: the lines that begin with ``es-skipping`` run in a process of their own, as a shell would run them, with
-  the variables of the environment put in (``$ES_URL`` is the Elasticsearch server, on every page);
+  the variables of the environment put in (``$ES_URL`` is the Elasticsearch server, on every page); so do tests of files
+  that the page told the reader to save;
 - ``sql`` runs in the page's session, statement by statement;
 - ``text`` is what the block before it printed.
 
@@ -68,6 +69,11 @@ def command_lines(code: str) -> list[str]:
     return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
+def is_run(line: str) -> bool:
+    """Whether a line of a shell block is run: our commands, and tests of files that the page made."""
+    return line.startswith(COMMAND + " ") or re.fullmatch(r"python -m pytest -q test_\w+\.py", line) is not None
+
+
 def arguments(line: str) -> list[str]:
     """Of one of our commands, as a shell hands them over."""
     return shlex.split(os.path.expandvars(line), comments=True)[1:]
@@ -114,7 +120,7 @@ class Shell:
         for answer in stdout:
             if answer.startswith("["):
                 code, printed = json.loads(answer)
-                print(printed, end="")
+                sys.stdout.write(printed)
                 if code not in allowed_codes(line):
                     raise RuntimeError(f"{line}: exit code {code}\n{printed}")
                 return
@@ -165,6 +171,16 @@ def _run_block(page: Path, block: Block, namespace: dict[str, Any], shell: Shell
         for line in command_lines(block.code):
             if line.startswith(COMMAND):
                 shell.run(line)
+            elif is_run(line):
+                _run_tests(line)
+
+
+def _run_tests(line: str) -> None:
+    command = [sys.executable, *arguments(line), "-p", "no:cacheprovider"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    sys.stdout.write(done.stdout)
+    if done.returncode:
+        raise RuntimeError(f"{line}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
 
 
 def _leave_nothing(folder: Path) -> None:
@@ -201,7 +217,8 @@ def run_pages(pages: list[Path]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 def main() -> None:
     for name, done in run_pages([ROOT / name for name in sys.argv[1:]]):
-        print(json.dumps([name, done]), flush=True)
+        sys.stdout.write(json.dumps([name, done]) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
