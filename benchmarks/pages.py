@@ -1,7 +1,7 @@
 """Pages of docs/benchmarks whose tables the benchmarks write: million.md, if none is named.
 
-After figures stands a stamp, the date and the commit of their run; every benchmark prints or writes it. Figures that are
-older than this rule carry the commit that brought them to the page.
+After figures stands a stamp, the date and the commit of their run; every benchmark prints or writes it. Figures that
+are older than this rule carry the commit that brought them to the page.
 """
 
 from __future__ import annotations

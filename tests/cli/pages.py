@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+STORES = ("parquet", "elasticsearch")
 LANGUAGES = frozenset({"python", "sh", "sql", "text", "properties", "toml", "json"})
 COMMAND = "es-skipping"
 
@@ -102,6 +103,8 @@ class Shell:
     """A process that runs our commands one after another, so that they share a JVM, but not the page's session."""
 
     def __init__(self) -> None:
+        self.options: list[str] = []
+        """Of every command, beside those on the page."""
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, line: str) -> None:
@@ -115,7 +118,7 @@ class Shell:
             )
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
-        stdin.write(json.dumps(arguments(line)) + "\n")
+        stdin.write(json.dumps([*arguments(line), *self.options]) + "\n")
         stdin.flush()
         for answer in stdout:
             if answer.startswith("["):
@@ -171,7 +174,7 @@ def _run_block(page: Path, block: Block, namespace: dict[str, Any], shell: Shell
         for line in command_lines(block.code):
             if line.startswith(COMMAND):
                 shell.run(line)
-            elif is_run(line):
+            elif is_run(line) and not shell.options:  # they do not depend on the store
                 _run_tests(line)
 
 
@@ -202,22 +205,37 @@ def _leave_nothing(folder: Path) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def run_pages(pages: list[Path]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Page by page, in the current folder, each as if it were the first."""
+def run_pages(pages: list[Path]) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+    """On each store page by page, in the current folder, each page as if it were the first."""
     folder = Path.cwd()
     sys.path.insert(0, str(folder))
     shell = Shell()
     try:
-        for page in pages:
-            yield str(page.relative_to(ROOT)), run_page(page, shell)
-            _leave_nothing(folder)
+        for store in STORES:
+            if store == "elasticsearch":
+                _use_the_server(shell)
+            for page in pages:
+                yield store, str(page.relative_to(ROOT)), run_page(page, shell)
+                _leave_nothing(folder)
     finally:
         shell.close()
 
 
+def _use_the_server(shell: Shell) -> None:
+    """From now on, as if the server were named in ``spark-defaults.conf``, which the running JVM has read already."""
+    from pyspark import SparkContext
+
+    key, url = "spark.es_skipping.store.url", os.environ["ES_URL"]
+    SparkContext._ensure_initialized()
+    jvm = SparkContext._jvm
+    assert jvm is not None
+    jvm.java.lang.System.setProperty(key, url)
+    shell.options = ["--conf", f"{key}={url}"]
+
+
 def main() -> None:
-    for name, done in run_pages([ROOT / name for name in sys.argv[1:]]):
-        sys.stdout.write(json.dumps([name, done]) + "\n")
+    for told in run_pages([ROOT / name for name in sys.argv[1:]]):
+        sys.stdout.write(json.dumps(told) + "\n")
         sys.stdout.flush()
 
 

@@ -6,20 +6,16 @@ import json
 import os
 import re
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.pages import LANGUAGES, ROOT, blocks, command_lines, is_run
+from tests.cli.pages import LANGUAGES, ROOT, STORES, blocks, command_lines, is_run
 from tests.cli.running import SMALL
 from tests.processes import run_python
 
-PAGES = [
-    "README.md",
-    "docs/tutorial.md",
-    *(f"docs/how-to/{page.name}" for page in sorted((ROOT / "docs/how-to").glob("*.md"))),
-]
+HOW_TO = [f"docs/how-to/{page.name}" for page in sorted((ROOT / "docs/how-to").glob("*.md"))]
+PAGES = ["README.md", "docs/tutorial.md", *HOW_TO]
 
 NOT_OURS = {
     "make": "tests of their own run the targets",
@@ -31,42 +27,38 @@ NOT_OURS = {
 """Shell commands that are not ours, and why no test of pages runs them."""
 
 
-def run_on(store: str, folder: Path, url: str) -> dict[str, list[dict[str, Any]]]:
-    conf = folder / "conf"
-    conf.mkdir()
-    work = folder / "work"
-    work.mkdir()
+Printed = list[dict[str, Any]]
+"""What each block that ran printed; the last may have failed."""
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory, elasticsearch_url: str) -> dict[tuple[str, str], Printed]:
+    """By store and page. One process runs them all: most of the time would be spent in starting Spark."""
+    folder = tmp_path_factory.mktemp("pages")
     lines = [f"{key} {value}" for key, value in {**SMALL, "spark.ui.showConsoleProgress": "false"}.items()]
-    if store == "elasticsearch":
-        lines.append(f"spark.es_skipping.store.url {url}")
-    (conf / "spark-defaults.conf").write_text("\n".join(lines), encoding="utf-8")
+    for name in ("conf", "work"):
+        (folder / name).mkdir()
+    (folder / "conf" / "spark-defaults.conf").write_text("\n".join(lines), encoding="utf-8")
     environment = {
         **os.environ,
-        "SPARK_CONF_DIR": str(conf),
+        "SPARK_CONF_DIR": str(folder / "conf"),
         "PYTHONPATH": os.pathsep.join([str(ROOT), *(entry for entry in sys.path if entry)]),
-        "ES_URL": url,
+        "ES_URL": elasticsearch_url,
         "TZ": "UTC",
     }
-    only = os.environ.get("ES_SKIPPING_PAGES", "")
-    names = [name for name in PAGES if only in name]
-    done = run_python(
-        f"import sys; sys.argv[1:] = {names!r}; from tests.cli.pages import main; main()", work, environment=environment
-    )
-    return dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
+    code = "from tests.cli.pages import main; main()"
+    done = run_python(code, folder / "work", *PAGES, environment=environment, seconds=900)
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    return {(store, name): printed for store, name, printed in told}
 
 
-@pytest.fixture(scope="module", params=["parquet", "elasticsearch"])
-def ran(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, elasticsearch_url: str
-) -> dict[str, list[dict[str, Any]]]:
-    """By page, what each block printed."""
-    return run_on(request.param, tmp_path_factory.mktemp(request.param), elasticsearch_url)
-
-
+@pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("name", PAGES)
-def test_the_blocks_of_a_page_run_and_print_what_it_shows(ran: dict[str, list[dict[str, Any]]], name: str) -> None:
-    done = {one["line"]: one for one in ran[name]}
-    for one in ran[name]:
+def test_the_blocks_of_a_page_run_and_print_what_it_shows(
+    ran: dict[tuple[str, str], Printed], name: str, store: str
+) -> None:
+    done = {one["line"]: one for one in ran[store, name]}
+    for one in done.values():
         assert one["error"] is None, f"{name}:{one['line']}\n{one['error']}\n{one['out']}"
     printed = ""
     for block in blocks(ROOT / name):
@@ -91,7 +83,7 @@ def _stable(line: str) -> str:
         (r"\s+", " "),
     ):
         line = re.sub(pattern, instead, line)
-    return line.strip()
+    return line.strip().lower()
 
 
 @pytest.mark.parametrize("name", PAGES)
