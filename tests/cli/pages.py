@@ -187,14 +187,17 @@ def _run_tests(line: str) -> None:
 
 
 def _leave_nothing(folder: Path) -> None:
-    """End the page's session; forget its files, what the store knows of them, and the modules it wrote."""
+    """End the page's session; forget its tables and files, what the store knows of them, and the modules it wrote."""
     from pyspark.sql import SparkSession
 
     from es_skipping.stores.registry import open_store
 
     spark = SparkSession.getActiveSession()
     if spark is not None:
-        spark.stop()
+        for table in spark.catalog.listTables():
+            if not table.isTemporary:
+                spark.sql(f"DROP TABLE {table.name}")
+    _forget_the_session()
     store = open_store(os.environ["ES_URL"])
     for entry in store.datasets():
         if any(str(folder) in root for root in entry.definition.roots):
@@ -203,6 +206,18 @@ def _leave_nothing(folder: Path) -> None:
         if path.suffix == ".py":
             sys.modules.pop(path.stem, None)
         shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _forget_the_session() -> None:
+    """The next `getOrCreate` makes a new session. The context stays: to start one takes seconds, for every page."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    jvm = SparkContext._jvm
+    if jvm is not None:
+        jvm.SparkSession.clearActiveSession()
+        jvm.SparkSession.clearDefaultSession()
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def run_pages(pages: list[Path]) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
@@ -226,6 +241,8 @@ def _use_the_server(shell: Shell) -> None:
     from pyspark import SparkContext
 
     key, url = "spark.es_skipping.store.url", os.environ["ES_URL"]
+    if SparkContext._active_spark_context is not None:
+        SparkContext._active_spark_context.stop()
     SparkContext._ensure_initialized()
     jvm = SparkContext._jvm
     assert jvm is not None
