@@ -201,6 +201,7 @@ def _leave_nothing(folder: Path) -> None:
     store = open_store(os.environ["ES_URL"])
     for entry in store.datasets():
         if any(str(folder) in root for root in entry.definition.roots):
+            store.drop_superseded(entry.definition.id)
             store.drop(entry.definition.id)
     for path in folder.iterdir():
         if path.suffix == ".py":
