@@ -42,6 +42,7 @@ from pathlib import Path
 from typing import Any
 
 import es_skipping as esk
+from benchmarks.pages import stamp
 from es_skipping.build.dataset import Dataset
 
 OUTPUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "build.json"
@@ -218,3 +219,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    print(stamp())

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from elasticsearch import Elasticsearch
 
+from benchmarks.pages import stamp
 from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.metadata import Fingerprints, Metadata, Values
@@ -170,3 +171,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    print(stamp())

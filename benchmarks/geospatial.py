@@ -49,6 +49,7 @@ import shapely
 from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
+from benchmarks.pages import stamp
 from es_skipping.layout.chart import line_chart
 from tests.spark.objects_read import num_files
 
@@ -290,3 +291,4 @@ def show(name: str, rows: list[dict[str, Any]]) -> None:
 
 if __name__ == "__main__":
     main()
+    print(stamp())

@@ -29,6 +29,7 @@ from pyspark.sql import functions as F
 from benchmarks.drawing import groups_chart
 from benchmarks.full_copies import full_copies
 from benchmarks.layout_tpch import DOCS, session
+from benchmarks.pages import stamp
 from benchmarks.tpch_workload import CHAPTER_4, CHAPTER_5, COLUMNS, MONTH, filters, table
 from benchmarks.vertical import hill_climbing, primary_partitions
 from es_skipping.build.source import Reading, Source
@@ -250,3 +251,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    print(stamp())

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from benchmarks.drawing import search_chart
 from benchmarks.full_copies import full_copies
 from benchmarks.layout_tpch import DOCS
+from benchmarks.pages import stamp
 from benchmarks.vertical import hill_climbing, primary_partitions
 from es_skipping.layout import Feature, Query, mine_features, zipf
 from es_skipping.layout.groups.demands import Demand, demands_of
@@ -239,3 +240,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    print(stamp())

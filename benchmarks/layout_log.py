@@ -39,6 +39,7 @@ import es_skipping as esk
 from benchmarks.drawing import layout_chart
 from benchmarks.layout_blocks import blocks_of, in_order, z_order
 from benchmarks.layout_tpch import DOCS, session
+from benchmarks.pages import stamp
 from es_skipping.layout import SOP, QueryLog
 from es_skipping.layout.features.mining import subsuming
 from es_skipping.layout.passes import PLACE, placed
@@ -203,3 +204,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    print(stamp())

@@ -37,6 +37,7 @@ import es_skipping as esk
 from benchmarks.drawing import layout_chart
 from benchmarks.layout_run import Run
 from benchmarks.layout_times import time_layouts
+from benchmarks.pages import stamp
 from benchmarks.tpch_workload import FILTERED, skewed, table, uniform
 from es_skipping.layout.chart import line_chart
 
@@ -140,3 +141,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    print(stamp())

@@ -18,6 +18,7 @@ from typing import Final
 
 from elasticsearch import Elasticsearch
 
+from benchmarks.pages import stamp
 from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.metadata import Intervals
@@ -91,3 +92,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    print(stamp())

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from benchmarks.pages import stamp
 from es_skipping.catalog import DatasetEntry
 from es_skipping.stores.base import Answer
 
@@ -122,3 +123,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    print(stamp())

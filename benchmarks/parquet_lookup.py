@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 
+from benchmarks.pages import stamp
 from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask, Clause, Conjunction
 from es_skipping.clauses.metadata import Boxes, Intervals, Values
@@ -83,3 +84,4 @@ def measure(count: int) -> None:
 if __name__ == "__main__":
     for argument in sys.argv[1:] or ["10000", "100000"]:
         measure(int(argument))
+    print(stamp())

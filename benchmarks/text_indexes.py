@@ -35,6 +35,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import es_skipping as esk
+from benchmarks.pages import stamp
 from es_skipping.indexes.base import Index
 from es_skipping.layout.chart import line_chart
 
@@ -257,3 +258,4 @@ def show(title: str, rows: dict[str, dict[str, Any]], text: int) -> None:
 
 if __name__ == "__main__":
     main()
+    print(stamp())

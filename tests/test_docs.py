@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import es_skipping
+from benchmarks.pages import blocks_without_a_stamp, stamp
 from es_skipping import layout
 from es_skipping.cli.arguments import parser
 from es_skipping.settings import PREFIX, SETTINGS
@@ -79,8 +80,25 @@ def test_the_command_line_page_names_every_command_and_option() -> None:
 
 def test_the_code_of_the_page_on_writing_an_index_is_the_example_that_is_tested() -> None:
     page = (DOCS / "how-to" / "write-an-index.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(@register.*?)```", page, re.DOTALL)
-    assert code in (ROOT / "examples" / "trigrams.py").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n# trigrams.py\n(.*?)```", page, re.DOTALL)
+    _, _, example = (ROOT / "examples" / "trigrams.py").read_text(encoding="utf-8").partition('"""\n\n')
+    assert code == example
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "benchmarks").glob("*.md")), ids=lambda page: page.stem)
+def test_figures_carry_the_commit_and_the_date_of_their_run(page: Path) -> None:
+    assert blocks_without_a_stamp(page.read_text(encoding="utf-8")) == []
+
+
+def test_figures_without_a_stamp_are_found() -> None:
+    table, chart, measured = "| rows |\n|---|\n| 3 |", "![rows](rows.svg)", stamp(["2026-11-22 at commit 2c37ba7"])
+    assert blocks_without_a_stamp(f"# Rows\n\n{table}\n\n{chart}\n\n{measured}\n\nText.") == []
+    assert blocks_without_a_stamp(f"**A**\n\n{table}\n\n**B**\n\n{table}\n\n{measured}\n<!-- end of rows -->") == []
+    assert blocks_without_a_stamp(f"{table}\n\nText.\n\n{measured}\n\n{chart}") == ["| rows |", "![rows](rows.svg)"]
+    assert blocks_without_a_stamp(f"{measured}\n\n<!-- rows: written -->\n{table}\n<!-- end of rows -->") == [
+        "| rows |"
+    ]
+    assert blocks_without_a_stamp(f"{table}\n\nMeasured last week.") == ["| rows |"]
 
 
 def test_the_readme_is_short() -> None:

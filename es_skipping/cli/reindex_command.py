@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 from typing import Any
 
 from es_skipping.catalog import DatasetEntry
@@ -15,6 +16,7 @@ from es_skipping.settings import PREFIX, Settings
 from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.registry import open_store
 from es_skipping.stores.reindex import reindex
+from es_skipping.stores.urls import scheme_of
 
 __all__ = ["run_reindex"]
 
@@ -89,7 +91,12 @@ def _chosen(source: MetadataStore, named: list[str], everything: bool) -> list[D
     chosen = []
     for name in named:
         plain = name.rstrip("/")
-        found = [e for e in entries if plain in (e.definition.id, e.definition.table, *e.definition.roots)]
+        place = plain if scheme_of(plain) else f"file:{os.path.abspath(plain)}"
+        found = [
+            e
+            for e in entries
+            if plain in (e.definition.id, e.definition.table, *e.definition.roots) or place in e.definition.roots
+        ]
         if len(found) != 1:
             there = ", ".join(sorted(entry.definition.id for entry in entries)) or "none"
             raise DatasetError(f"{len(found)} datasets in {source.url} match {name!r}; the store holds {there}")
