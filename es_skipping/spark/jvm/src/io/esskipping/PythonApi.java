@@ -38,6 +38,11 @@ public final class PythonApi {
     Relations.refuseAllButFiles(dataset);
   }
 
+  /** See {@link Relations#physicalRows}. */
+  public Object physicalRows(Object dataset) {
+    return Relations.physicalRows(dataset);
+  }
+
   /** See {@link Relations#objects}. */
   public void objects(Object dataset, String file) throws Exception {
     Relations.objects(dataset, file);

@@ -46,6 +46,8 @@ import scala.collection.Iterator;
 /** Describes a DataFrame of files to Python: its relation, its objects, and an expression over its columns. */
 public final class Relations {
   private static final int ROWS_OF_A_LINE = 4_096;
+  private static final String IS_A_VIEW =
+      "it is a view: index the table or the path behind it; queries of the view use these indexes";
 
   private Relations() {}
 
@@ -67,9 +69,7 @@ public final class Relations {
    */
   public static void refuseAllButFiles(Object dataset) {
     QueryExecution execution = ((Dataset<?>) dataset).queryExecution();
-    if (hasView(execution.analyzed())) {
-      throw new IllegalArgumentException("it is a view: index the table or the path behind it; queries of the view use these indexes");
-    }
+    if (hasView(execution.analyzed())) throw new IllegalArgumentException(IS_A_VIEW);
     LogicalPlan plan = execution.optimizedPlan();
     while (!readsFiles(plan)) {
       if (!(plan instanceof Project)) throw new IllegalArgumentException("it does not read the rows of its files unchanged, but through a " + plan.nodeName());
@@ -80,6 +80,14 @@ public final class Relations {
       }
       plan = ((Project) plan).child();
     }
+  }
+
+  /** A DataFrame of all rows that the files of a table's snapshot hold, deleted ones included; of plain files the same again. */
+  public static Object physicalRows(Object dataset) {
+    FileIndex index = relation(leaf((Dataset<?>) dataset), session(dataset)).location();
+    if (!DeltaTables.isDelta(index)) return dataset;
+    if (hasView(((Dataset<?>) dataset).queryExecution().analyzed())) throw new IllegalArgumentException(IS_A_VIEW);
+    return DeltaTables.physicalRows((Dataset<?>) dataset, index);
   }
 
   /**
@@ -219,11 +227,12 @@ public final class Relations {
       Json.text(out, root.toString());
     }
     out.append(']');
-    Json.field(out, "format", format(relation.fileFormat()));
+    boolean delta = DeltaTables.isDelta(relation.location());
+    Json.field(out, "format", delta ? DeltaTables.FORMAT : format(relation.fileFormat()));
     Json.name(out, "options").append('{');
     for (Map.Entry<String, String> option : options(relation).entrySet()) Json.field(out, option.getKey(), option.getValue());
     out.append('}');
-    Json.name(out, "dataSchema").append(relation.dataSchema().json());
+    Json.name(out, "dataSchema").append((delta ? DeltaTables.dataSchema(relation) : relation.dataSchema()).json());
     Json.name(out, "partitionSchema").append(relation.partitionSchema().json());
   }
 

@@ -141,7 +141,7 @@ public final class SkippingFileIndex implements FileIndex {
     record.askMs = (asked - start) / 1e6;
     if (reply.unindexedMs > 0) unindexed.believe(reply.unindexedMs, epoch);
     if (reply.skip == null) return record.nothing(reply.reason, all);
-    Verification verification = Verification.of(session, conf, relation.fileFormat(), reply.skip);
+    Verification verification = Verification.of(session, conf, relation, reply.skip);
     Seq<PartitionDirectory> kept = without(inner, directories, residuals.residualOf, reply.skip, verification, record);
     record.applyMs = (System.nanoTime() - asked) / 1e6;
     return kept;

@@ -83,9 +83,9 @@ public final class SkippingRule extends Rule<SparkPlan> {
 
   private static boolean eligible(FileSourceScanExec scan) {
     HadoopFsRelation relation = scan.relation();
-    return INDEXES.contains(relation.location().getClass().getName())
-        && Formats.known(relation.fileFormat())
-        && !streaming(scan);
+    boolean files = INDEXES.contains(relation.location().getClass().getName())
+        && Formats.known(relation.fileFormat());
+    return (files || DeltaTables.isSnapshotRead(relation)) && !streaming(scan);
   }
 
   private static boolean streaming(FileSourceScanExec scan) {

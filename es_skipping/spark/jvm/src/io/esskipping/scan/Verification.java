@@ -11,6 +11,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.internal.SQLConf;
 
@@ -21,29 +22,33 @@ import org.apache.spark.sql.internal.SQLConf;
  * whether the object is still as Spark listed it. With {@code verify=open}: both, for any format and number.
  */
 public final class Verification {
-  public static final Verification NONE = new Verification(null, false, false, 0);
+  public static final Verification NONE = new Verification(null, false, false, false, 0);
   private static final int DEFAULT_LIMIT = 1_000;
 
   private final Configuration hadoop;
   private final boolean unchanged;
+  /** Files of a table are written once, and the time of a listing is that of the table's log. */
+  private final boolean immutable;
   private final boolean closed;
   private final long patienceMs;
 
-  private Verification(Configuration hadoop, boolean unchanged, boolean closed, long patienceMs) {
+  private Verification(Configuration hadoop, boolean unchanged, boolean immutable, boolean closed, long patienceMs) {
     this.hadoop = hadoop;
     this.unchanged = unchanged;
+    this.immutable = immutable;
     this.closed = closed;
     this.patienceMs = patienceMs;
   }
 
   /** The checks that the settings and the format require, if at most these objects can be skipped. */
-  static Verification of(SparkSession session, SQLConf conf, FileFormat format, KeySet[] skip) {
+  static Verification of(SparkSession session, SQLConf conf, HadoopFsRelation relation, KeySet[] skip) {
     String verify = conf.getConfString(SessionSettings.PREFIX + "verify", "none").trim();
     boolean always = verify.equals("open");
     boolean unchanged = always || verify.equals("stat") && count(skip) <= limit(conf);
-    boolean closed = always || isAppendedTo(format);
+    boolean closed = always || isAppendedTo(relation.fileFormat());
     if (!unchanged && !closed) return NONE;
-    return new Verification(session.sessionState().newHadoopConf(), unchanged, closed, SessionSettings.patienceMs(conf));
+    boolean immutable = DeltaTables.isDelta(relation.location());
+    return new Verification(session.sessionState().newHadoopConf(), unchanged, immutable, closed, SessionSettings.patienceMs(conf));
   }
 
   /** Files of the other formats end with a footer, so nothing can be appended. */
@@ -78,7 +83,8 @@ public final class Verification {
         calls.add(() -> {
           FileStatus listed = files.get(place).fileStatus();
           FileStatus now = listed.getPath().getFileSystem(hadoop).getFileStatus(listed.getPath());
-          passed[place] = now.getLen() == listed.getLen() && now.getModificationTime() == listed.getModificationTime();
+          boolean sameTime = immutable || now.getModificationTime() == listed.getModificationTime();
+          passed[place] = now.getLen() == listed.getLen() && sameTime;
           return null;
         });
       }
