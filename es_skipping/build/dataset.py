@@ -18,6 +18,7 @@ from es_skipping.build.index_arguments import checked, is_definition_of
 from es_skipping.build.listing import qualified
 from es_skipping.build.results import Health, RefreshResult, dataset_html, index_table, shown_as
 from es_skipping.build.source import Reading, Source, as_paths, schema_of
+from es_skipping.build.table_formats import is_delta_table
 from es_skipping.build.update import Update
 from es_skipping.catalog import DatasetEntry, IndexDefinition
 from es_skipping.errors import DatasetError, IndexDefinitionError, StoreConflict
@@ -261,6 +262,8 @@ class Dataset:
     def _reading(self, entry: DatasetEntry | None) -> Reading:
         """How to read the dataset: as the user passed it, or else as it was indexed."""
         given = self._as_given
+        if not self._said_how and given.table is None and is_delta_table(self._spark, given.paths):
+            return replace(given, format="delta")
         if entry is not None:
             given = replace(given, known_schema=entry.definition.schema)
         if entry is None or self._said_how or given.table is not None:

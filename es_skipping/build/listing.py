@@ -65,6 +65,8 @@ def settled(
     """
     source = Source.open(spark, reading)
     objects = source.objects()
+    if source.is_table:
+        return Listing(restored(source), objects, {})
     resolution = _resolution(objects)
     youngest = int(objects.mtimes.max(initial=0))
     wait = youngest + 2 * resolution - time.time() * 1000
@@ -96,6 +98,8 @@ def changed_since(spark: SparkSession, reading: Reading, listing: Listing, *part
     changed, or if there are many, everything is listed again: some file systems report other times for one object than
     in a directory's listing.
     """
+    if listing.source.is_table:
+        return
     count = sum(map(len, parts))
     few = count * _OBJECTS_PER_SINGLE_CHECK <= len(listing.objects)
     if not count or (few and listing.source.are_unchanged(object for part in parts for object in part)):

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from es_skipping.build.listing import directory_names, qualified
 from es_skipping.build.source import schema_of
+from es_skipping.spark.formats import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +66,9 @@ def narrowed(
         The dataset as it was indexed; a part does not infer its schema again.
     """
     lower = {name.lower() for name in reading.options}
-    if reading.table is not None or len(reading.paths) != 1 or lower & {_BASE.lower(), "recursivefilelookup"}:
+    if reading.table is not None or reading.format in TABLES:
+        return None
+    if len(reading.paths) != 1 or lower & {_BASE.lower(), "recursivefilelookup"}:
         return None
     if (paths is None) == (partitions is None) or has_glob(reading.paths[0]):
         return None

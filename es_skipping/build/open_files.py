@@ -28,7 +28,7 @@ def open_among(source: Source, objects: Iterable[ObjectId]) -> dict[ObjectId, st
     spark = source.df.sparkSession
     api = jvm_api(spark)
     open: dict[ObjectId, str] = {}
-    if any(api.openFilesPossible(spark._jsparkSession, root) for root in source.roots):
+    if not source.is_table and any(api.openFilesPossible(spark._jsparkSession, root) for root in source.roots):
         listed = iter(objects)
         while batch := {one.path: one for one in islice(listed, _PATHS_PER_CALL)}:
             found = json.loads(api.openFiles(spark._jsparkSession, json.dumps(list(batch))))

@@ -19,12 +19,13 @@ from es_skipping.lookup.built_with import RELEVANT_SETTINGS
 from es_skipping.spark.bridge import (
     list_objects,
     list_objects_again,
+    physical_rows,
     refuse_all_but_files,
     relation_facts,
     same_files,
     session_settings,
 )
-from es_skipping.spark.formats import INDEXED
+from es_skipping.spark.formats import INDEXED, TABLES
 from es_skipping.spark.services import service_of, session_id
 from es_skipping.stores.object_list import ObjectList
 
@@ -40,8 +41,10 @@ __all__ = [
     "moved",
 ]
 
+_KNOWN: Final = ", ".join(sorted(INDEXED | TABLES))
+
 _FILES_PER_CALL: Final = 1_000
-"""Files in one question to the JVM."""
+"""Files per call to the JVM."""
 _PINNED: Final = {
     # The build must notice everything that it cannot read: an unread value must never count as absent.
     "spark.es_skipping.enabled": "false",
@@ -118,11 +121,12 @@ class Source:
             settings = session_settings(spark, RELEVANT_SETTINGS)
         df = _frame(build_session(spark), reading)
         facts = relation_facts(df)
+        if facts["format"] in TABLES:
+            # Deleted rows too: time travel and RESTORE bring them back, in a file of the same identity.
+            df = physical_rows(df)
         refuse_all_but_files(df)
-        if facts["format"] not in INDEXED:
-            raise DatasetError(
-                f"{reading.name} is read as {facts['format']}; only {', '.join(sorted(INDEXED))} can be indexed"
-            )
+        if facts["format"] not in INDEXED | TABLES:
+            raise DatasetError(f"{reading.name} has the format {facts['format']}; only {_KNOWN} can be indexed")
         for option in ("ignorecorruptfiles", "ignoremissingfiles"):
             if str(facts["options"].get(option, "")).lower() == "true":
                 raise DatasetError(
@@ -140,9 +144,14 @@ class Source:
             settings=settings,
         )
 
+    @property
+    def is_table(self) -> bool:
+        """Whether a table's log lists the objects, which are written once and never change."""
+        return self.format in TABLES
+
     def again(self, spark: SparkSession, reading: Reading) -> Source:
         """The same dataset with a new listing; it keeps an inferred schema, since inference can be costly."""
-        if reading.table is None and reading.schema is None:
+        if reading.table is None and reading.schema is None and not self.is_table:
             reading = replace(reading, schema=schema_of(json.dumps(self.schema)))
         return Source.open(spark, reading, self.settings)
 
@@ -216,7 +225,7 @@ def _frame(spark: SparkSession, reading: Reading) -> DataFrame:
         try:
             return _load(spark, reading)
         except Exception as error:
-            if reading.table is not None or reading.schema is not None or _condition(error):
+            if reading.table is not None or reading.schema is not None or reading.format in TABLES or _condition(error):
                 raise
             # Spark took the schema from an unreadable file. The other files can still be indexed.
             return _load_around(spark, reading)
@@ -238,8 +247,10 @@ def _frame(spark: SparkSession, reading: Reading) -> DataFrame:
 
 def _unreadable(reading: Reading, error: Exception) -> DatasetError:
     why = _first_line(error)
-    if "ClassNotFoundException" in why and reading.format.lower() not in INDEXED:
-        why = f"this Spark knows no such format; {', '.join(sorted(INDEXED))} can be indexed"
+    if "ClassNotFoundException" in why and reading.format.lower() in TABLES:
+        why = f"this session does not have the jar of {reading.format}"
+    elif "ClassNotFoundException" in why and reading.format.lower() not in INDEXED:
+        why = f"Spark does not know this format; {_KNOWN} can be indexed"
     return DatasetError(f"{reading.name} cannot be read as {reading.format}: {why}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
@@ -10,11 +10,24 @@ from es_skipping.errors import DatasetError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["refuse_table_formats"]
+__all__ = ["is_delta_table", "refuse_table_formats"]
 
-_MARKS: Final = {"_delta_log": "a Delta table", ".hoodie": "a Hudi table", "metadata": "an Iceberg table"}
+_DELTA_LOG: Final = "_delta_log"
+_MARKS: Final = {_DELTA_LOG: "a Delta table", ".hoodie": "a Hudi table", "metadata": "an Iceberg table"}
 """Sub-directories that mark a table's directory; Iceberg's holds files that end with `_ICEBERG`."""
 _ICEBERG: Final = ".metadata.json"
+
+
+def is_delta_table(spark: SparkSession, paths: Sequence[str]) -> bool:
+    """Whether one path is given, and it is a Delta table's own directory."""
+    if len(paths) != 1:
+        return False
+    jvm: Any = spark._jvm
+    log = jvm.org.apache.hadoop.fs.Path(paths[0].rstrip("/") or "/", _DELTA_LOG)
+    try:
+        return _is_there(log.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), log)
+    except Exception:  # Spark says so when it opens the dataset
+        return False
 
 
 def refuse_table_formats(spark: SparkSession, paths: Iterable[str], name: str) -> None:
@@ -32,7 +45,7 @@ def refuse_table_formats(spark: SparkSession, paths: Iterable[str], name: str) -
     Raises
     ------
     DatasetError
-        A path is such a directory.
+        A path is such a directory. A Delta table as a whole is indexed as a table instead.
     """
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
     jvm: Any = spark._jvm

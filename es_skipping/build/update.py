@@ -29,6 +29,7 @@ from es_skipping.indexes.base import Index
 from es_skipping.indexes.registry import from_definition, index_id, readable_id
 from es_skipping.lookup.built_with import dataset_facts, index_facts, is_secret
 from es_skipping.predicates.codec import operand_to_data
+from es_skipping.spark.formats import TABLES
 from es_skipping.stores.base import check_understood
 from es_skipping.stores.object_list import Keys, ObjectList, as_keys, is_among
 
@@ -124,13 +125,20 @@ class Update:
                 f"{self.reading.name} has no index to refresh in the store {self.store.url}; create one with "
                 "create_indexes, or set spark.es_skipping.store.url to the store that has it"
             )
-        refuse_table_formats(self.spark, self.reading.paths, self.reading.name)
+        if self.reading.format not in TABLES:
+            refuse_table_formats(self.spark, self.reading.paths, self.reading.name)
         part = None
         if entry is not None and not self.add and (self.paths is None) != (self.partitions is None):
             part = narrowed(self.spark, self.reading, entry.definition, self.paths, self.partitions)
         reading = self.reading if part is None else part.reading
         listing = settled(self.spark, reading) if part is None else settled(self.spark, reading, part.restored)
-        refuse_table_formats(self.spark, set(listing.source.roots) - set(self.reading.paths), self.reading.name)
+        if not listing.source.is_table:
+            refuse_table_formats(self.spark, set(listing.source.roots) - set(self.reading.paths), self.reading.name)
+        elif self.partitions is not None:
+            raise DatasetError(
+                f"{self.reading.name} is a {listing.source.format} table, whose paths do not tell partitions: refresh "
+                "without partitions, which reads the table's log and not its directories"
+            )
         restriction = Restriction(self.spark, self.paths, self.partitions, listing.source.partition_columns)
         if self.reading.table is None and not any(has_glob(path) for path in self.reading.paths):
             known = entry.definition.roots if entry is not None else ()

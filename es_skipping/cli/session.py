@@ -62,7 +62,7 @@ def spark_session(args: argparse.Namespace, defaults: Mapping[str, str] | None =
         The command's settings, which the command line overrides.
     """
     import es_skipping as esk
-    from es_skipping.spark.formats import INDEXED
+    from es_skipping.spark.formats import INDEXED, TABLES
 
     try:
         from pyspark.logger import PySparkLogger
@@ -84,7 +84,7 @@ def spark_session(args: argparse.Namespace, defaults: Mapping[str, str] | None =
         esk.enable(spark)
         for name, place in views.items():
             before, colon, after = place.partition(":")
-            format, path = (before, after) if colon and before in INDEXED else ("parquet", place)
+            format, path = (before, after) if colon and before in INDEXED | TABLES else ("parquet", place)
             spark.read.format(format).load(path).createOrReplaceTempView(name)
         yield spark
     finally:

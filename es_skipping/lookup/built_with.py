@@ -37,7 +37,8 @@ _IGNORED_OPTIONS: Final = frozenset(
         "__globpaths__", "basepath", "compression", "codec", "ignorecorruptfiles", "ignoremissingfiles", "inferschema",
         "maxpartitionbytes", "mergeschema", "modifiedafter", "modifiedbefore", "orc.compress", "parquet.block.size",
         "parquet.compression", "parquet.page.size", "path", "pathglobfilter", "paths", "recursivefilelookup",
-        "samplingratio", "serialization.format", "transient_lastddltime", "vectorizedreaderbatchsize",
+        "samplingratio", "serialization.format", "timestampasof", "transient_lastddltime", "vectorizedreaderbatchsize",
+        "versionasof",
     }
 )  # fmt: skip
 _OPTION_DEFAULTS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -53,6 +54,8 @@ _BOOLEAN_OPTIONS: Final = frozenset(
 )  # fmt: skip
 """Boolean options, whose values ignore case; other options may not."""
 _SYNONYMS: Final = {"delimiter": "sep", "charset": "encoding"}
+_FOR_WRITERS: Final = re.compile(r"comment|CURRENT_DEFAULT|delta\.(identity\..*|generationExpression|invariants)")
+"""Metadata of a field that says nothing about the values of a file."""
 _VARIANT_FIELDS: Final = "__VARIANT_METADATA_KEY"
 _SECRET: Final = re.compile(r"secret|password|passwd|token|credential|access\.?key|private|sas", re.IGNORECASE)
 
@@ -241,7 +244,7 @@ def _field_fact(schema: Mapping[str, Any], path: Sequence[str]) -> str | None:
 
 def _lasting(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Field metadata without the keys that no reader uses."""
-    return {key: value for key, value in metadata.items() if key not in ("comment", "CURRENT_DEFAULT")}
+    return {key: value for key, value in metadata.items() if not _FOR_WRITERS.fullmatch(key)}
 
 
 def _without_nullability(type: Any) -> Any:

@@ -86,6 +86,7 @@ class Registry:
         table: str | None,
         lifetime: float,
         timeout: float | None = None,
+        format: str | None = None,
     ) -> list[IndexedDataset]:
         """The datasets that contain these roots.
 
@@ -101,6 +102,8 @@ class Registry:
             Seconds for which an earlier reading is valid.
         timeout
             Time limit of reading the store, in seconds; None takes a build's limit.
+        format
+            The scan's format: plain files and a table may be indexed at the same place.
 
         Raises
         ------
@@ -114,7 +117,8 @@ class Registry:
             return []
         found: dict[str, IndexedDataset] = {}
         for root in roots:
-            for dataset in _longest_ancestor(belief.by_root, root):
+            there = _longest_ancestor(belief.by_root, root)
+            for dataset in [one for one in there if one.entry.definition.format == format] or there:
                 found[dataset.entry.definition.id] = dataset
                 break
         return list(found.values())

@@ -115,7 +115,7 @@ class LookupService:
         with self._budgets.spend(query, settings["query.budget"]) as left, breaker:
             timeout, lifetime = min(settings["store.timeout"], left), settings["registry.lifetime"]
             deadline = time.monotonic() + timeout
-            datasets = self.registry.find(store, request.roots, request.table, lifetime, timeout)
+            datasets = self.registry.find(store, request.roots, request.table, lifetime, timeout, request.format)
             if not datasets:
                 believed = 0.0 if settings["queryLog.enabled"] else self.registry.remains(store, lifetime)
                 return reply.unindexed(believed), ScanDetail(request.scan, reason="not indexed", store=store.url)
@@ -136,7 +136,8 @@ class LookupService:
         settings = Settings(request.settings)
         store = self.store(request.settings)
         timeout: float = settings["store.timeout"]
-        datasets = self.registry.find(store, request.roots, request.table, settings["registry.lifetime"], timeout)
+        lifetime: float = settings["registry.lifetime"]
+        datasets = self.registry.find(store, request.roots, request.table, lifetime, timeout, request.format)
         return look_up(request, datasets, self.functions, lambda: timeout, traced=True, detail=detail)
 
     def _warn_once(self, text: str) -> None:

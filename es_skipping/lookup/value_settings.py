@@ -191,7 +191,7 @@ def setting_facts(
     temporal = stamped or any("date" in name for name in types)
     if any("CHAR_VARCHAR" in field for field in fields):
         keys.update(_CHAR)
-    if format == "parquet":
+    if format in ("parquet", "delta"):
         keys.update(_PARQUET)
         if temporal:
             keys.update(_PARQUET_TEMPORAL)

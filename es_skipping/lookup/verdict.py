@@ -9,6 +9,7 @@ from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.merge import Trace, merge_traced
 from es_skipping.lookup.built_with import columns_of, compatible, depends_on_columns_read
 from es_skipping.lookup.registry import IndexedDataset
+from es_skipping.lookup.renames import as_indexed
 from es_skipping.lookup.request import ScanRequest, Trees
 from es_skipping.predicates.functions import Declarations, undeclared, versioned, with_images
 from es_skipping.predicates.normal import normalise
@@ -82,6 +83,8 @@ def clause_for(
     traced
         Also return each node's outcome.
     """
+    request, rename = as_indexed(request, dataset.entry.definition.schema)
+    predicate = rename(predicate)
     usable = _Usable(unusable=list(dataset.unusable))
     read = None
     if depends_on_columns_read(request.format, request.options):

@@ -189,7 +189,7 @@ def why_not(df: DataFrame, *, objects: int = _SAMPLED_OBJECTS) -> Advice:
 
 def _advice(spark: SparkSession, request: ScanRequest, objects: int) -> ScanAdvice:
     from es_skipping.lookup.verdict import read_filters
-    from es_skipping.spark.formats import INDEXED
+    from es_skipping.spark.formats import INDEXED, TABLES
     from es_skipping.spark.services import service_of
 
     declared = service_of(spark).functions.of(request.session)
@@ -198,8 +198,8 @@ def _advice(spark: SparkSession, request: ScanRequest, objects: int) -> ScanAdvi
     facts: dict[str, Any] = {"name": request.name, "filter": filter, "objects": request.objects}
     if not filter:
         return ScanAdvice(**facts, reason="the scan has no filter")
-    if not request.table and request.format not in INDEXED:  # such as column groups
-        return ScanAdvice(**facts, reason=f"a table of format {request.format} has no indexes but its own")
+    if not request.table and request.format not in INDEXED | TABLES:  # such as column groups
+        return ScanAdvice(**facts, reason=f"a table of format {request.format} only has its own indexes")
     try:
         source = _open(spark, request)
         wanted, failed = _wanted(source, list(_candidates(predicate)))
@@ -277,7 +277,8 @@ def _existing(spark: SparkSession, request: ScanRequest) -> set[str]:
     from es_skipping.spark.services import service_of
 
     service = service_of(spark)
-    datasets = service.registry.find(service.store(request.settings), request.roots, request.table, 0.0)
+    store = service.store(request.settings)
+    datasets = service.registry.find(store, request.roots, request.table, 0.0, format=request.format)
     return {index.id for dataset in datasets for index in dataset.entry.definition.indexes}
 
 

@@ -92,6 +92,8 @@ def scan_report(record: Mapping[str, Any], details: ScanDetails) -> ScanReport:
         store=detail.store if detail else None,
         seconds=float(record.get("askMs") or 0) / 1000,
         store_seconds=detail.seconds if detail else 0.0,
+        table_format=record.get("tableFormat"),
+        snapshot=record.get("snapshot"),
     )
 
 

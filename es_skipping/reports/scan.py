@@ -27,6 +27,8 @@ class ScanReport:
         Ids of the indexed datasets, joined by a comma; None if the scan reads none.
     table, roots
         The scanned table's name in the catalog, if it has one, and the scanned paths.
+    table_format, snapshot
+        For a table with a log: its format, such as ``delta``, and the version that the scan reads.
     objects_total, objects_skipped, bytes_total, bytes_skipped
         Counts of files, and sums of their lengths.
     indexes
@@ -68,6 +70,8 @@ class ScanReport:
     store: str | None = None
     seconds: float = 0.0
     store_seconds: float = 0.0
+    table_format: str | None = None
+    snapshot: str | None = None
 
     @property
     def objects_read(self) -> int:

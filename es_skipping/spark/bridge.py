@@ -37,6 +37,7 @@ __all__ = [
     "jvm_api",
     "list_objects",
     "list_objects_again",
+    "physical_rows",
     "same_files",
     "refuse_all_but_files",
     "relation_facts",
@@ -208,6 +209,24 @@ def relation_facts(df: DataFrame) -> dict[str, Any]:
 def refuse_all_but_files(df: DataFrame) -> None:
     """Raise `DatasetError` for a view, and for a DataFrame that changes the rows or columns of its files."""
     _ask(df, "refuseAllButFiles")
+
+
+def physical_rows(df: DataFrame) -> DataFrame:
+    """A DataFrame of all rows that the files of a table's snapshot hold, those included that the table has deleted.
+
+    Parameters
+    ----------
+    df
+        As for `relation_facts`. One of plain files comes back as it is.
+
+    Raises
+    ------
+    DatasetError
+        It is a view.
+    """
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    return ClassicDataFrame(_ask(df, "physicalRows"), df.sparkSession)
 
 
 def list_objects(df: DataFrame) -> Iterator[tuple[str, int, int]]:

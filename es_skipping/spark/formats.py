@@ -5,7 +5,7 @@ from __future__ import annotations
 import pkgutil
 from typing import Final
 
-__all__ = ["INDEXED", "LEFT_OUT", "classes"]
+__all__ = ["INDEXED", "LEFT_OUT", "TABLES", "classes"]
 
 
 def classes() -> dict[str, dict[str, tuple[str, ...]]]:
@@ -32,3 +32,6 @@ INDEXED: Final = frozenset(classes()["indexed"])
 
 LEFT_OUT: Final = frozenset(classes()["left-out"])
 """No index can be made over these: their values, options and settings are not looked at here."""
+
+TABLES: Final = frozenset({"delta"})
+"""Table formats. A table's log lists its files and says which of their rows are live."""

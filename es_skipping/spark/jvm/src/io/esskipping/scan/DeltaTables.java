@@ -72,7 +72,9 @@ final class DeltaTables {
     Object snapshot = call(index, "getSnapshot");
     List<Object> files = new ArrayList<>();
     for (Object file : (Object[]) ((Dataset<?>) call(snapshot, "allFiles")).collect()) files.add(withoutDeletions((Product) file));
-    return call(call(index, "deltaLog"), "createDataFrame", snapshot, Scala.seq(files), false, Option.empty());
+    // it makes the frame in the active session
+    return dataset.sparkSession().withActive(
+        () -> call(call(index, "deltaLog"), "createDataFrame", snapshot, Scala.seq(files), false, Option.empty()));
   }
 
   /** A file of the log without its deletion vector. */
