@@ -18,6 +18,9 @@ IVY = """<ivysettings>
 """
 """Maven Central alone: a local Maven repository may hold descriptions without their jars, on which Ivy gives up."""
 
+DELTA = {"4.0": "io.delta:delta-spark_2.13:4.0.1", "4.2": "io.delta:delta-spark_4.2_2.13:4.4.0"}
+"""The oldest and the newest that Delta has for Spark 4."""
+
 
 def _session(warehouse: Path, package: str, conf: dict[str, str]) -> SparkSession:
     builder = SparkSession.builder.master("local[2]").config("spark.jars.packages", package)
@@ -40,7 +43,7 @@ def _session(warehouse: Path, package: str, conf: dict[str, str]) -> SparkSessio
 def delta(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     spark = _session(
         tmp_path_factory.mktemp("delta"),
-        "io.delta:delta-spark_4.2_2.13:4.4.0",
+        DELTA[__version__.rpartition(".")[0]],
         {
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
