@@ -235,7 +235,7 @@ _GROUPS_WIDTH: Final = 960
 _GROUPS_LEFT: Final = 190
 _GROUPS_LINE: Final = 15
 _MAX_FEATURES: Final = 6
-"""So many features of a group are named, the heaviest."""
+"""Features named for one group: the heaviest ones."""
 _MAX_FEATURE_LETTERS: Final = 120
 _GROUPS_STYLE: Final = "text{fill:#222}.s{fill:#777}@media(prefers-color-scheme:dark){text{fill:#ddd}.s{fill:#999}}"
 

@@ -381,7 +381,7 @@ def _simple_like(leaf: Matches) -> Matches | Comparison:
     """A LIKE pattern of one literal, with ``%`` before or after it or neither, says it in plainer words."""
     tokens = like_tokens(leaf.pattern, leaf.escape)
     if tokens is None or ANY in tokens or any(ord(character) > 0xFFFF for character in leaf.pattern):
-        return leaf  # an error in Spark, a real pattern, or characters of which Java makes something of its own
+        return leaf  # an error in Spark, a real pattern, or characters that Java treats differently
     first, last = 0, len(tokens)
     while first < last and tokens[first] == MANY:
         first += 1

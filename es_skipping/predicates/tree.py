@@ -5,7 +5,7 @@ what is true of a row or not. After `es_skipping.predicates.normal.normalise` a 
 constants `ALWAYS` and `NEVER`, and leaves that carry their own negation: a `Not` is never met by an index (promise 2 of
 the design: NOT is never the complement of a clause).
 
-A normal predicate stands for the rows of which it is *true*; false and null need not be told apart any more.
+A normal predicate stands for the rows for which it is *true*; false and null no longer differ.
 
 Each node has ``operands``, the operands directly in it, and ``map_operands``, which makes the same node of changed
 ones; for And, Or and Not these are the operands of their leaves. Walks go through `leaves_of`, `map_leaves`,

@@ -102,7 +102,7 @@ _EVERYTHING: Final = ValueSet((_Stretch(),), nan=True, null=True)
 
 
 def at_most(predicate: Predicate, operand: Operand) -> ValueSet:
-    """A set outside of which the operand's value does not lie in any row that satisfies the predicate."""
+    """A set that contains the operand's value in every row that satisfies the predicate."""
     match predicate:
         case And(children):
             return common([at_most(child, operand) for child in children])

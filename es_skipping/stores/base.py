@@ -174,7 +174,7 @@ def check_change(fresh: bool, name: str | None) -> None:
 
 
 def check_understood(definition: DatasetDefinition, base: DatasetDefinition | None = None) -> None:
-    """Refuse to write metadata of which this version does not understand everything: it would be lost, or be wrong.
+    """Refuse to write metadata that this version does not fully understand: some of it would be lost, or be wrong.
 
     Parameters
     ----------

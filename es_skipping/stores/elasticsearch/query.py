@@ -1,11 +1,9 @@
-"""The clause translator: from a clause to the query of the objects it is *false* of.
+"""The clause translator: from a clause to the query of the objects for which it is *false*.
 
-The query asks for positive proof. The other way round, a query for what to *keep*, a range over a missing field matches
-nothing, and every object that lacks the statistic is lost. So does "none of" over a field that the user may not see: a
-leaf demands that the document's ``known`` lists the index's group of fields, and then either that ``empty`` lists it
-too, or that the very field which holds no answer is seen to exist. Conjunction becomes "any part proved false",
-disjunction "all parts proved false"; a part that cannot be proved at all is None. That is Kleene's logic; only *false*
-skips.
+The query asks for positive proof. A query for what to *keep* would lose every object that lacks the statistic: a range
+over a missing field matches nothing. So would "none of" over a field that the user may not see. A leaf demands that
+``known`` lists the index's fields, and that ``empty`` lists them too or the very field without an answer exists. A
+conjunction needs one part proved false, a disjunction all parts; a part without a proof is None. Only *false* skips.
 
 No scoring, no scripts, no ``nested``; ``expensive`` says whether the server allows the queries that
 ``search.allow_expensive_queries=false`` refuses. Without them less is skipped, never wrongly more.

@@ -53,7 +53,7 @@ public final class Verification {
 
   /** Files of the other formats end with a footer, so nothing can be appended. */
   private static boolean isAppendedTo(FileFormat format) {
-    return !(format instanceof ParquetFileFormat || format.getClass().getSimpleName().equals("OrcFileFormat")); // two checks
+    return !(format instanceof ParquetFileFormat || format.getClass().getSimpleName().equals("OrcFileFormat")); // Spark has two classes of that name
   }
 
   private static long count(KeySet[] skip) {
