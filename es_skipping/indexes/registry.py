@@ -147,7 +147,7 @@ def from_definition(definition: IndexDefinition) -> Index:
     except TypeError as error:
         raise IndexDefinitionError(
             f"index {definition.id} cannot be made from columns {definition.columns} and parameters "
-            f"{dict(definition.parameters)}: {error}. Another version of {cls.__name__} wrote it"
+            f"{dict(definition.parameters)}: {error}; another version of {cls.__name__} wrote it"
         ) from error
 
 

@@ -179,9 +179,9 @@ def test_a_directory_named_metadata_alone_is_no_iceberg_table(spark: SparkSessio
 
 
 def test_what_is_no_path_no_session_and_no_frame(spark: SparkSession, data: Path) -> None:
-    with pytest.raises(DatasetError, match="is a DataFrame, no path"):
+    with pytest.raises(DatasetError, match="is a DataFrame, not a path"):
         esk.Dataset(spark, spark.range(1))  # type: ignore[arg-type]
-    with pytest.raises(DatasetError, match="is a int, no path"):
+    with pytest.raises(DatasetError, match="is a int, not a path"):
         esk.Dataset(spark, [1])  # type: ignore[list-item]
     with pytest.raises(DatasetError, match="options='header': pass a mapping of names to values"):
         esk.Dataset(spark, str(data), format="csv", options="header")  # type: ignore[arg-type]

@@ -75,7 +75,7 @@ def test_a_name_is_given_once() -> None:
     other = type("MinMax", (MinMax,), {})
     with pytest.raises(IndexDefinitionError, match="exists already"):
         registry.register(other)
-    with pytest.raises(IndexDefinitionError, match="no index type"):
+    with pytest.raises(IndexDefinitionError, match="not an index type"):
         registry.register(int)  # type: ignore[type-var]
 
 

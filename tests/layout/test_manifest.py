@@ -37,7 +37,7 @@ def test_what_is_written_is_read_back() -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda found: found.update(version=2), "file:/lake/_es_skipping_groups.json is of version 2"),
+        (lambda found: found.update(version=2), "file:/lake/_es_skipping_groups.json has version 2"),
         (lambda found: found.pop("groups"), "cannot be read"),
         (lambda found: found["partitions"][0].update(built_with=2), "cannot be read"),
         (lambda found: found["partitions"][0]["blocks"][0][0].pop("rows"), "cannot be read"),

@@ -71,7 +71,7 @@ def test_the_same_read_is_compatible(format: str, operand: Any) -> None:
 
 
 def test_formats_and_options() -> None:
-    assert "it was built reading csv" in str(compatible(*built("csv", X), request("json")))
+    assert "it was built from csv files" in str(compatible(*built("csv", X), request("json")))
     with_na = built("csv", X, options={"nullValue": "NA"})
     assert "nullvalue" in str(compatible(*with_na, request("csv")))
     assert (

@@ -101,7 +101,7 @@ def active(spark: SparkSession) -> Iterator[None]:
             "spark.sql.timeType.enabled",
             "make_time(cast(id div 10 AS INT), cast(id % 10 AS INT), 0)",
             ("c = TIME'03:04:00'", "c > TIME'08:00:00'"),
-            "is of type time",
+            "has type time",
         ),
         (
             "spark.sql.timestampNanosTypes.enabled",

@@ -195,7 +195,7 @@ def test_the_only_manifest_is_cut_off(tmp_path: Path, how: str) -> None:
         write(store, BOTH, [object_metadata(n, minmax=minmax(n, n))])
     (manifest,) = tmp_path.rglob("*.json")
     manifest.write_bytes(manifest.read_bytes()[:-1])
-    with pytest.raises(StoreError, match=r"cut off.* no other is there\. Drop the dataset's indexes"):
+    with pytest.raises(StoreError, match=r"cut off.* there is no other manifest\. Drop the dataset's indexes"):
         store.dataset("events")
     if how == "change":
         with pytest.raises(StoreError, match="cut off"), store.change(BOTH):
