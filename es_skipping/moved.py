@@ -40,6 +40,7 @@ MOVED: Final = {
     f"{_ROOT}reports.details": f"{_ROOT}lookup.details",
     f"{_ROOT}layout.groups.picture": f"{_ROOT}layout.chart",
     f"{_ROOT}predicates.likes": f"{_ROOT}predicates.text",
+    f"{_ROOT}stores.open": f"{_ROOT}stores.registry",
     f"{_ROOT}stores.elasticsearch.complement": f"{_ROOT}stores.elasticsearch.bools",
     f"{_ROOT}stores.elasticsearch.shape": f"{_ROOT}stores.elasticsearch.bools",
 }

@@ -103,8 +103,6 @@ class Shell:
     """A process that runs our commands one after another, so that they share a JVM, but not the page's session."""
 
     def __init__(self) -> None:
-        self.options: list[str] = []
-        """Of every command, beside those on the page."""
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, line: str) -> None:
@@ -118,7 +116,7 @@ class Shell:
             )
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
-        stdin.write(json.dumps([*arguments(line), *self.options]) + "\n")
+        stdin.write(json.dumps(arguments(line)) + "\n")
         stdin.flush()
         for answer in stdout:
             if answer.startswith("["):
@@ -140,8 +138,8 @@ def allowed_codes(line: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"# exit code (\d+)", line))) or (0,)
 
 
-def run_page(page: Path, shell: Shell) -> list[dict[str, Any]]:
-    """What each block printed, up to the first that failed."""
+def run_page(page: Path, shell: Shell, *, with_tests: bool) -> list[dict[str, Any]]:
+    """What each block printed, up to the first that failed. Tests that a page saves do not depend on the store."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     done = []
     for block in blocks(page):
@@ -152,7 +150,7 @@ def run_page(page: Path, shell: Shell) -> list[dict[str, Any]]:
         begun = time.monotonic()
         with contextlib.redirect_stdout(sink):
             try:
-                _run_block(page, block, namespace, shell)
+                _run_block(page, block, namespace, shell, with_tests)
             except BaseException:
                 error = traceback.format_exc()
         done.append({"line": block.line, "out": sink.getvalue(), "error": error, "seconds": time.monotonic() - begun})
@@ -161,7 +159,7 @@ def run_page(page: Path, shell: Shell) -> list[dict[str, Any]]:
     return done
 
 
-def _run_block(page: Path, block: Block, namespace: dict[str, Any], shell: Shell) -> None:
+def _run_block(page: Path, block: Block, namespace: dict[str, Any], shell: Shell, with_tests: bool) -> None:
     if block.file:
         Path(block.file).write_text(block.code, encoding="utf-8")
     elif block.language == "python":
@@ -174,7 +172,7 @@ def _run_block(page: Path, block: Block, namespace: dict[str, Any], shell: Shell
         for line in command_lines(block.code):
             if line.startswith(COMMAND):
                 shell.run(line)
-            elif is_run(line) and not shell.options:  # they do not depend on the store
+            elif is_run(line) and with_tests:
                 _run_tests(line)
 
 
@@ -221,38 +219,23 @@ def _forget_the_session() -> None:
     SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
-def run_pages(pages: list[Path]) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
-    """On each store page by page, in the current folder, each page as if it were the first."""
+def run_pages(pages: list[Path], *, with_tests: bool) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Page by page, in the current folder, each page as if it were the first."""
     folder = Path.cwd()
     sys.path.insert(0, str(folder))
     shell = Shell()
     try:
-        for store in STORES:
-            if store == "elasticsearch":
-                _use_the_server(shell)
-            for page in pages:
-                yield store, str(page.relative_to(ROOT)), run_page(page, shell)
-                _leave_nothing(folder)
+        for page in pages:
+            yield str(page.relative_to(ROOT)), run_page(page, shell, with_tests=with_tests)
+            _leave_nothing(folder)
     finally:
         shell.close()
 
 
-def _use_the_server(shell: Shell) -> None:
-    """From now on, as if the server were named in ``spark-defaults.conf``, which the running JVM has read already."""
-    from pyspark import SparkContext
-
-    key, url = "spark.es_skipping.store.url", os.environ["ES_URL"]
-    if SparkContext._active_spark_context is not None:
-        SparkContext._active_spark_context.stop()
-    SparkContext._ensure_initialized()
-    jvm = SparkContext._jvm
-    assert jvm is not None
-    jvm.java.lang.System.setProperty(key, url)
-    shell.options = ["--conf", f"{key}={url}"]
-
-
 def main() -> None:
-    for told in run_pages([ROOT / name for name in sys.argv[1:]]):
+    """The first argument is the store; ``spark-defaults.conf`` names it. The others are pages."""
+    store, *names = sys.argv[1:]
+    for told in run_pages([ROOT / name for name in names], with_tests=store == STORES[0]):
         sys.stdout.write(json.dumps(told) + "\n")
         sys.stdout.flush()
 
