@@ -167,6 +167,7 @@ def main() -> int:
         Leg("oldest", given.oldest, ON_THE_OLDEST, FEWEST_PREDICATES),
         *(Leg(name, given.newest, LEGS_OF_THEIR_OWN[name]) for name in ("commands", "stores", "traps")),
         Leg("delta", given.delta, ["tests/connectors/test_delta.py"]),
+        Leg("delta-oldest", given.oldest, ["tests/connectors/test_delta.py"]),
         Leg("avro", given.oldest, ["tests/connectors/test_avro.py"]),
         Leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
         Leg("iceberg", given.iceberg, ["tests/connectors/test_iceberg.py"]),

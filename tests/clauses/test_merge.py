@@ -192,7 +192,7 @@ def test_an_index_that_raises_is_ignored_and_named() -> None:
     trace = merge_traced(is_(X, 1), usable)
     assert merge_clause(is_(X, 1), usable) == trace.clause == asks("x", 1)
     assert trace.labels == (("toy(x)", asks("x", 1)),)
-    assert trace.errors == (("broken", "ValueError: no luck"), ("wrong", "'True' is no clause"))
+    assert trace.errors == (("broken", "ValueError: no luck"), ("wrong", "'True' is not a clause"))
     alone = merge_traced(is_(X, 1), [labeller(X, Broken(), "broken")])
     assert alone.clause == KEEP
     assert alone.reason == "index broken failed: ValueError: no luck"

@@ -121,7 +121,7 @@ def test_a_filter_makes_an_index_understand_more() -> None:
 def test_a_filter_is_registered_once_and_only_for_index_types() -> None:
     filter_for(ValueList)(is_eu)
     assert list(filters_of(ValueList)) == [is_eu]
-    with pytest.raises(IndexDefinitionError, match="no index type"):
+    with pytest.raises(IndexDefinitionError, match="not an index type"):
         filter_for(str)  # type: ignore[arg-type]
     with pytest.raises(IndexDefinitionError, match="no filter"):
         filter_for(ValueList)(5)  # type: ignore[type-var]

@@ -52,7 +52,7 @@ def test_it_prints_in_a_terminal_and_in_a_notebook(spark: SparkSession) -> None:
     text = str(explanation)
     assert f"{OBJECTS - 1} of {OBJECTS} objects would be skipped (95 %)" in text
     assert "MinMax(id): a value < 50" in text
-    assert "\n    of the objects of events-" in text
+    assert "\n    the objects of events-" in text
     assert "\n    Conjunction(clauses=(Ask(index='minmax(id)'" in text
     assert "&lt;b&gt;" in explanation._repr_html_()
     assert "\n" not in repr(explanation)

@@ -69,7 +69,7 @@ def test_from_queries_to_groups(spark: SparkSession, tmp_path: Path) -> None:
         assert status.read is not None
         assert 0 < status.read < 0.6
         assert layout.status(spark, table="of_gsop", log=newer[:4]) == status
-        with pytest.raises(DatasetError, match="read as es_skipping_groups"):
+        with pytest.raises(DatasetError, match="has the format es_skipping_groups"):
             esk.Dataset(spark, table="of_gsop").create_indexes(esk.MinMax("a1"))
     finally:
         spark.sql("DROP TABLE of_gsop")
