@@ -53,7 +53,7 @@ def subsumes(looser: Predicate, stricter: Predicate) -> bool:
 
     Examples
     --------
-    >>> from es_skipping.predicates.tree import Column
+    >>> from es_skipping.predicates.tree import Column, Literal
     >>> from es_skipping.predicates.types import DataType
     >>> x = Column(("x",), DataType("int"))
     >>> above = lambda least: Comparison(">", x, Literal(least, x.type))

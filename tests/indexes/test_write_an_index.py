@@ -123,7 +123,7 @@ def test_a_filter_is_registered_once_and_only_for_index_types() -> None:
     assert list(filters_of(ValueList)) == [is_eu]
     with pytest.raises(IndexDefinitionError, match="not an index type"):
         filter_for(str)  # type: ignore[arg-type]
-    with pytest.raises(IndexDefinitionError, match="no filter"):
+    with pytest.raises(IndexDefinitionError, match="is not a filter"):
         filter_for(ValueList)(5)  # type: ignore[type-var]
 
 
