@@ -15,6 +15,8 @@ from es_skipping.stores.object_list import ObjectList
 class _Lake:
     """A source whose listings come one after the other, and the clock that it lives by, in milliseconds."""
 
+    is_table = False
+
     def __init__(self, now: float, *listings: tuple[ObjectId, ...]) -> None:
         self.now = now
         self._listings = list(listings)

@@ -80,7 +80,7 @@ def test_what_is_not_understood_exits_with_2_and_says_nothing_on_stdout(
     [
         (["index", "create", "/lake", "MinMaks(ts)"], "unknown index type 'MinMaks'"),
         (["index", "drop", "/lake"], "pass either indexes or --all"),
-        (["index", "drop", "/lake", "MinMax(ts)", "--all"], "not both"),
+        (["index", "drop", "/lake", "MinMax(ts)", "--all"], "pass either indexes or --all"),
         (["index", "list", "--store", "https://me:secret@es:9200"], "spark.es_skipping.store.url"),
         (["index", "list", "--store", "http://127.0.0.1:1"], "127.0.0.1:1"),
         (["index", "refresh", "/lake", "--conf", "novalue"], "--conf novalue has no value"),

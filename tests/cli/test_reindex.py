@@ -22,5 +22,5 @@ def test_a_dataset_is_named_by_id_root_or_a_path_from_here(tmp_path: Path, monke
         assert [entry.definition.id for entry in _chosen(store, [name], False)] == ["events-1"]
     assert [entry.definition.id for entry in _chosen(store, ["s3a://lake/trips/"], False)] == ["trips-2"]
     for name in ("trips", "event"):
-        with pytest.raises(DatasetError, match=r"0 datasets .* are called"):
+        with pytest.raises(DatasetError, match=r"0 datasets .* match"):
             _chosen(store, [name], False)

@@ -414,7 +414,7 @@ def test_the_command(parquet: ParquetStore, other: ParquetStore, capsys: pytest.
         ([*places], "--all"),
         (["events", "more", "--into", "x", *places], "--into"),
         (["events", *places, "--shards", "2"], "not Elasticsearch"),
-        (["events"], "--store is missing"),
+        (["events"], "pass --store"),
     ):
         code, rows, err = run(capsys, *wrong)
         assert (code, rows) == (1, None)

@@ -82,7 +82,7 @@ def test_arguments_that_make_no_sense(spark: SparkSession, lake: str, maker: Any
     with pytest.raises(TypeError, match="'min_row'"), pytest.warns(DeprecationWarning, match=INSTEAD):
         maker(spark, lake, min_row=5)
     with (
-        pytest.raises(DatasetError, match="give either a path or a table"),
+        pytest.raises(DatasetError, match="pass either a path or a table"),
         pytest.warns(DeprecationWarning, match=INSTEAD),
     ):
         maker(spark)

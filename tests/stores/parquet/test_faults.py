@@ -299,7 +299,7 @@ def test_a_read_only_store_is_read_and_refuses_writing(tmp_path: Path) -> None:
     store = ParquetStore(str(tmp_path), ReadOnlyFiles(LocalFiles(tmp_path)))
     assert entry_of(store) == entry
     assert store.lookup(entry, between(5, 5)).skipped == 1
-    with pytest.raises(StoreError, match=r"not permitted .*set spark\.es_skipping\.store\.url"):
+    with pytest.raises(StoreError, match=r"not permitted .*spark\.es_skipping\.store\.url"):
         write(store, BOTH, [object_metadata(2, minmax=minmax(2, 2))])
     with pytest.raises(StoreError, match="not permitted"):
         store.drop("events")

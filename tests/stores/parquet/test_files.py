@@ -108,7 +108,7 @@ def test_a_claim_left_by_a_crash_blocks_for_a_while_only(tmp_path: Path, monkeyp
     files.write("d/1.5.abc.claim", b"")
     assert files.create_if_absent("d/1", b"x"), "claimed long ago"
     files.write(f"d/2.{int(time.time() * 1000) - 60_000}.abc.claim", b"")
-    with pytest.raises(OSError, match=r"claimed d/2 6\d seconds ago .* another 9 minutes"):
+    with pytest.raises(OSError, match=r"claimed d/2 6\d seconds ago .* expires in 9 minutes"):
         files.create_if_absent("d/2", b"x")
     assert [name for name in files.list("d") if name.startswith("2")] == [
         f.name for f in tmp_path.glob("d/2.*.abc.claim")
