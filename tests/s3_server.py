@@ -125,6 +125,10 @@ class Server:
             "fs.s3a.retry.limit": "2",
             "fs.s3a.retry.interval": "100ms",
             "fs.s3a.change.detection.version.required": "false",
+            # a class that executors have from the start, unlike S3A's own
+            "mapreduce.outputcommitter.factory.scheme.s3a": (
+                "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitterFactory"
+            ),
         }
 
     @property

@@ -142,7 +142,6 @@ def test_places(spark: SparkSession, tmp_path: Path) -> None:
 
 
 TABLES = {
-    "a Delta table": "_delta_log/0.json",
     "an Iceberg table": "metadata/v1.metadata.json",
     "a Hudi table": ".hoodie/x",
 }
