@@ -204,7 +204,9 @@ def test_paths_of_a_refresh_that_are_elsewhere(spark: SparkSession, data: Path) 
 
 
 def test_formats(spark: SparkSession, data: Path) -> None:
-    with pytest.raises(DatasetError, match=r"as nonsense: .* does not know this format; csv, delta, json, orc, parquet, text"):
+    with pytest.raises(
+        DatasetError, match=r"as nonsense: .* does not know this format; csv, delta, json, orc, parquet, text"
+    ):
         esk.Dataset(spark, str(data), format="nonsense").create_indexes(esk.MinMax("x"))
     with pytest.raises(DatasetError, match="binaryFile"):
         esk.Dataset(spark, str(data), format="binaryFile").create_indexes(esk.MinMax("length"))
