@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -20,6 +20,7 @@ from es_skipping.build.columns import column_for_index
 from es_skipping.build.failures import is_systemic, named_in
 from es_skipping.build.footers import can_answer, from_footers
 from es_skipping.build.object_ids import encoded_path, xxhash64
+from es_skipping.build.origin import Rows
 from es_skipping.build.shipping import own_python
 from es_skipping.build.text_doubts import Doubt, doubts_of, files_in_doubt
 from es_skipping.build.wanted import Wanted
@@ -185,21 +186,18 @@ class Collection:
         return found
 
     def _prepared(
-        self, group: Sequence[Wanted], encoded: Mapping[ObjectId, str], *, whole: bool, writing: _Writing | None = None
+        self, group: Sequence[Wanted], rows: Rows, *, writing: _Writing | None = None
     ) -> tuple[DataFrame, dict[int, ObjectId]]:
         """Prepare one Spark job; return it with the objects by the numbers in its rows."""
-        by_number = {xxhash64(text.encode("utf-8", "surrogatepass")): object for object, text in encoded.items()}
-        if len(by_number) < len(encoded):
+        by_number = {xxhash64(text.encode("utf-8", "surrogatepass")): object for object, text in rows.texts.items()}
+        if len(by_number) < len(rows.texts):
             raise DatasetError("the paths of two objects have the same hash; index them as two datasets")
-        frame, format = self.source.df, self.source.format
-        path = _file_path(frame)
-        if not whole:
-            frame = frame.where(path.isin(list(encoded.values())))
-        partitions = max(1, math.ceil(len(encoded) / _OBJECTS_PER_PARTITION))
+        frame, format = rows.frame, self.source.format
+        partitions = max(1, math.ceil(len(rows.texts) / _OBJECTS_PER_PARTITION))
         from es_skipping.spark.classic import functions, map_in_arrow
 
         with own_python(frame.sparkSession):
-            parts, partials = _partials(frame, path, group, format)
+            parts, partials = _partials(frame, rows.path, group, format)
             finish: Finish | FinishAndWrite = Finish(parts)
             if writing is not None:
                 share, partitions = writing[0], min(partitions, writing[1])
@@ -213,11 +211,11 @@ class Collection:
         self, group: Sequence[Wanted], share: Share, writing: ExecutorWriting, *, whole: bool
     ) -> list[ObjectId]:
         """Run one Spark job whose tasks write to the store; return the objects that are still to be read."""
-        encoded = {object: encoded_path(object.path) for object in share.objects}
-        finished, by_number = self._prepared(group, encoded, whole=whole, writing=(share, writing.tasks))
+        rows = self.source.origin.rows(share.objects, all_objects=whole)
+        finished, by_number = self._prepared(group, rows, writing=(share, writing.tasks))
         outcomes: list[Outcome] = []
         try:
-            with _described(finished.sparkSession, f"es_skipping: writing metadata of {len(encoded)} objects"):
+            with _described(finished.sparkSession, f"es_skipping: writing metadata of {len(share.objects)} objects"):
                 for number, _, blob in finished.collect():
                     outcome, unknown = pickle.loads(blob)  # noqa: S301 - written by our own workers
                     if number in by_number:
@@ -233,8 +231,8 @@ class Collection:
 
     def _read(self, group: Sequence[Wanted], chunk: Sequence[ObjectId], *, whole: bool) -> Iterator[ObjectMetadata]:
         """Run one Spark job. It reads everything before its first result, so a failure precedes the results."""
-        encoded = {object: encoded_path(object.path) for object in chunk}
-        finished, by_number = self._prepared(group, encoded, whole=whole)
+        wanted = self.source.origin.rows(chunk, all_objects=whole)
+        finished, by_number = self._prepared(group, wanted)
         spark, counted = finished.sparkSession, self.source.format not in TEXT_FORMATS
         seen: set[ObjectId] = set()
         strays = 0
@@ -254,7 +252,7 @@ class Collection:
                 continue
             # The object yielded no row. It surely was read only if no row came from an object outside the chunk, and
             # its path is the text that Spark compares.
-            if strays or not _reads(spark, object.path, encoded[object]):
+            if strays or not wanted.spells(object):
                 self.failed[object] = "its rows could not be distinguished from those of other objects"
                 continue
             yield ObjectMetadata(
@@ -298,25 +296,6 @@ class _JobFailed(Exception):
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
-
-
-def _file_path(frame: DataFrame) -> Column:
-    """The number of each row's object.
-
-    Raises
-    ------
-    DatasetError
-        Spark does not reveal it: 4.0 hides it behind the padding of CHAR columns.
-    """
-    from pyspark.errors import AnalysisException
-
-    try:
-        return frame.metadataColumn("_metadata")["file_path"]
-    except AnalysisException:
-        raise DatasetError(
-            "this version of Spark does not tell which file a row is from, as it does not where a table has CHAR "
-            "columns that it pads: use a newer Spark"
-        ) from None
 
 
 def _partials(frame: DataFrame, path: Column, group: Sequence[Wanted], format: str) -> tuple[list[Part], DataFrame]:
@@ -382,12 +361,6 @@ def _nothing(kind: Kind, counted: bool) -> Metadata:
     if kind == "intervals":
         return Intervals((), nulls)
     return Boxes(()) if kind == "boxes" else Values(frozenset(), nulls)
-
-
-def _reads(spark: SparkSession, path: str, encoded: str) -> bool:
-    """Whether Spark encodes a path as we do."""
-    jvm: Any = spark._jvm
-    return bool(jvm.org.apache.hadoop.fs.Path(path).toUri().toString() == encoded)
 
 
 def _chunks(objects: Sequence[ObjectId], size: int) -> Iterable[Sequence[ObjectId]]:

@@ -18,12 +18,13 @@ from es_skipping.build.index_arguments import checked, is_definition_of
 from es_skipping.build.listing import qualified
 from es_skipping.build.results import Health, RefreshResult, dataset_html, index_table, shown_as
 from es_skipping.build.source import Reading, Source, as_paths, schema_of
-from es_skipping.build.table_formats import is_delta_table
+from es_skipping.build.table_formats import table_format_at
 from es_skipping.build.update import Update
 from es_skipping.catalog import DatasetEntry, IndexDefinition
 from es_skipping.errors import DatasetError, IndexDefinitionError, StoreConflict
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.registry import readable_id
+from es_skipping.predicates.show import quoted_name
 from es_skipping.reports.progress import shown_progress
 from es_skipping.settings import Settings
 from es_skipping.spark.services import service_of, store_conf, store_of
@@ -42,6 +43,7 @@ _DESCRIPTION: Final = (
 _LIST: Final = (
     "dataset string, `table` string, roots array<string>, format string, " + _DESCRIPTION + ", refreshed timestamp"
 )
+_SESSION_CATALOG: Final = "spark_catalog"
 _CONFLICT_ATTEMPTS: Final = 6
 """Attempts at a change while other writers publish."""
 
@@ -262,8 +264,10 @@ class Dataset:
     def _reading(self, entry: DatasetEntry | None) -> Reading:
         """How to read the dataset: as the user passed it, or else as it was indexed."""
         given = self._as_given
-        if not self._said_how and given.table is None and is_delta_table(self._spark, given.paths):
-            return replace(given, format="delta")
+        if not self._said_how and given.table is None:
+            format = table_format_at(self._spark, given.paths)
+            if format is not None:
+                return replace(given, format=format)
         if entry is not None:
             given = replace(given, known_schema=entry.definition.schema)
         if entry is None or self._said_how or given.table is not None:
@@ -399,8 +403,19 @@ def _full_name(spark: SparkSession, table: str) -> str:
     from pyspark.errors import PySparkException
 
     state = spark._jsparkSession.sessionState()
+    catalogs = state.catalogManager()
     try:
-        identifier = state.sqlParser().parseTableIdentifier(table)
+        given = state.sqlParser().parseMultipartIdentifier(table)
+        parts = [str(given.apply(i)) for i in range(given.size())]
+        if len(parts) > 1 and catalogs.isCatalogRegistered(parts[0]):
+            catalog, parts = parts[0], parts[1:]
+        else:
+            catalog = str(catalogs.currentCatalog().name())
+            if catalog != _SESSION_CATALOG and len(parts) == 1:
+                parts = [*map(str, catalogs.currentNamespace()), *parts]
+        if catalog != _SESSION_CATALOG:
+            return ".".join([catalog, *parts])
+        identifier = state.sqlParser().parseTableIdentifier(".".join(map(quoted_name, parts)))
         return str(state.catalog().qualifyIdentifier(identifier).unquotedString())
     except PySparkException as error:
         raise DatasetError(f"{table!r} is not a table name: {str(error).strip().splitlines()[0]}") from None

@@ -13,17 +13,17 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from es_skipping.build.origin import FileOrigin, Origin, TableOrigin
 from es_skipping.catalog import ObjectId
 from es_skipping.errors import DatasetError
 from es_skipping.lookup.built_with import RELEVANT_SETTINGS
 from es_skipping.spark.bridge import (
-    list_objects,
     list_objects_again,
-    physical_rows,
     refuse_all_but_files,
     relation_facts,
     same_files,
     session_settings,
+    table_snapshot,
 )
 from es_skipping.spark.formats import INDEXED, TABLES
 from es_skipping.spark.services import service_of, session_id
@@ -85,7 +85,9 @@ class Source:
     Parameters
     ----------
     df
-        Reads the whole dataset, in the build's own session.
+        Reads the whole dataset as a query does, in the build's own session.
+    origin
+        Where its objects come from.
     roots, table, format, options
         As in a query's request.
     schema
@@ -95,6 +97,7 @@ class Source:
     """
 
     df: DataFrame
+    origin: Origin
     roots: tuple[str, ...]
     table: str | None
     format: str
@@ -120,10 +123,8 @@ class Source:
         if settings is None:
             settings = session_settings(spark, RELEVANT_SETTINGS)
         df = _frame(build_session(spark), reading)
-        facts = relation_facts(df)
-        if facts["format"] in TABLES:
-            # Deleted rows too: time travel and RESTORE bring them back, in a file of the same identity.
-            df = physical_rows(df)
+        snapshot = table_snapshot(df)
+        facts = relation_facts(df, snapshot)
         refuse_all_but_files(df)
         if facts["format"] not in INDEXED | TABLES:
             raise DatasetError(f"{reading.name} has the format {facts['format']}; only {_KNOWN} can be indexed")
@@ -135,6 +136,7 @@ class Source:
                 )
         return cls(
             df=df,
+            origin=FileOrigin(df) if snapshot is None else TableOrigin(df, snapshot),
             roots=tuple(root.rstrip("/") for root in facts["roots"]),
             table=facts["table"],
             format=facts["format"],
@@ -147,7 +149,7 @@ class Source:
     @property
     def is_table(self) -> bool:
         """Whether a table's log lists the objects, which are written once and never change."""
-        return self.format in TABLES
+        return self.origin.is_table
 
     def again(self, spark: SparkSession, reading: Reading) -> Source:
         """The same dataset with a new listing; it keeps an inferred schema, since inference can be costly."""
@@ -165,7 +167,7 @@ class Source:
 
     def objects(self) -> ObjectList:
         """The objects that this frame's scan reads."""
-        return ObjectList(ObjectId(*one) for one in list_objects(self.df))
+        return self.origin.objects()
 
     def are_unchanged(self, objects: Iterable[ObjectId]) -> bool:
         """Whether the file system reports for each single object what the listing said."""

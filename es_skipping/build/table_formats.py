@@ -10,24 +10,29 @@ from es_skipping.errors import DatasetError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["is_delta_table", "refuse_table_formats"]
+__all__ = ["refuse_table_formats", "table_format_at"]
 
-_DELTA_LOG: Final = "_delta_log"
-_MARKS: Final = {_DELTA_LOG: "a Delta table", ".hoodie": "a Hudi table", "metadata": "an Iceberg table"}
+_MARKS: Final = {"_delta_log": "a Delta table", ".hoodie": "a Hudi table", "metadata": "an Iceberg table"}
 """Sub-directories that mark a table's directory; Iceberg's holds files that end with `_ICEBERG`."""
+_SERVED: Final = {"_delta_log": "delta", "metadata": "iceberg"}
+"""The formats among them that are indexed as tables."""
 _ICEBERG: Final = ".metadata.json"
 
 
-def is_delta_table(spark: SparkSession, paths: Sequence[str]) -> bool:
-    """Whether one path is given, and it is a Delta table's own directory."""
+def table_format_at(spark: SparkSession, paths: Sequence[str]) -> str | None:
+    """The format of the table whose own directory one given path is: ``delta`` or ``iceberg``; else None."""
     if len(paths) != 1:
-        return False
+        return None
     jvm: Any = spark._jvm
-    log = jvm.org.apache.hadoop.fs.Path(paths[0].rstrip("/") or "/", _DELTA_LOG)
-    try:
-        return _is_there(log.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), log)
-    except Exception:  # Spark says so when it opens the dataset
-        return False
+    root = paths[0].rstrip("/") or "/"
+    for mark, format in _SERVED.items():
+        place = jvm.org.apache.hadoop.fs.Path(root, mark)
+        try:
+            if _is_there(place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), place):
+                return format
+        except Exception:  # Spark says so when it opens the dataset
+            return None
+    return None
 
 
 def refuse_table_formats(spark: SparkSession, paths: Iterable[str], name: str) -> None:
@@ -45,7 +50,7 @@ def refuse_table_formats(spark: SparkSession, paths: Iterable[str], name: str) -
     Raises
     ------
     DatasetError
-        A path is such a directory. A Delta table as a whole is indexed as a table instead.
+        A path is such a directory. A Delta or Iceberg table as a whole is indexed as a table instead.
     """
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
     jvm: Any = spark._jvm

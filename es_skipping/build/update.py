@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -132,6 +132,12 @@ class Update:
             part = narrowed(self.spark, self.reading, entry.definition, self.paths, self.partitions)
         reading = self.reading if part is None else part.reading
         listing = settled(self.spark, reading) if part is None else settled(self.spark, reading, part.restored)
+        with closing(listing.source.origin):
+            return self._run(entry, listing, reading, None if part is None else part.paths)
+
+    def _run(
+        self, entry: DatasetEntry | None, listing: Listing, reading: Reading, under: tuple[str, ...] | None
+    ) -> RefreshResult:
         if not listing.source.is_table:
             refuse_table_formats(self.spark, set(listing.source.roots) - set(self.reading.paths), self.reading.name)
         elif self.partitions is not None:
@@ -143,7 +149,7 @@ class Update:
         if self.reading.table is None and not any(has_glob(path) for path in self.reading.paths):
             known = entry.definition.roots if entry is not None else ()
             restriction.refuse_elsewhere(self.reading.name, (*listing.source.roots, *known))
-        plan = self._plan(entry, listing, restriction, None if part is None else part.paths)
+        plan = self._plan(entry, listing, restriction, under)
         unsettled = {object: why for object, why in listing.unsettled.items() if restriction.holds(object.path)}
         unsettled |= (written := open_among(listing.source, chain(plan.all_indexes, plan.new_indexes)))
         plan = plan.without(written)

@@ -1,7 +1,7 @@
 """Columns of a table that were renamed since an index was built.
 
-A table format knows a column by a key that a rename leaves alone: Delta's column mapping by a physical name. A column
-that was dropped and added again has another key, so it does not meet what is known of the old one.
+A table format knows a column by a key that a rename leaves alone: Delta's column mapping by a physical name, Iceberg by
+a field id. A column that was dropped and added again has another key, so it does not meet what is known of the old one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from es_skipping.predicates.tree import Column, Operand, Predicate, map_operands
 
 __all__ = ["as_indexed"]
 
-_KEY: Final = "delta.columnMapping.physicalName"
+_KEYS: Final = ("delta.columnMapping.physicalName", "iceberg.fieldId")
 
 _Path: TypeAlias = tuple[str, ...]
 
@@ -83,5 +83,5 @@ def _fields(type: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _key(field: Mapping[str, Any]) -> str | None:
-    key = (field.get("metadata") or {}).get(_KEY)
-    return None if key is None else str(key)
+    metadata = field.get("metadata") or {}
+    return next((str(metadata[key]) for key in _KEYS if key in metadata), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -260,10 +261,10 @@ def _sampled(source: Source, wanted: Sequence[Wanted], most: int) -> tuple[int, 
     if not chosen or not wanted:
         return len(chosen), []
     ship_package(source.df.sparkSession)
-    found = Collection(source).metadata(wanted, chosen, all_objects=len(chosen) == len(listed))
     by_object: dict[Any, dict[str, Any]] = {}
-    for one in found:  # each pass yields an object once
-        by_object.setdefault(one.id, {}).update(one.metadata)
+    with closing(source.origin):
+        for one in Collection(source).metadata(wanted, chosen, all_objects=len(chosen) == len(listed)):
+            by_object.setdefault(one.id, {}).update(one.metadata)  # each pass yields an object once
     return len(chosen), list(by_object.values())
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "gateway_of",
     "JAR",
     "Answer",
+    "TableSnapshot",
     "all_records",
     "connect_session",
     "distinct_rows",
@@ -37,12 +38,12 @@ __all__ = [
     "jvm_api",
     "list_objects",
     "list_objects_again",
-    "physical_rows",
     "same_files",
     "refuse_all_but_files",
     "relation_facts",
     "session_settings",
     "ship_jar",
+    "table_snapshot",
 ]
 
 Answer: TypeAlias = Callable[[str], bytes]
@@ -181,7 +182,7 @@ def session_settings(spark: SparkSession, wanted: Iterable[str]) -> dict[str, st
     return found
 
 
-def relation_facts(df: DataFrame) -> dict[str, Any]:
+def relation_facts(df: DataFrame, snapshot: TableSnapshot | None = None) -> dict[str, Any]:
     """Facts about the one file relation that a DataFrame reads.
 
     Parameters
@@ -189,6 +190,8 @@ def relation_facts(df: DataFrame) -> dict[str, Any]:
     df
         A DataFrame of a classic session that reads one or several paths, or one table whose format Spark reads as
         files.
+    snapshot
+        Of the table; its schema is the one returned.
 
     Returns
     -------
@@ -202,7 +205,7 @@ def relation_facts(df: DataFrame) -> dict[str, Any]:
     DatasetError
         The DataFrame does not read exactly one file relation.
     """
-    facts: dict[str, Any] = json.loads(_ask(df, "facts"))
+    facts: dict[str, Any] = json.loads(_ask(df, "facts", _java(snapshot)))
     return facts
 
 
@@ -211,31 +214,59 @@ def refuse_all_but_files(df: DataFrame) -> None:
     _ask(df, "refuseAllButFiles")
 
 
-def physical_rows(df: DataFrame) -> DataFrame:
-    """A DataFrame of all rows that the files of a table's snapshot hold, those included that the table has deleted.
+class TableSnapshot:
+    """One snapshot of a table whose log lists its files; `table_snapshot` opens it.
 
     Parameters
     ----------
     df
-        As for `relation_facts`. One of plain files comes back as it is.
+        A DataFrame of the table, in the session that reads it.
+    java
+        The JVM's side.
+    """
+
+    def __init__(self, df: DataFrame, java: Any) -> None:
+        self._spark = df.sparkSession
+        self.java = java
+
+    def rows(self, paths: Sequence[str] | None = None) -> DataFrame:
+        """All rows that these files hold, those included that the table has deleted; None means all files."""
+        from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+        api = jvm_api(self._spark)
+        if paths is None:
+            return ClassicDataFrame(api.rows(self.java, None), self._spark)
+        with tempfile.NamedTemporaryFile("w", prefix="es-skipping-", encoding="utf-8") as file:
+            json.dump(list(paths), file)
+            file.flush()
+            return ClassicDataFrame(api.rows(self.java, file.name), self._spark)
+
+    def close(self) -> None:
+        """Release what `rows` made; its frames can no longer be read."""
+        jvm_api(self._spark).close(self.java)
+
+
+def table_snapshot(df: DataFrame) -> TableSnapshot | None:
+    """The current snapshot of the table that a DataFrame reads; None for plain files.
 
     Raises
     ------
     DatasetError
-        It is a view.
+        The DataFrame does not read exactly one relation of files, or it reads a view, a branch or an older snapshot.
     """
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+    found = _ask(df, "snapshot")
+    return None if found is None else TableSnapshot(df, found)
 
-    return ClassicDataFrame(_ask(df, "physicalRows"), df.sparkSession)
 
-
-def list_objects(df: DataFrame) -> Iterator[tuple[str, int, int]]:
+def list_objects(df: DataFrame, snapshot: TableSnapshot | None = None) -> Iterator[tuple[str, int, int]]:
     """Every object that an unfiltered scan of a DataFrame's relation reads, as Spark's own file index lists it.
 
     Parameters
     ----------
     df
         As for `relation_facts`.
+    snapshot
+        The table's snapshot to list.
 
     Returns
     -------
@@ -248,7 +279,7 @@ def list_objects(df: DataFrame) -> Iterator[tuple[str, int, int]]:
         The DataFrame does not read exactly one file relation.
     """
     file = _local_file()
-    _ask(df, "objects", file.name)
+    _ask(df, "objects", _java(snapshot), file.name)
     return _objects(file)
 
 
@@ -340,7 +371,11 @@ def _added_jars(context: Any) -> list[str]:
     return [str(jars.apply(i)) for i in range(jars.size())]
 
 
-def _ask(df: DataFrame, question: str, *more: str) -> Any:
+def _java(snapshot: TableSnapshot | None) -> Any:
+    return None if snapshot is None else snapshot.java
+
+
+def _ask(df: DataFrame, question: str, *more: Any) -> Any:
     api = jvm_api(df.sparkSession)
     try:
         return getattr(api, question)(df._jdf, *more)

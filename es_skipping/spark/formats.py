@@ -33,5 +33,5 @@ INDEXED: Final = frozenset(classes()["indexed"])
 LEFT_OUT: Final = frozenset(classes()["left-out"])
 """No index can be made over these: their values, options and settings are not looked at here."""
 
-TABLES: Final = frozenset({"delta"})
+TABLES: Final = frozenset({"delta", "iceberg"})
 """Table formats. A table's log lists its files and says which of their rows are live."""

@@ -314,7 +314,7 @@ def test_an_index_of_the_directory_is_not_one_of_the_table(
     delta.conf.set("spark.databricks.delta.formatCheck.enabled", "false")
     with monkeypatch.context() as before:  # made before such directories were refused
         before.setattr(build, "refuse_table_formats", lambda *given: None)
-        before.setattr(datasets, "is_delta_table", lambda *given: False)
+        before.setattr(datasets, "table_format_at", lambda *given: None)
         esk.Dataset(delta, path).create_indexes(esk.ValueList("name"))
     assert opened(delta, query, 1) == FILES
     esk.Dataset(delta, path).drop_indexes(all=True)

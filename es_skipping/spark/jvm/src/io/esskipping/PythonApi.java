@@ -1,5 +1,6 @@
 package io.esskipping;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
 import io.esskipping.distinct.DistinctRows;
 import io.esskipping.report.ExecutionLog;
 import io.esskipping.scan.Bridge;
@@ -10,11 +11,14 @@ import io.esskipping.scan.OpenFiles;
 import io.esskipping.scan.Records;
 import io.esskipping.scan.Relations;
 import io.esskipping.scan.SessionSettings;
+import io.esskipping.scan.TableSnapshot;
 import io.esskipping.scan.Unindexed;
 import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
+import java.io.File;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.function.Function;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
@@ -29,8 +33,8 @@ import org.apache.spark.sql.classic.SparkSession;
  */
 public final class PythonApi {
   /** See {@link Relations#facts}. */
-  public String facts(Object dataset) {
-    return Relations.facts(dataset);
+  public String facts(Object dataset, Object snapshot) {
+    return Relations.facts(dataset, (TableSnapshot) snapshot);
   }
 
   /** See {@link Relations#refuseAllButFiles}. */
@@ -38,14 +42,29 @@ public final class PythonApi {
     Relations.refuseAllButFiles(dataset);
   }
 
-  /** See {@link Relations#physicalRows}. */
-  public Object physicalRows(Object dataset) {
-    return Relations.physicalRows(dataset);
+  /** See {@link Relations#snapshot}. */
+  public Object snapshot(Object dataset) {
+    return Relations.snapshot(dataset);
+  }
+
+  /**
+   * See {@link TableSnapshot#rows}.
+   *
+   * @param file holds a JSON list of paths; null for all files
+   */
+  public Object rows(Object snapshot, String file) throws Exception {
+    Set<String> paths = file == null ? null : Set.of(new ObjectMapper().readValue(new File(file), String[].class));
+    return ((TableSnapshot) snapshot).rows(paths);
+  }
+
+  /** See {@link TableSnapshot#close}. */
+  public void close(Object snapshot) {
+    ((TableSnapshot) snapshot).close();
   }
 
   /** See {@link Relations#objects}. */
-  public void objects(Object dataset, String file) throws Exception {
-    Relations.objects(dataset, file);
+  public void objects(Object dataset, Object snapshot, String file) throws Exception {
+    Relations.objects(dataset, (TableSnapshot) snapshot, file);
   }
 
   /** See {@link Relations#objectsNow}. */

@@ -1,7 +1,8 @@
 package io.esskipping.groups;
 
 import io.esskipping.GroupsSource;
-import io.esskipping.util.Scala;
+import io.esskipping.scan.ListedIndex;
+import io.esskipping.scan.Relations;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -25,7 +26,6 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import scala.Option;
 
 /** One table of column groups, with its blocks as listed when it was opened. */
 public final class GroupsTable implements SupportsRead {
@@ -103,14 +103,7 @@ public final class GroupsTable implements SupportsRead {
         for (GroupsManifest.Block block : ofGroup) blocks.add(files.get(block.file));
       }
     }
-    Object[] arguments = {
-      new GroupsFileIndex(root, blocks), new StructType(), manifest.schema, Option.empty(), new GroupsFormat(), Scala.emptyMap(), session
-    };
-    try { // by reflection, because the session's declared type differs between Spark versions
-      return (HadoopFsRelation) HadoopFsRelation.class.getConstructors()[0].newInstance(arguments);
-    } catch (ReflectiveOperationException error) {
-      throw new IllegalStateException(error);
-    }
+    return Relations.of(session, new ListedIndex(root, blocks), manifest.schema, new GroupsFormat());
   }
 
   /** Equal if the same blocks were listed: Spark then reuses its cache of one for the other. */

@@ -2,6 +2,7 @@ package io.esskipping.report;
 
 import io.esskipping.groups.GroupsScan;
 import io.esskipping.protocol.Reply;
+import io.esskipping.scan.IcebergScan;
 import io.esskipping.scan.PartitionResiduals;
 import io.esskipping.scan.RelationColumns;
 import io.esskipping.scan.Relations;
@@ -41,6 +42,10 @@ public final class PlannedScan {
 
   PlannedScan(SparkSession session, GroupsScan scan) {
     this(session, scan.index, Scala.seq(List.of()), known(Scala.seq(scan.filters)), names(List.of(scan.readSchema().fieldNames())));
+  }
+
+  PlannedScan(SparkSession session, IcebergScan scan) {
+    this(session, scan.index(), Scala.seq(List.of()), Scala.seq(List.of()), names(List.of(scan.readSchema().fieldNames())));
   }
 
   private PlannedScan(

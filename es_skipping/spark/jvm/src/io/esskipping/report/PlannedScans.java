@@ -1,6 +1,7 @@
 package io.esskipping.report;
 
 import io.esskipping.groups.GroupsScan;
+import io.esskipping.scan.IcebergScan;
 import io.esskipping.scan.ScanConditions;
 import io.esskipping.scan.SkippingFileIndex;
 import io.esskipping.scan.SkippingRule;
@@ -13,6 +14,7 @@ import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.CommandExecutionMode;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.QueryExecution;
@@ -59,8 +61,10 @@ public final class PlannedScans {
     } else if (node instanceof FileSourceScanExec) {
       FileSourceScanExec scan = (FileSourceScanExec) node;
       if (scan.relation().location() instanceof SkippingFileIndex) found.add(new PlannedScan(session, scan));
-    } else if (node instanceof BatchScanExec && ((BatchScanExec) node).scan() instanceof GroupsScan) {
-      found.add(new PlannedScan(session, (GroupsScan) ((BatchScanExec) node).scan()));
+    } else if (node instanceof BatchScanExec) {
+      Scan scan = ((BatchScanExec) node).scan();
+      if (scan instanceof GroupsScan) found.add(new PlannedScan(session, (GroupsScan) scan));
+      else if (scan instanceof IcebergScan) found.add(new PlannedScan(session, (IcebergScan) scan));
     }
     for (SparkPlan child : Scala.list(node.children())) walk(child);
     for (SparkPlan subquery : Scala.list(node.subqueries())) walkSubquery(subquery);

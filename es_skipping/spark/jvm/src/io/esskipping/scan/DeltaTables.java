@@ -1,16 +1,18 @@
 package io.esskipping.scan;
 
+import static io.esskipping.scan.Reflection.call;
+
 import io.esskipping.util.Scala;
 import java.lang.reflect.Constructor;
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
@@ -34,8 +36,6 @@ final class DeltaTables {
    */
   private static final Set<String> SNAPSHOTS =
       Set.of(PACKAGE + "stats.PreparedDeltaFileIndex", PACKAGE + "files.TahoeLogFileIndex");
-
-  private static final String FILES = PACKAGE + "files.TahoeBatchFileIndex";
 
   private DeltaTables() {}
 
@@ -66,19 +66,53 @@ final class DeltaTables {
     return new StructType(fields.toArray(new StructField[0]));
   }
 
-  /** Reads all rows of a snapshot's files, those included that deletion vectors hide. */
-  static Object physicalRows(Dataset<?> dataset, FileIndex index) {
-    if (index.getClass().getName().equals(FILES)) return dataset;
-    Object snapshot = call(index, "getSnapshot");
-    List<Object> files = new ArrayList<>();
-    for (Object file : (Object[]) ((Dataset<?>) call(snapshot, "allFiles")).collect()) files.add(withoutDeletions((Product) file));
-    // it makes the frame in the active session
-    return dataset.sparkSession().withActive(
-        () -> call(call(index, "deltaLog"), "createDataFrame", snapshot, Scala.seq(files), false, Option.empty()));
+  /** The current snapshot of a table. */
+  static TableSnapshot open(Dataset<?> dataset, FileIndex index) {
+    return new Opened(dataset, index);
+  }
+
+  private static final class Opened implements TableSnapshot {
+    private final Dataset<?> dataset;
+    private final Object log;
+    private final Object snapshot;
+    private final List<Product> files = new ArrayList<>();
+    private final Dataset<?> all;
+
+    Opened(Dataset<?> dataset, FileIndex index) {
+      this.dataset = dataset;
+      this.log = call(index, "deltaLog");
+      this.snapshot = call(index, "getSnapshot");
+      for (Object file : (Object[]) ((Dataset<?>) call(snapshot, "allFiles")).collect()) files.add(withoutDeletions((Product) file));
+      this.all = frame(files);
+    }
+
+    private Dataset<?> frame(List<Product> some) {
+      // it makes the frame in the active session
+      return (Dataset<?>) dataset.sparkSession().withActive(
+          () -> call(log, "createDataFrame", snapshot, Scala.seq(some), false, Option.empty()));
+    }
+
+    @Override public HadoopFsRelation relation() {
+      LogicalPlan plan = all.queryExecution().analyzed();
+      while (!(plan instanceof LogicalRelation)) plan = plan.children().head();
+      return (HadoopFsRelation) ((LogicalRelation) plan).relation();
+    }
+
+    @Override public Dataset<?> rows(Set<String> paths) {
+      if (paths == null) return all;
+      FileIndex index = relation().location();
+      List<Product> chosen = new ArrayList<>();
+      for (Product file : files) {
+        if (paths.contains(call(index, "absolutePath", call(file, "path")).toString())) chosen.add(file);
+      }
+      return frame(chosen);
+    }
+
+    @Override public void close() {}
   }
 
   /** A file of the log without its deletion vector. */
-  private static Object withoutDeletions(Product file) {
+  private static Product withoutDeletions(Product file) {
     Object[] fields = new Object[file.productArity()];
     int cleared = 0;
     for (int i = 0; i < fields.length; i++) {
@@ -90,28 +124,12 @@ final class DeltaTables {
     for (Constructor<?> constructor : file.getClass().getConstructors()) {
       if (constructor.getParameterCount() == fields.length) {
         try {
-          return constructor.newInstance(fields);
+          return (Product) constructor.newInstance(fields);
         } catch (ReflectiveOperationException error) {
           throw new IllegalStateException(error);
         }
       }
     }
     throw new IllegalStateException("this version of Delta makes its files otherwise: " + file.getClass());
-  }
-
-  private static Object call(Object on, String name, Object... arguments) {
-    for (Method method : on.getClass().getMethods()) {
-      if (method.getName().equals(name) && method.getParameterCount() == arguments.length && !method.isBridge()) {
-        try {
-          method.setAccessible(true);
-          return method.invoke(on, arguments);
-        } catch (InvocationTargetException error) {
-          throw new IllegalStateException(on.getClass().getName() + "." + name + ": " + error.getCause(), error.getCause());
-        } catch (ReflectiveOperationException error) {
-          throw new IllegalStateException(on.getClass().getName() + "." + name, error);
-        }
-      }
-    }
-    throw new IllegalStateException("this version of Delta has no " + on.getClass().getName() + "." + name);
   }
 }

@@ -39,6 +39,7 @@ import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.sources.DataSourceRegister;
+import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.Tuple2;
 import scala.collection.Iterator;
@@ -51,13 +52,17 @@ public final class Relations {
 
   private Relations() {}
 
-  /** Facts about the one file relation that a DataFrame reads, as JSON with the request's field names. */
-  public static String facts(Object dataset) {
+  /**
+   * Facts about the one file relation that a DataFrame reads, as JSON with the request's field names.
+   *
+   * @param snapshot as {@link #snapshot} gives it; it decides about the schema, or null for plain files
+   */
+  public static String facts(Object dataset, TableSnapshot snapshot) {
     LogicalPlan leaf = leaf((Dataset<?>) dataset);
     HadoopFsRelation relation = relation(leaf, session(dataset));
     StringBuilder out = new StringBuilder("{");
     Json.field(out, "table", table(leaf));
-    write(out, relation);
+    write(out, relation, Tables.dataSchema(snapshot == null ? relation : snapshot.relation()));
     Json.field(out, "location", relation.location().getClass().getSimpleName());
     return out.append('}').toString();
   }
@@ -82,20 +87,24 @@ public final class Relations {
     }
   }
 
-  /** A DataFrame of all rows that the files of a table's snapshot hold, deleted ones included; of plain files the same again. */
-  public static Object physicalRows(Object dataset) {
-    FileIndex index = relation(leaf((Dataset<?>) dataset), session(dataset)).location();
-    if (!DeltaTables.isDelta(index)) return dataset;
-    if (hasView(((Dataset<?>) dataset).queryExecution().analyzed())) throw new IllegalArgumentException(IS_A_VIEW);
-    return DeltaTables.physicalRows((Dataset<?>) dataset, index);
+  /** The current snapshot of the table that a DataFrame reads; null for plain files. */
+  public static TableSnapshot snapshot(Object dataset) {
+    Dataset<?> frame = (Dataset<?>) dataset;
+    LogicalPlan leaf = leaf(frame);
+    Table iceberg = IcebergTables.table(leaf);
+    FileIndex index = iceberg == null ? relation(leaf, session(dataset)).location() : null;
+    if (iceberg == null && !DeltaTables.isDelta(index)) return null;
+    if (hasView(frame.queryExecution().analyzed())) throw new IllegalArgumentException(IS_A_VIEW);
+    return iceberg != null ? IcebergTables.open(frame, iceberg) : DeltaTables.open(frame, index);
   }
 
   /**
    * Writes every object that an unfiltered scan reads into a file: lines of {@code [[path, length, modification time in
    * ms], ...]}, so that no process holds all of them as text.
    */
-  public static void objects(Object dataset, String file) throws IOException {
-    FileIndex index = relation(leaf((Dataset<?>) dataset), session(dataset)).location();
+  public static void objects(Object dataset, TableSnapshot snapshot, String file) throws IOException {
+    HadoopFsRelation relation = snapshot == null ? relation(leaf((Dataset<?>) dataset), session(dataset)) : snapshot.relation();
+    FileIndex index = relation.location();
     try (Writer lines = java.nio.file.Files.newBufferedWriter(java.nio.file.Path.of(file))) {
       StringBuilder out = new StringBuilder();
       int row = 0;
@@ -123,7 +132,7 @@ public final class Relations {
     FileIndex index = relation(leaf((Dataset<?>) dataset), session(dataset)).location();
     if (!(index instanceof InMemoryFileIndex)) return false;
     index.refresh();
-    objects(dataset, file);
+    objects(dataset, null, file);
     return true;
   }
 
@@ -191,7 +200,7 @@ public final class Relations {
   }
 
   private static boolean readsFiles(LogicalPlan node) {
-    return groups(node) != null
+    return groups(node) != null || IcebergTables.table(node) != null
         || node instanceof LogicalRelation && ((LogicalRelation) node).relation() instanceof HadoopFsRelation;
   }
 
@@ -205,6 +214,8 @@ public final class Relations {
 
   private static HadoopFsRelation relation(LogicalPlan leaf, SparkSession session) {
     GroupsTable groups = groups(leaf);
+    Table iceberg = IcebergTables.table(leaf);
+    if (iceberg != null) return IcebergTables.relation(session, iceberg, List.of(), "", iceberg.schema());
     return groups != null ? groups.relation(session) : (HadoopFsRelation) ((LogicalRelation) leaf).relation();
   }
 
@@ -214,11 +225,12 @@ public final class Relations {
       Option<CatalogTable> table = ((LogicalRelation) leaf).catalogTable();
       return table.isDefined() ? table.get().identifier().unquotedString() : null;
     }
-    return null; // column groups are indexed by path
+    Table iceberg = IcebergTables.table(leaf);
+    return iceberg == null ? null : IcebergTables.name(iceberg); // column groups are indexed by path
   }
 
   /** The facts that a request and {@link #facts} share. */
-  static void write(StringBuilder out, HadoopFsRelation relation) {
+  static void write(StringBuilder out, HadoopFsRelation relation, StructType dataSchema) {
     Json.name(out, "roots").append('[');
     boolean first = true;
     for (Path root : Scala.list(relation.location().rootPaths())) {
@@ -227,13 +239,23 @@ public final class Relations {
       Json.text(out, root.toString());
     }
     out.append(']');
-    boolean delta = DeltaTables.isDelta(relation.location());
-    Json.field(out, "format", delta ? DeltaTables.FORMAT : format(relation.fileFormat()));
+    String table = Tables.format(relation.location());
+    Json.field(out, "format", table != null ? table : format(relation.fileFormat()));
     Json.name(out, "options").append('{');
     for (Map.Entry<String, String> option : options(relation).entrySet()) Json.field(out, option.getKey(), option.getValue());
     out.append('}');
-    Json.name(out, "dataSchema").append((delta ? DeltaTables.dataSchema(relation) : relation.dataSchema()).json());
+    Json.name(out, "dataSchema").append(dataSchema.json());
     Json.name(out, "partitionSchema").append(relation.partitionSchema().json());
+  }
+
+  /** A relation that only describes files and columns to look-ups and reports. */
+  public static HadoopFsRelation of(SparkSession session, FileIndex index, StructType schema, FileFormat format) {
+    Object[] arguments = {index, new StructType(), schema, Option.empty(), format, Scala.emptyMap(), session};
+    try { // by reflection, because the session's declared type differs between Spark versions
+      return (HadoopFsRelation) HadoopFsRelation.class.getConstructors()[0].newInstance(arguments);
+    } catch (ReflectiveOperationException error) {
+      throw new IllegalStateException(error);
+    }
   }
 
   static String format(FileFormat format) {

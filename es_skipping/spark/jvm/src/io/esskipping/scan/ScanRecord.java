@@ -58,9 +58,10 @@ public final class ScanRecord {
     Json.field(out, "session", session);
     Json.field(out, "execution", execution);
     Json.field(out, "table", table);
-    if (DeltaTables.isDelta(relation.location())) {
-      Json.field(out, "tableFormat", DeltaTables.FORMAT);
-      Json.field(out, "snapshot", DeltaTables.version(relation.location()));
+    String format = Tables.format(relation.location());
+    if (format != null) {
+      Json.field(out, "tableFormat", format);
+      Json.field(out, "snapshot", Tables.snapshot(relation.location()));
     }
   }
 

@@ -168,7 +168,7 @@ public final class SkippingFileIndex implements FileIndex {
     StringBuilder out = new StringBuilder(4096).append('{');
     Json.field(out, "v", Reply.VERSION);
     record.identify(out);
-    Relations.write(out, relation);
+    Relations.write(out, relation, Tables.dataSchema(relation));
     Json.name(out, "settings").append('{');
     Map<String, String> settings = SessionSettings.forRequest(session, Relations.session(relation), Bridge.wantedSettings());
     settings.forEach((key, value) -> Json.field(out, key, value));

@@ -13,6 +13,7 @@ import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
 
@@ -62,6 +63,9 @@ public final class SkippingRule extends Rule<SparkPlan> {
       FileSourceScanExec scan = (FileSourceScanExec) node;
       return eligible(scan) ? skipping(scan, conditions) : scan;
     }
+    if (node instanceof BatchScanExec && IcebergScan.eligible((BatchScanExec) node)) {
+      return IcebergScan.over(session, (BatchScanExec) node, conditions);
+    }
     List<SparkPlan> children = Scala.list(node.children());
     if (children.isEmpty()) return node;
     ScanConditions below = conditions.below(node);
@@ -77,6 +81,7 @@ public final class SkippingRule extends Rule<SparkPlan> {
 
   private static boolean scansFiles(SparkPlan node) {
     if (node instanceof FileSourceScanExec) return eligible((FileSourceScanExec) node);
+    if (node instanceof BatchScanExec) return IcebergScan.eligible((BatchScanExec) node);
     for (SparkPlan child : Scala.<SparkPlan>list(node.children())) if (scansFiles(child)) return true;
     return false;
   }

@@ -47,7 +47,7 @@ public final class Verification {
     boolean unchanged = always || verify.equals("stat") && count(skip) <= limit(conf);
     boolean closed = always || isAppendedTo(relation.fileFormat());
     if (!unchanged && !closed) return NONE;
-    boolean immutable = DeltaTables.isDelta(relation.location());
+    boolean immutable = Tables.format(relation.location()) != null;
     return new Verification(session.sessionState().newHadoopConf(), unchanged, immutable, closed, SessionSettings.patienceMs(conf));
   }
 

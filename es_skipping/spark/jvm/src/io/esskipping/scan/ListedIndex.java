@@ -1,4 +1,4 @@
-package io.esskipping.groups;
+package io.esskipping.scan;
 
 import io.esskipping.util.Scala;
 import java.util.ArrayList;
@@ -14,12 +14,12 @@ import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.collection.immutable.Seq;
 
-/** The blocks of a table in column groups, listed once. */
-final class GroupsFileIndex implements FileIndex {
+/** Files that were listed elsewhere: by a table's log, or as the blocks of column groups. */
+public class ListedIndex implements FileIndex {
   private final Path root;
   private final List<FileStatus> files;
 
-  GroupsFileIndex(Path root, List<FileStatus> files) {
+  public ListedIndex(Path root, List<FileStatus> files) {
     this.root = root;
     this.files = files;
   }

@@ -1,0 +1,265 @@
+package io.esskipping.scan;
+
+import static io.esskipping.scan.Reflection.call;
+import static io.esskipping.scan.Reflection.callStatic;
+import static io.esskipping.scan.Reflection.field;
+import static io.esskipping.scan.Reflection.sibling;
+
+import java.lang.reflect.Array;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.UUID;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.MetadataBuilder;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Iceberg tables: their metadata says which files a snapshot has, and which rows of them are deleted.
+ *
+ * <p>A file's metadata here summarises its physical rows, because time travel, rollback and branches read the same file
+ * without the deletes. A file's identity is its location and length: Iceberg never writes a location twice. A column's
+ * key is its field id.
+ */
+final class IcebergTables {
+  static final String FORMAT = "iceberg";
+
+  private static final String ICEBERG = "org.apache.iceberg.";
+  private static final String SOURCE = ICEBERG + "spark.source.";
+  private static final String KEY = "iceberg.fieldId";
+
+  /** Iceberg numbers its metadata columns downwards from the largest int. */
+  private static final long FIRST_RESERVED_ID = Integer.MAX_VALUE - 1_000;
+
+  private IcebergTables() {}
+
+  /** The files of one snapshot, or of what a scan reads of it. */
+  static final class Index extends ListedIndex {
+    final String snapshot;
+
+    Index(Path root, List<FileStatus> files, String snapshot) {
+      super(root, files);
+      this.snapshot = snapshot;
+    }
+  }
+
+  /** Names files of Iceberg tables in requests; nothing reads with it. */
+  private static final class Format extends ParquetFileFormat {
+    @Override public String shortName() {
+      return FORMAT;
+    }
+  }
+
+  /** The table that a leaf of a plan reads, or null. Metadata tables are none: their rows are made from the log. */
+  static Table table(LogicalPlan leaf) {
+    if (leaf instanceof DataSourceV2ScanRelation) return table(((DataSourceV2ScanRelation) leaf).relation());
+    Table table = leaf instanceof DataSourceV2Relation ? ((DataSourceV2Relation) leaf).table() : null;
+    return table != null && isData(table) ? table : null;
+  }
+
+  private static boolean isData(Table table) {
+    return table.getClass().getName().equals(SOURCE + "SparkTable")
+        && sibling(table, ICEBERG + "BaseTable").isInstance(call(table, "table"));
+  }
+
+  /**
+   * Whether a scan reads a snapshot's live rows and nothing else, so that files may be left out of it. By exact classes:
+   * the scans of copy-on-write operations, changes and staged tasks have others. The table of a row-level operation is
+   * Spark's own, so its scan is left alone too: the rewrite must see every file that it replaces.
+   */
+  static boolean isSnapshotRead(Scan scan, Table table) {
+    return scan.getClass().getName().equals(SOURCE + "SparkBatchQueryScan")
+        && isData(table)
+        && field(scan, "startSnapshotId", null) == null // until 1.11 incremental reads have the same class
+        && field(scan, "endSnapshotId", null) == null;
+  }
+
+  /** The name in the catalog, or null for a table that is known by its place alone. */
+  static String name(Table table) {
+    Object iceberg = call(table, "table");
+    String name = (String) call(iceberg, "name");
+    return name.equals(call(iceberg, "location")) || name.contains("/") ? null : name;
+  }
+
+  private static Path root(Table table) {
+    return new Path((String) call(call(table, "table"), "location"));
+  }
+
+  /**
+   * A data file for listings, without a time. Null if its location is not the text of a path: then two locations could
+   * have one path.
+   */
+  static FileStatus status(Object task) {
+    Object file = call(task, "file");
+    String location = location(file);
+    Path path;
+    try {
+      path = new Path(location);
+    } catch (IllegalArgumentException error) {
+      return null;
+    }
+    if (!path.toString().equals(location.replaceFirst("^([A-Za-z][A-Za-z0-9+.-]*):///", "$1:/"))) return null;
+    return new FileStatus((Long) call(file, "fileSizeInBytes"), false, 0, 1, 0L, path);
+  }
+
+  static String location(Object file) {
+    return call(file, "location").toString();
+  }
+
+  /** A relation that only describes files and columns to look-ups. */
+  static HadoopFsRelation relation(SparkSession session, Table table, List<FileStatus> files, String snapshot, StructType schema) {
+    return Relations.of(session, new Index(root(table), files, snapshot), schema, new Format());
+  }
+
+  /** What a scan reads of its table's columns, with their field ids. */
+  static StructType scanSchema(Scan scan) {
+    Object schema = field(scan, "projection", null);
+    if (schema == null) schema = field(scan, "expectedSchema", null);
+    if (schema == null) throw new IllegalStateException("this version has no projection in " + scan.getClass().getName());
+    return withIds(scan.readSchema(), call(schema, "asStruct"));
+  }
+
+  /** The snapshot that a scan reads, as text. */
+  static String scanSnapshot(Scan scan) {
+    Object snapshot = field(scan, "snapshot", null);
+    Object id = snapshot != null ? call(snapshot, "snapshotId") : field(scan, "snapshotId", null);
+    if (id == null) {
+      Object current = call(call(scan, "table"), "currentSnapshot");
+      id = current == null ? "none" : call(current, "snapshotId");
+    }
+    return id.toString();
+  }
+
+  private static StructType withIds(StructType spark, Object iceberg) {
+    List<?> known = (List<?>) call(iceberg, "fields");
+    StructField[] fields = spark.fields();
+    if (known.size() != fields.length) throw new IllegalStateException("the columns of the scan are not those of its projection");
+    List<StructField> found = new ArrayList<>();
+    for (int i = 0; i < fields.length; i++) {
+      Object of = known.get(i);
+      long id = ((Number) call(of, "fieldId")).longValue();
+      if (id >= FIRST_RESERVED_ID) continue;
+      if (!call(of, "name").equals(fields[i].name())) throw new IllegalStateException("a column of the scan has another name in its projection");
+      MetadataBuilder metadata = new MetadataBuilder().withMetadata(fields[i].metadata()).putLong(KEY, id);
+      found.add(new StructField(fields[i].name(), typeWithIds(fields[i].dataType(), call(of, "type")), fields[i].nullable(), metadata.build()));
+    }
+    return new StructType(found.toArray(new StructField[0]));
+  }
+
+  private static DataType typeWithIds(DataType spark, Object iceberg) {
+    if (spark instanceof StructType) return withIds((StructType) spark, iceberg);
+    if (spark instanceof ArrayType) {
+      ArrayType array = (ArrayType) spark;
+      return new ArrayType(typeWithIds(array.elementType(), call(iceberg, "elementType")), array.containsNull());
+    }
+    if (spark instanceof MapType) {
+      MapType map = (MapType) spark;
+      return new MapType(
+          typeWithIds(map.keyType(), call(iceberg, "keyType")), typeWithIds(map.valueType(), call(iceberg, "valueType")), map.valueContainsNull());
+    }
+    return spark;
+  }
+
+  /** The current snapshot of the table that a DataFrame reads. */
+  static TableSnapshot open(Dataset<?> dataset, Table table) {
+    if (call(table, "branch") != null || field(table, "timeTravel", null) != null || isPinned(table)) {
+      throw new IllegalArgumentException(
+          "it is a branch, a tag or an older snapshot: index the table itself; queries of its snapshots use these indexes");
+    }
+    return new Opened((SparkSession) Relations.session(dataset), table);
+  }
+
+  /** Until 1.11 a table knows its snapshot only if it was asked for. */
+  private static boolean isPinned(Table table) {
+    return field(table, "timeTravel", Boolean.FALSE) == Boolean.FALSE && field(table, "snapshotId", null) != null;
+  }
+
+  private static final class Opened implements TableSnapshot {
+    private final SparkSession session;
+    private final Table table;
+    private final Object iceberg;
+    private final Map<String, Object> tasks = new LinkedHashMap<>();
+    private final HadoopFsRelation relation;
+    private final List<String> staged = new ArrayList<>();
+
+    Opened(SparkSession session, Table table) {
+      this.session = session;
+      this.table = table;
+      this.iceberg = call(table, "table");
+      List<FileStatus> files = new ArrayList<>();
+      Object current = call(iceberg, "currentSnapshot");
+      Object id = current == null ? "none" : call(current, "snapshotId");
+      if (current != null) {
+        Object scan = call(call(iceberg, "newScan"), "useSnapshot", id);
+        try (AutoCloseable planned = (AutoCloseable) call(scan, "planFiles")) {
+          for (Object task : (Iterable<?>) planned) {
+            FileStatus file = status(task);
+            if (file != null && tasks.put(file.getPath().toString(), task) == null) files.add(file);
+          }
+        } catch (RuntimeException error) {
+          throw error;
+        } catch (Exception error) {
+          throw new IllegalStateException(error);
+        }
+      }
+      StructType schema = withIds(table.schema(), call(call(iceberg, "schema"), "asStruct"));
+      this.relation = IcebergTables.relation(session, table, files, id.toString(), schema);
+    }
+
+    @Override public HadoopFsRelation relation() {
+      return relation;
+    }
+
+    /** A scan of staged tasks: Iceberg's own reader finds columns by id, fills in defaults, and applies no deletes. */
+    @Override public Dataset<?> rows(Set<String> paths) {
+      List<Object> chosen = new ArrayList<>();
+      for (Map.Entry<String, Object> task : tasks.entrySet()) {
+        if (paths == null || paths.contains(task.getKey())) chosen.add(withoutDeletes(task.getValue()));
+      }
+      String id = UUID.randomUUID().toString();
+      call(callStatic(sibling(table, ICEBERG + "spark.SparkTableCache"), "get"), "add", id, iceberg);
+      call(callStatic(sibling(table, ICEBERG + "spark.ScanTaskSetManager"), "get"), "stageTasks", iceberg, id, chosen);
+      staged.add(id);
+      // it looks for its catalog in the active session
+      return (Dataset<?>) session.withActive(() -> session.read().format(FORMAT).option("scan-task-set-id", id).load(id));
+    }
+
+    private Object withoutDeletes(Object task) {
+      Object noDeletes = Array.newInstance(sibling(table, ICEBERG + "DeleteFile"), 0);
+      Object schema = callStatic(sibling(table, ICEBERG + "SchemaParser"), "toJson", call(iceberg, "schema"));
+      Object spec = callStatic(sibling(table, ICEBERG + "PartitionSpecParser"), "toJson", call(task, "spec"));
+      Object all = callStatic(sibling(table, ICEBERG + "expressions.Expressions"), "alwaysTrue");
+      Object residuals = callStatic(sibling(table, ICEBERG + "expressions.ResidualEvaluator"), "unpartitioned", all);
+      try {
+        return sibling(table, ICEBERG + "BaseFileScanTask").getConstructors()[0].newInstance(
+            call(task, "file"), noDeletes, schema, spec, residuals);
+      } catch (ReflectiveOperationException error) {
+        throw new IllegalStateException("this version of Iceberg makes its tasks otherwise", error);
+      }
+    }
+
+    @Override public void close() {
+      for (String id : staged) {
+        call(callStatic(sibling(table, ICEBERG + "spark.ScanTaskSetManager"), "get"), "removeTasks", iceberg, id);
+        call(callStatic(sibling(table, ICEBERG + "spark.SparkTableCache"), "get"), "remove", id);
+      }
+      staged.clear();
+    }
+  }
+}
