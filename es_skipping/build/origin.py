@@ -117,10 +117,13 @@ class TableOrigin(Origin):
         Reads the table.
     snapshot
         The snapshot.
+    format
+        The table's.
     """
 
     df: DataFrame
     snapshot: TableSnapshot
+    format: str
     is_table = True
 
     def objects(self) -> ObjectList:
@@ -130,24 +133,13 @@ class TableOrigin(Origin):
         from es_skipping.spark.classic import functions as F
 
         frame = self.snapshot.rows(None if all_objects else [object.path for object in objects])
-        location = _location(frame)
-        if location is None:
+        if self.format != "iceberg":
             return Rows(frame, _file_path(frame), {object: encoded_path(object.path) for object in objects})
-        path = F.regexp_replace(location, _WITHOUT_AUTHORITY, "$1:/")
+        path = F.regexp_replace(F.col("_file"), _WITHOUT_AUTHORITY, "$1:/")
         return Rows(frame, path, {object: object.path for object in objects}, encoded=False)
 
     def close(self) -> None:
         self.snapshot.close()
-
-
-def _location(frame: DataFrame) -> Column | None:
-    """Iceberg's column with the location of each row's file, decoded; None elsewhere."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        return frame.metadataColumn("_file")
-    except AnalysisException:
-        return None
 
 
 def _file_path(frame: DataFrame) -> Column:

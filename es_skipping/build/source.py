@@ -136,7 +136,7 @@ class Source:
                 )
         return cls(
             df=df,
-            origin=FileOrigin(df) if snapshot is None else TableOrigin(df, snapshot),
+            origin=FileOrigin(df) if snapshot is None else TableOrigin(df, snapshot, facts["format"]),
             roots=tuple(root.rstrip("/") for root in facts["roots"]),
             table=facts["table"],
             format=facts["format"],

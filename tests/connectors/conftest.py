@@ -21,6 +21,12 @@ IVY = """<ivysettings>
 DELTA = {"4.0": "io.delta:delta-spark_2.13:4.0.1", "4.2": "io.delta:delta-spark_4.2_2.13:4.4.0"}
 """The oldest and the newest that Delta has for Spark 4."""
 
+ICEBERG = {
+    "4.0": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",
+    "4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+}
+"""The oldest that is served, and the newest."""
+
 
 def _session(warehouse: Path, package: str, conf: dict[str, str]) -> SparkSession:
     builder = SparkSession.builder.master("local[2]").config("spark.jars.packages", package)
@@ -60,7 +66,7 @@ def iceberg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     warehouse = tmp_path_factory.mktemp("iceberg")
     spark = _session(
         warehouse,
-        "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+        ICEBERG[__version__.rpartition(".")[0]],
         {
             "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
             "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",

@@ -392,6 +392,30 @@ def test_row_tracking_and_metadata_columns(delta: SparkSession, maker: Maker) ->
     assert len(rows_on_and_off(delta, by_input)) == 1
 
 
+def test_a_refresh_reads_new_files_only(delta: SparkSession, maker: Maker) -> None:
+    table = maker()
+    dataset = esk.Dataset(delta, table=table)
+    dataset.create_indexes(esk.ValueList("name"))
+    location = delta.sql(f"DESCRIBE DETAIL {table}").head()["location"].removeprefix("file:")  # type: ignore[index]
+    kept = {file: file.read_bytes() for file in Path(location).glob("*.parquet")}
+    append(delta, table, 400, 500)
+    for file in kept:
+        file.unlink()
+    assert dataset.refresh().failed == ()
+    for file, content in kept.items():
+        file.write_bytes(content)
+    assert opened(delta, point(table, 205), 1) == 1
+
+
+def test_a_layout_holds_live_rows_only(delta: SparkSession, maker: Maker, tmp_path: Path) -> None:
+    table = maker()
+    delta.sql(f"DELETE FROM {table} WHERE name = '{name_of(205)}'")
+    sop = esk.layout.SOP(esk.Dataset(delta, table=table), min_rows=50)
+    sop.fit(["lat < 10", "lat < 10", "lat >= 30", "lat >= 30"])
+    sop.write(str(tmp_path / "laid"))
+    assert delta.read.parquet(str(tmp_path / "laid")).count() == ROWS - 1
+
+
 def test_plain_parquet_beside_it_skips(delta: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "plain")
     delta.range(0, 1000, 1, 10).write.parquet(path)

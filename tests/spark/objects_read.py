@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 
-__all__ = ["blocks_read", "file_indexes", "files_of_rows", "num_files", "scans"]
+__all__ = ["batch_scans", "blocks_read", "file_indexes", "files_of_rows", "num_files", "scans"]
 
 
 def num_files(df: DataFrame) -> list[int]:
@@ -27,17 +27,26 @@ def file_indexes(df: DataFrame) -> list[str]:
 def blocks_read(df: DataFrame) -> list[int]:
     """How many blocks the tasks of each scan of column groups opened, smallest first; run the frame's action first."""
     found: dict[int, int] = {}
-    for node in _nodes(df._jdf.queryExecution().executedPlan()):
-        if node.getClass().getSimpleName() == "BatchScanExec" and "es_skipping_groups" in str(node.toString()):
+    for node in batch_scans(df):
+        if "es_skipping_groups" in str(node.toString()):
             found[int(node.id())] = int(node.metrics().apply("blocksRead").value())
     return sorted(found.values())
 
 
 def scans(df: DataFrame) -> list[Any]:
     """The file scans of the executed plan, each once; those of the final plan where it is adaptive."""
+    return _of_class(df, "FileSourceScanExec")
+
+
+def batch_scans(df: DataFrame) -> list[Any]:
+    """The same of scans that a table format brings."""
+    return _of_class(df, "BatchScanExec")
+
+
+def _of_class(df: DataFrame, name: str) -> list[Any]:
     found: dict[int, Any] = {}
     for node in _nodes(df._jdf.queryExecution().executedPlan()):
-        if node.getClass().getSimpleName() == "FileSourceScanExec":
+        if node.getClass().getSimpleName() == name:
             found[int(node.id())] = node
     return list(found.values())
 
