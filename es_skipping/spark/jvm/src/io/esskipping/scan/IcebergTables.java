@@ -5,6 +5,7 @@ import static io.esskipping.scan.Reflection.callStatic;
 import static io.esskipping.scan.Reflection.field;
 import static io.esskipping.scan.Reflection.sibling;
 
+import io.esskipping.util.Scala;
 import java.lang.reflect.Array;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -14,6 +15,8 @@ import java.util.Set;
 import java.util.UUID;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
@@ -25,7 +28,9 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -42,6 +47,7 @@ final class IcebergTables {
 
   private static final String ICEBERG = "org.apache.iceberg.";
   private static final String SOURCE = ICEBERG + "spark.source.";
+  private static final String LOCATION = "_file";
   private static final String KEY = "iceberg.fieldId";
 
   /** Iceberg numbers its metadata columns downwards from the largest int. */
@@ -237,7 +243,20 @@ final class IcebergTables {
       call(callStatic(sibling(table, ICEBERG + "spark.ScanTaskSetManager"), "get"), "stageTasks", iceberg, id, chosen);
       staged.add(id);
       // it looks for its catalog in the active session
-      return (Dataset<?>) session.withActive(() -> session.read().format(FORMAT).option("scan-task-set-id", id).load(id));
+      return (Dataset<?>) session.withActive(() -> withLocation((Dataset<?>) session.read().format(FORMAT).option("scan-task-set-id", id).load(id)));
+    }
+
+    /** Adds the column with each row's file, which Spark does not offer where staged tasks have the columns of row lineage. */
+    private Dataset<?> withLocation(Dataset<?> frame) {
+      DataSourceV2Relation relation = (DataSourceV2Relation) frame.queryExecution().analyzed();
+      List<Object> output = new ArrayList<>(Scala.list(relation.output()));
+      output.add(new AttributeReference(
+          LOCATION, DataTypes.StringType, false, Metadata.empty(), NamedExpression.newExprId(), Scala.seq(List.of())));
+      Object[] fields = new Object[relation.productArity()];
+      for (int i = 0; i < fields.length; i++) fields[i] = relation.productElement(i);
+      if (fields[1] != relation.output()) throw new IllegalStateException("a relation's second field is not its output in this Spark version");
+      fields[1] = Scala.seq(output);
+      return Dataset.ofRows(session, (LogicalPlan) relation.makeCopy(fields));
     }
 
     private Object withoutDeletes(Object task) {
