@@ -171,6 +171,7 @@ def main() -> int:
         Leg("avro", given.oldest, ["tests/connectors/test_avro.py"]),
         Leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
         Leg("iceberg", given.iceberg, ["tests/connectors/test_iceberg.py"]),
+        Leg("iceberg-oldest", given.oldest, ["tests/connectors/test_iceberg.py"]),
     ]
     waiting: queue.SimpleQueue[Leg] = queue.SimpleQueue()
     for leg in legs:

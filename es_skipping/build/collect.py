@@ -30,8 +30,8 @@ from es_skipping.clauses.metadata import Boxes, Intervals, Kind, Metadata, Value
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.built_with import TEXT_FORMATS, columns_of, depends_on_columns_read
-from es_skipping.spark.bridge import distinct_rows
 from es_skipping.spark.failures import error_text, reason
+from es_skipping.spark.relations import distinct_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

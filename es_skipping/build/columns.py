@@ -20,7 +20,7 @@ from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.show import quoted_name
 from es_skipping.predicates.tree import Call, Cast, Column, Literal, Operand, parts_of
 from es_skipping.predicates.types import DataType, parse_type
-from es_skipping.spark.bridge import expression_tree
+from es_skipping.spark.relations import expression_tree
 from es_skipping.spark.services import declarations_of
 
 if TYPE_CHECKING:

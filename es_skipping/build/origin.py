@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from es_skipping.build.object_ids import encoded_path
 from es_skipping.catalog import ObjectId
 from es_skipping.errors import DatasetError
-from es_skipping.spark.bridge import TableSnapshot, list_objects
+from es_skipping.spark.relations import TableSnapshot, list_objects
 from es_skipping.stores.object_list import ObjectList
 
 if TYPE_CHECKING:

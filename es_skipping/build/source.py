@@ -17,15 +17,15 @@ from es_skipping.build.origin import FileOrigin, Origin, TableOrigin
 from es_skipping.catalog import ObjectId
 from es_skipping.errors import DatasetError
 from es_skipping.lookup.built_with import RELEVANT_SETTINGS
-from es_skipping.spark.bridge import (
+from es_skipping.spark.bridge import session_settings
+from es_skipping.spark.formats import INDEXED, TABLES
+from es_skipping.spark.relations import (
     list_objects_again,
     refuse_all_but_files,
     relation_facts,
     same_files,
-    session_settings,
     table_snapshot,
 )
-from es_skipping.spark.formats import INDEXED, TABLES
 from es_skipping.spark.services import service_of, session_id
 from es_skipping.stores.object_list import ObjectList
 

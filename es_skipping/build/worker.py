@@ -73,7 +73,7 @@ class CollectPartials:
     parts
         The parts to collect.
     distinct
-        Whether the batches come from `es_skipping.spark.bridge.distinct_rows`.
+        Whether the batches come from `es_skipping.spark.relations.distinct_rows`.
     """
 
     def __init__(self, parts: Sequence[Part], *, distinct: bool = False) -> None:

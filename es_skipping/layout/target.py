@@ -42,7 +42,7 @@ def write_blocks(source: Source, rows: DataFrame, path: str | None, table: str |
     from pyspark.errors import PySparkException
 
     from es_skipping.layout.zeros import options_for_zeros
-    from es_skipping.spark.bridge import relation_facts
+    from es_skipping.spark.relations import relation_facts
 
     # A partition is a block, which must not be cut.
     writer = rows.write.format("parquet").option("maxRecordsPerFile", 0).options(**options_for_zeros(source.df))

@@ -1,4 +1,4 @@
-"""Iceberg tables: every index type on top of Iceberg's own pruning, and no row lost by deletes, time travel or renames."""
+"""Iceberg tables: every index type on top of Iceberg's pruning, and no row lost by deletes, time travel or renames."""
 
 from __future__ import annotations
 
@@ -325,8 +325,8 @@ def test_a_field_of_an_array_that_was_dropped_and_added_again(iceberg: SparkSess
 def test_a_promoted_type_is_unknown_until_it_is_built_again(iceberg: SparkSession) -> None:
     table = f"lake.db.t{next(_numbers)}"
     iceberg.sql(
-        f"CREATE TABLE {table} (a INT, b STRING) USING iceberg TBLPROPERTIES ('write.metadata.metrics.default' = 'none', "
-        f"'read.split.open-file-cost' = '{128 << 20}')"
+        f"CREATE TABLE {table} (a INT, b STRING) USING iceberg "
+        f"TBLPROPERTIES ('write.metadata.metrics.default' = 'none', 'read.split.open-file-cost' = '{128 << 20}')"
     )
     iceberg.range(0, 400, 1, 4).selectExpr("CAST(pmod(id * 7919, 400) AS INT) AS a", "string(id) AS b").writeTo(
         table
@@ -430,7 +430,9 @@ def test_runtime_filters(iceberg: SparkSession, maker: Maker) -> None:
     """Spark plans the partitions again once it knows a join's keys."""
     table = maker("PARTITIONED BY (truncate(agent, 7))", **NO_STATISTICS)
     esk.Dataset(iceberg, table=table).create_indexes(esk.ValueList("s.b"))
-    iceberg.sql("CREATE OR REPLACE TEMP VIEW keys AS SELECT * FROM VALUES ('agent 2.5', 1), ('agent 3.5', 0) k(agent, w)")
+    iceberg.sql(
+        "CREATE OR REPLACE TEMP VIEW keys AS SELECT * FROM VALUES ('agent 2.5', 1), ('agent 3.5', 0) k(agent, w)"
+    )
     query = (
         f"SELECT /*+ BROADCAST(k) */ t.id FROM {table} t JOIN (SELECT agent FROM keys WHERE w = 1) k "
         "ON t.agent = k.agent WHERE t.s.b IN ('s205', 's305')"
@@ -453,7 +455,9 @@ def test_one_table_twice_in_a_query(iceberg: SparkSession, maker: Maker) -> None
     esk.Dataset(iceberg, table=table).create_indexes(esk.ValueList("s.b"))
     for adaptive in ("true", "false"):
         iceberg.conf.set("spark.sql.adaptive.enabled", adaptive)
-        union = " UNION ALL ".join(f"SELECT id FROM {table} WHERE s.b LIKE 's{id}%' OR s.b = 's{id}'" for id in (5, 205))
+        union = " UNION ALL ".join(
+            f"SELECT id FROM {table} WHERE s.b LIKE 's{id}%' OR s.b = 's{id}'" for id in (5, 205)
+        )
         assert len(rows_on_and_off(iceberg, union)) == 12
         join = " JOIN ".join(
             f"(SELECT id % 100 AS k, count(*) AS n FROM {table} WHERE s.b = 's{id}' GROUP BY 1)" for id in (5, 205)

@@ -1,4 +1,4 @@
-"""Columns of a Delta table keep their metadata through renames, and a column added again does not inherit it."""
+"""Columns of a table keep their metadata through renames, and a column added again does not inherit it."""
 
 from __future__ import annotations
 
@@ -101,3 +101,12 @@ def test_a_table_without_keys_is_left_as_it_is() -> None:
     predicate = Comparison("=", Column(("a",), STRING), Literal("v", STRING))
     assert same is request
     assert rename(predicate) is predicate
+
+
+def test_icebergs_ids_are_keys() -> None:
+    then = schema({"name": "a", "type": "string", "nullable": True, "metadata": {"iceberg.fieldId": 1}})
+    now = schema(
+        {"name": "b", "type": "string", "nullable": True, "metadata": {"iceberg.fieldId": 1}},
+        {"name": "a", "type": "string", "nullable": True, "metadata": {"iceberg.fieldId": 2}},
+    )
+    assert renamed(now, then, ("b",), ("a",)) == [("a",), ("a\x002",)]

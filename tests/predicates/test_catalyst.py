@@ -14,7 +14,7 @@ from es_skipping.predicates.read import read_operand, read_predicate
 from es_skipping.predicates.show import show
 from es_skipping.predicates.text import text_test
 from es_skipping.predicates.tree import TextTest
-from es_skipping.spark.bridge import expression_tree
+from es_skipping.spark.relations import expression_tree
 
 
 @pytest.fixture(scope="module")

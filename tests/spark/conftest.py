@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from es_skipping.catalog import ObjectId
-from es_skipping.spark import bridge
+from es_skipping.spark import bridge, relations
 from tests.spark.row_oracle import Honest
 
 ENABLED = "spark.es_skipping.enabled"
@@ -70,7 +70,7 @@ def know(base: SparkSession) -> Callable[..., None]:
     def know(honest: Honest, path: Path | str, columns: str = "*", format: str = "parquet", **options: Any) -> None:
         reader = base.newSession().read.format(format).options(**options)
         df = reader.table(str(path)) if "/" not in str(path) else reader.load(str(path))
-        objects = {o[0]: ObjectId(*o) for o in bridge.list_objects(df)}
+        objects = {o[0]: ObjectId(*o) for o in relations.list_objects(df)}
         honest.rows |= {object_id: [] for object_id in objects.values()}
         selected = df.columns if columns == "*" else columns.split(",")
         for row in df.select(*selected, "_metadata.file_path").collect():

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from es_skipping.spark import bridge
+from es_skipping.spark import bridge, relations
 from tests.spark.conftest import ENABLED
 from tests.spark.objects_read import file_indexes, files_of_rows, num_files
 from tests.spark.row_oracle import Honest
@@ -245,7 +245,7 @@ def test_tables(on: SparkSession, honest: Honest, know: Callable[..., None], par
         df = same(on, lambda spark: spark.table(name).where("id < 20" + (" AND q = 1" if partitioned else "")))
         assert num_files(df) == [1]
         assert honest.requests[before]["table"] == f"spark_catalog.default.{name}"
-        assert bridge.relation_facts(on.table(name))["table"] == f"spark_catalog.default.{name}"
+        assert relations.relation_facts(on.table(name))["table"] == f"spark_catalog.default.{name}"
         # writing reads the source through the scan too
         on.sql(f"CREATE TABLE {name}_copy USING parquet AS SELECT * FROM {name} WHERE id < 20")
         assert on.table(f"{name}_copy").count() == 20

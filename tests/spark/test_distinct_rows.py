@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from es_skipping.build.worker import _distinct, _runs
-from es_skipping.spark.bridge import distinct_rows, ship_jar
+from es_skipping.spark.bridge import ship_jar
+from es_skipping.spark.relations import distinct_rows
 
 VALUES = {
     "low": "id % 7",

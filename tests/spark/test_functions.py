@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 import es_skipping as esk
 from es_skipping.errors import ColumnError, IndexDefinitionError
-from es_skipping.spark.bridge import expression_tree
+from es_skipping.spark.relations import expression_tree
 from tests.spark.objects_read import num_files
 from tests.spark.skipping_on_off import age, objects_by_predicate, objects_read
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.build.source import build_session
 from es_skipping.errors import EsSkippingError
-from es_skipping.spark import bridge, launch_conf, services
+from es_skipping.spark import bridge, launch_conf, relations, services
 from es_skipping.spark.classic import classic_session
 from tests.processes import run_python
 from tests.spark.conftest import ENABLED
@@ -116,36 +116,36 @@ def test_classic_is_the_session_itself(session: SparkSession) -> None:
 
 def test_facts_objects_and_trees(session: SparkSession, path: str) -> None:
     df = session.read.parquet(path)
-    facts = bridge.relation_facts(df)
+    facts = relations.relation_facts(df)
     assert (facts["format"], facts["roots"], facts["options"], facts["table"]) == (
         "parquet",
         [f"file:{path}"],
         {},
         None,
     )
-    objects = list(bridge.list_objects(df))
+    objects = list(relations.list_objects(df))
     assert len(objects) == 4
     for name, length, mtime in objects:
         stat = os.stat(name.removeprefix("file:"))
         assert (length, mtime) == (stat.st_size, stat.st_mtime_ns // 1_000_000)
-    tree = bridge.expression_tree(df.selectExpr("ID + 1"))
+    tree = relations.expression_tree(df.selectExpr("ID + 1"))
     assert (tree["c"], tree["ch"][0]["name"], tree["ch"][1]["v"]) == ("Add", "id", 1)
-    assert bridge.expression_tree(df.select(df.id))["c"] == "AttributeReference"
+    assert relations.expression_tree(df.select(df.id))["c"] == "AttributeReference"
     with pytest.raises(esk.DatasetError, match="Range"):
-        bridge.relation_facts(session.range(3))
+        relations.relation_facts(session.range(3))
     with pytest.raises(esk.DatasetError, match="cannot be indexed"):
-        bridge.expression_tree(df.selectExpr("sum(id)"))
+        relations.expression_tree(df.selectExpr("sum(id)"))
 
 
 def test_what_is_not_the_rows_of_files(session: SparkSession, path: str) -> None:
     """An extension may put a filter or a mask around a table; what is read so must not be indexed as the files."""
     df = session.read.parquet(path)
-    bridge.refuse_all_but_files(df)
-    bridge.refuse_all_but_files(df.select("id"))
+    relations.refuse_all_but_files(df)
+    relations.refuse_all_but_files(df.select("id"))
     with pytest.raises(esk.DatasetError, match="not read the rows of its files unchanged, but through a Filter"):
-        bridge.refuse_all_but_files(df.where("id > 5"))
+        relations.refuse_all_but_files(df.where("id > 5"))
     with pytest.raises(esk.DatasetError, match="its column id is not that of its files"):
-        bridge.refuse_all_but_files(df.selectExpr("id + 1 AS id"))
+        relations.refuse_all_but_files(df.selectExpr("id + 1 AS id"))
 
 
 def run(script: str, tmp_path: Path, **env: str) -> dict[str, Any]:
@@ -166,7 +166,7 @@ import es_skipping as esk
 from es_skipping.lookup.service import LookupService
 
 def skip_all_but_one(spark, path):
-    objects = list(bridge.list_objects(classic_session(spark).read.parquet(path)))
+    objects = list(relations.list_objects(classic_session(spark).read.parquet(path)))
     def answer(self, request):
         keys = [ObjectId(*o).key for o in objects[1:]]
         return b"\\x02\\x01" + struct.pack(">IBI", 1, 0, len(keys)) + b"".join(keys)

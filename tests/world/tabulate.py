@@ -30,7 +30,7 @@ from pyspark.sql import functions as F
 from es_skipping.lookup.reply import nothing
 from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.tree import Operand
-from es_skipping.spark import bridge
+from es_skipping.spark import bridge, relations
 from es_skipping.spark.services import service_of
 from tests.world.domains import Domain
 
@@ -139,7 +139,7 @@ def _tabulated(spark: SparkSession, domain: Domain, predicates: Sequence[str], p
     table = Table(rows, len(held), [column.combine_chunks() for column in arrow.columns])
     for index in domain.indexes:
         texts = index.summarised([str(column) for column in index.columns])
-        operands = tuple(read_operand(bridge.expression_tree(df.select(F.expr(text)))) for text in texts)
+        operands = tuple(read_operand(relations.expression_tree(df.select(F.expr(text)))) for text in texts)
         columns = index.collected([F.expr(text) for text in texts])
         names = [column.alias(f"x{at}") for at, column in enumerate(columns)]
         taken = df.orderBy("n").select(*names).toArrow()

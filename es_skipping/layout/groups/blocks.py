@@ -147,8 +147,8 @@ class GroupWriter:
 
     def _written(self, parts: Iterable[_Part]) -> dict[str, dict[int, tuple[str, int]]]:
         """By directory and shuffle partition, each file with rows: its name and number of rows."""
-        from es_skipping.spark.bridge import list_objects
         from es_skipping.spark.classic import functions as F
+        from es_skipping.spark.relations import list_objects
 
         directories = [self._directory(part) for part in parts]
         files = self.rows.sparkSession.read.schema(f"`{TUPLE}` int").parquet(*directories)

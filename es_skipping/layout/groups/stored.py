@@ -27,7 +27,7 @@ def place_of(spark: SparkSession, table: str) -> str | None:
     """The path of a catalog table in column groups; None for another table or an unknown name."""
     from pyspark.errors import PySparkException
 
-    from es_skipping.spark.bridge import relation_facts
+    from es_skipping.spark.relations import relation_facts
 
     try:
         facts = relation_facts(spark.read.table(table))

@@ -292,7 +292,7 @@ def _check(df: DataFrame, groups: Sequence[ColumnGroup]) -> None:
 def _read_by(df: DataFrame) -> set[str]:
     """The roots of the files that a DataFrame reads."""
     from es_skipping.build.listing import qualified
-    from es_skipping.spark.bridge import relation_facts
+    from es_skipping.spark.relations import relation_facts
 
     try:
         return {str(root).rstrip("/") for root in relation_facts(df)["roots"]}

@@ -67,8 +67,8 @@ def _trees(df: DataFrame, texts: Sequence[str], *, must: bool = False) -> list[A
     """The trees of filters that are planned as one array; None if Spark changed the array."""
     from pyspark.errors import PySparkException
 
-    from es_skipping.spark.bridge import expression_tree
     from es_skipping.spark.classic import functions as F
+    from es_skipping.spark.relations import expression_tree
 
     try:
         tree = expression_tree(df.select(F.array(*(F.expr(text).cast("boolean") for text in texts))))

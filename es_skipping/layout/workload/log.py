@@ -196,6 +196,6 @@ def split_statements(text: str) -> list[str]:
 
 
 def _roots(df: DataFrame) -> list[str]:
-    from es_skipping.spark.bridge import relation_facts
+    from es_skipping.spark.relations import relation_facts
 
     return [str(root) for root in relation_facts(df)["roots"]]

@@ -23,7 +23,7 @@ from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import Opaque
 from es_skipping.predicates.truth import predicate_of, sql_of
-from es_skipping.spark.bridge import expression_tree
+from es_skipping.spark.relations import expression_tree
 from tests.spark.building import ROOT_SETTING, new_session, spark
 from tests.spark.skipping_on_off import objects_read, same_rows
 
