@@ -318,7 +318,9 @@ def test_a_field_of_an_array_that_was_dropped_and_added_again(iceberg: SparkSess
     assert len(rows_on_and_off(iceberg, f"SELECT id FROM {table} WHERE element_at(a.x, 1) = 205")) == 1
     iceberg.sql(f"ALTER TABLE {table} DROP COLUMN a.element.x")
     iceberg.sql(f"ALTER TABLE {table} ADD COLUMN a.element.x INT FIRST")
-    assert len(rows_on_and_off(iceberg, f"SELECT id FROM {table} WHERE element_at(a.x, 1) IS NULL")) == 400
+    # read without y, Iceberg 1.10 gives empty arrays
+    condition = "element_at(a.x, 1) IS NULL AND element_at(a.y, 1) = 1"
+    assert len(rows_on_and_off(iceberg, f"SELECT id FROM {table} WHERE {condition}")) == 400
     iceberg.sql(f"DROP TABLE {table}")
 
 
