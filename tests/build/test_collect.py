@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import es_skipping as esk
-from es_skipping.build import collect
+from es_skipping.build import origin
 from es_skipping.build.footers import read_extent
 from es_skipping.build.object_ids import encoded_path, path_number
 from es_skipping.build.results import RefreshResult
@@ -105,8 +105,8 @@ def test_rows_of_a_stray_object_make_no_other_look_empty(
 ) -> None:
     """Were our idea of a path's number wrong, its object would seem to have no rows: it must fail instead."""
     data = write_each(tmp_path / "data", {"a": {"x": [1.5]}, "b": {"x": [2.5]}})
-    right = collect.encoded_path
-    monkeypatch.setattr(collect, "encoded_path", lambda path: right(path).replace("b.parquet", "B.parquet"))
+    right = origin.encoded_path
+    monkeypatch.setattr(origin, "encoded_path", lambda path: right(path).replace("b.parquet", "B.parquet"))
     dataset = esk.Dataset(spark, str(data))
     result = dataset.create_indexes(esk.MinMax("x"))
     assert names(result.failed) == ["b"]
