@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import es_skipping as esk
-from es_skipping.build import origin
+from es_skipping.build import collect, origin
 from es_skipping.build.footers import read_extent
 from es_skipping.build.object_ids import encoded_path, path_number
 from es_skipping.build.results import RefreshResult
