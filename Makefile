@@ -47,7 +47,7 @@ world: $(VENV)/.dev ## Try every predicate of small domains over every object of
 	$(BIN)/python -m tests.world $(if $(SAMPLE),--sample $(SAMPLE)) --seed $(or $(SEED),18)
 
 .PHONY: mutants
-mutants: $(VENV)/.dev ## Break one line at a time (tests/mutations) and see that the tests notice
+mutants: $(VENV)/.dev $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Break one line at a time (tests/mutations) and see that the tests notice
 	$(BIN)/python -m tests.mutants $(PATCHES)
 
 .PHONY: zoo

@@ -28,6 +28,11 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 MUTATIONS: Final = ROOT / "tests" / "mutations"
 _JAR: Final = "es_skipping/spark/jvm/es-skipping.jar"
 _HEADER: Final = re.compile(r"Wrong: (?P<wrong>.+)\nFails: (?P<test>\S+::\S+)\n\n(?=--- )")
+_PYTHONS: Final = {
+    "tests/connectors/test_delta.py": ".venv-spark42",
+    "tests/connectors/test_iceberg.py": ".venv-spark41",
+}
+"""The virtual environments of tests that need another Spark than the newest."""
 _NOTICED, _UNNOTICED, _UNUSABLE = "noticed", "NOT NOTICED", "UNUSABLE"
 
 
@@ -74,11 +79,18 @@ def clone(source: Path) -> Iterator[Path]:
 
 def _run(tree: Path, tests: Sequence[str]) -> tuple[int, str]:
     environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests],
-        cwd=tree, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return done.returncode, done.stdout
+    by_python: dict[str, list[str]] = {}
+    for test in tests:
+        venv = _PYTHONS.get(test.partition("::")[0])
+        by_python.setdefault(sys.executable if venv is None else str(ROOT / venv / "bin" / "python"), []).append(test)
+    code, printed = 0, ""
+    for python, chosen in by_python.items():
+        done = subprocess.run(
+            [python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *chosen],
+            cwd=tree, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        code, printed = code or done.returncode, printed + done.stdout
+    return code, printed
 
 
 def _build(tree: Path) -> None:
