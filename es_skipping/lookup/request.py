@@ -39,6 +39,8 @@ class ScanRequest:
         Number and total bytes of the objects that Spark's own pruning left.
     filters
         One conjunction per distinct residual after partition pruning.
+    snapshot
+        Of a table with a log: the version that the scan reads.
     """
 
     scan: str
@@ -54,6 +56,7 @@ class ScanRequest:
     objects: int = 0
     size: int = 0
     filters: tuple[Trees, ...] = ()
+    snapshot: str | None = None
 
     @classmethod
     def parse(cls, text: str | bytes) -> ScanRequest:
@@ -83,6 +86,7 @@ class ScanRequest:
             objects=read["objects"],
             size=read["bytes"],
             filters=tuple(read["filters"]),
+            snapshot=read.get("snapshot"),
         )
 
     @property

@@ -121,6 +121,8 @@ def _explain_scan(spark: SparkSession, scan: PlannedScan, detail: bool) -> ScanE
         datasets=parts,
         store=store,
         reason=reason,
+        table_format=None if request.snapshot is None else request.format,
+        snapshot=request.snapshot,
     )
 
 

@@ -87,6 +87,8 @@ class ScanExplanation:
         Why nothing would be skipped; None if something would.
     store
         The metadata store, without secrets.
+    table_format, snapshot
+        For a table with a log: its format, such as ``delta``, and the version that the scan reads.
     """
 
     table: str | None
@@ -98,14 +100,17 @@ class ScanExplanation:
     datasets: tuple[DatasetExplanation, ...] = ()
     reason: str | None = None
     store: str | None = None
+    table_format: str | None = None
+    snapshot: str | None = None
 
     @property
     def name(self) -> str:
         """A short name for the scanned table or paths."""
+        of = "" if self.snapshot is None else f", {self.table_format} snapshot {self.snapshot}"
         if self.table:
-            return self.table
+            return self.table + of
         first = self.roots[0] if self.roots else "?"
-        return first if len(self.roots) < 2 else f"{first} and {len(self.roots) - 1} more"
+        return (first if len(self.roots) < 2 else f"{first} and {len(self.roots) - 1} more") + of
 
 
 @dataclass(frozen=True, slots=True, repr=False)

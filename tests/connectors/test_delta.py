@@ -112,7 +112,7 @@ def test_what_a_report_says(delta: SparkSession, maker: Maker) -> None:
     (scan,) = report.scans
     assert (scan.objects_total, scan.objects_skipped, scan.table_format, scan.snapshot) == (4, 3, "delta", "1")
     explained = str(esk.explain(delta.sql(point(table, 205))))
-    assert "3 of 4 objects would be skipped" in explained
+    assert "3 of 4 objects would be skipped" in explained and "delta snapshot 1\n" in explained
 
 
 def test_or_and_deltas_own_pruning(delta: SparkSession, maker: Maker) -> None:

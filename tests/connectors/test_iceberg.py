@@ -126,7 +126,8 @@ def test_what_a_report_says(iceberg: SparkSession, maker: Maker) -> None:
     (scan,) = report.scans
     snapshot = str(first_snapshot(iceberg, table))
     assert (scan.objects_total, scan.objects_skipped, scan.table_format, scan.snapshot) == (4, 3, "iceberg", snapshot)
-    assert "3 of 4 objects would be skipped" in str(esk.explain(iceberg.sql(point(table, 205))))
+    explained = str(esk.explain(iceberg.sql(point(table, 205))))
+    assert f"Scan of {table}, iceberg snapshot {snapshot}\n  3 of 4 objects would be skipped" in explained
     advice = str(esk.why_not(iceberg.sql(f"SELECT * FROM {table} WHERE agent = 'agent 2.5'")))
     assert "ValueList(agent)" in advice and table in advice
     df = iceberg.sql(point(table, 205))
