@@ -559,7 +559,11 @@ class Judge:
         name, line = candidate.mutant.outermost or ("", 0)
         only_by_import = not name or (str(ROOT / candidate.module), line, name) in self.leg.at_import
         failed = None
-        if self.live.put(candidate):
+        try:
+            placed = self.live.put(candidate)
+        except Exception as error:  # the changed module does not load
+            return {"failed": f"the import: {error!r}", "tests": len(chosen)}
+        if placed:
             failed = run_tests(self.session, [self._items[name] for name in chosen], self._seconds, folder)
             only_by_import = only_by_import and candidate.mutant.constant is None
         elif name:
