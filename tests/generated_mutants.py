@@ -77,8 +77,8 @@ TESTS: Final = (
     "tests/indexes",
     "tests/stores/test_codec.py",
     *(f"tests/stores/parquet/test_{name}.py" for name in ("contract", "answers", "cells")),
-    *(f"{_SERVER_TESTS}test_{name}.py" for name in ("bools", "query", "contract", "views", "counts", "expensive")),
-    *(f"{_SERVER_TESTS}test_{name}.py" for name in ("long_literals", "prints", "documents")),
+    *(f"{_SERVER_TESTS}test_{name}.py" for name in ("bools", "query", "answers", "contract", "views", "counts")),
+    *(f"{_SERVER_TESTS}test_{name}.py" for name in ("expensive", "long_literals", "prints", "documents")),
 )
 """Tests of these that ask for a Spark are left out. Those with a server judge the server's room alone."""
 _OWN_PROCESSES: Final = ("test_light.py", "test_killed.py")
