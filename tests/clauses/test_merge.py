@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -235,6 +236,14 @@ def test_deep_trees() -> None:
     for n in range(100_000):
         tree = (Or, And)[n % 2]((is_(X, n), tree))
     assert merge_clause(tree, [labeller(X)]) != SKIP
+
+
+@pytest.mark.parametrize(("levels", "expected"), [(201, SKIP), (202, KEEP)])
+def test_how_deep_a_tree_is_read(levels: int, expected: Clause) -> None:
+    tree: Predicate = NEVER
+    for _ in range(levels):
+        tree = And((tree,))
+    assert merge_clause(tree, []) == expected
 
 
 # --- the theorem --------------------------------------------------------------------------------------------------

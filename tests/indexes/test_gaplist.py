@@ -110,5 +110,5 @@ def test_partials_stay_small_and_cover() -> None:
 
 @pytest.mark.parametrize("gaps", [0, -1, 2.5, "7", True, None])
 def test_the_number_of_gaps_is_positive(gaps: Any) -> None:
-    with pytest.raises(IndexDefinitionError, match="gaps"):
+    with pytest.raises(IndexDefinitionError, match="GapList: gaps"):
         GapList("x", gaps)

@@ -339,6 +339,7 @@ def test_the_narrowest_gaps_are_closed_first() -> None:
     assert _coarser([(0, 1), (2, 3)]) == [(0, 3)]
     assert _coarser([(0, 1), (5, 6), (7, 9)]) == [(0, 9)]
     assert _coarser([(0, 1), (5, 6), (7, 9), (20, 21)]) == [(0, 9), (20, 21)]
+    assert _coarser([(0, 9), (10, 11), (13, 14), (20, 21)]) == [(0, 14), (20, 21)]
     assert _coarser([(0, 1), (9, 10), (11, 12), (30, 31), (33, 34)]) == [(0, 12), (30, 34)]
 
 

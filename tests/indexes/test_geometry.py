@@ -129,6 +129,19 @@ class TestGeometryBox(IndexContract):
         return decided(predicate, None if row[SHAPE] is None else shapely.from_wkb(row[SHAPE]))
 
 
+@pytest.mark.parametrize(
+    "shape", [shapely.Point(9, 9), shapely.LineString([(9, 1), (9, 9)]), shapely.LineString([(1, 9), (9, 9)])]
+)
+def test_a_point_and_a_straight_line_have_a_box(shape: Any) -> None:
+    contract = TestGeometryBox()
+    setup = (GeometryBox("c0"), (BINARY,))
+    found = contract.collect(setup, [[(shapely.to_wkb(shape),)]])
+    far, near = (Holds(sedona("st_intersects", SHAPE, constant(shapely.Point(*at)))) for at in ((0, 0), (9, 9)))
+    assert contract.verdict(setup, found, far) is False
+    assert contract.verdict(setup, found, near) is not False
+    assert setup[0].value_type(setup[1]) == DOUBLE, "the type of the sides, not of the column"
+
+
 # --- by their true shape ----------------------------------------------------------------------------------------------
 
 
@@ -335,11 +348,13 @@ def distance_of(name: str, *more: Any) -> Call:
         (Holds(sedona("st_dwithin", POINT, POINT, number(2))), False),
         (Holds(sedona("st_dwithin", POINT, CORNER, number(2)), negated=True), False),
         (Holds(sedona("st_intersects", POINT, CORNER, CORNER)), False),
+        (Holds(sedona("st_intersects", POINT)), False),
         (Holds(sedona("st_intersects", CORNER, CORNER)), False),
         (Comparison("<", distance_of("st_distance"), number(2)), True),
         (Comparison("<=", distance_of("st_distance"), number(2)), True),
         (Comparison("=", distance_of("st_distance"), number(2)), True),
         (Comparison("<", distance_of("st_distance"), number(-1)), False),
+        (Comparison("<", sedona("st_distance", CORNER, type=DOUBLE), number(2)), False),
         (Comparison(">", distance_of("st_distance"), number(2)), False),
         (Comparison("<>", distance_of("st_distance"), number(2)), False),
         (Comparison("<", distance_of("st_distance", number(1)), number(2)), False),

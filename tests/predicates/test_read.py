@@ -752,6 +752,11 @@ def test_nothing_raises(tree: Any) -> None:
     hash(read_operand(tree))
 
 
+@pytest.mark.parametrize("tree", [None, 5, [], {}, {"c": None}, {"c": 5, "p": "p"}])
+def test_a_node_without_a_class(tree: Any) -> None:
+    assert read_predicate(tree) == read_operand(tree) == Opaque("malformed: a node without a class")
+
+
 OPERAND_WRAPS = {
     "Alias": lambda tree: node("Alias", tree, t="int"),
     "Cast": lambda tree: node("Cast", tree, t="int"),

@@ -265,3 +265,12 @@ def test_it_gives_up_after_many_comparisons() -> None:
 
     assert subsumes(disjuncts(30, 1), disjuncts(29, 1))
     assert not subsumes(Or((*disjuncts(200, 1).children, NullTest(X))), disjuncts(199, 1))  # type: ignore[union-attr]
+
+
+def test_what_takes_too_many_comparisons_is_not_subsumed() -> None:
+    """Two disjunctions whose parts are compared one with one. It is given up long before the part that fails."""
+    wide = [both(compare("=", X, n), compare("=", Y, n)) for n in range(300)]
+    odd = both(compare("=", X, -1), compare("=", Y, -2))
+    assert not subsumes(either(*wide), either(*wide, odd))
+    assert subsumes(either(*wide[:20]), either(*reversed(wide[:20])))
+    assert not subsumes(either(*wide[:20]), either(*wide[:20], odd))

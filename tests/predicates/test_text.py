@@ -52,6 +52,7 @@ def test_like_with_another_escape() -> None:
     assert text_test("like", "a%", "a%%", "%") is True  # % escapes itself, and is no wildcard any more
     assert text_test("like", "ab", "a%%", "%") is False
     assert text_test("like", "a", "a", "") is None
+    assert text_test("ilike", "a", "b") is None, "a test that is not known is undecided"  # type: ignore[arg-type]
 
 
 @settings(deadline=None)

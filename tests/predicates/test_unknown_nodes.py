@@ -113,6 +113,14 @@ def test_the_normal_form_holds_something_opaque_instead(leaf: Any) -> None:
     assert map_operands(leaf, lambda operand: Y) == versioned(leaf, lambda name: None) == leaf
 
 
+def test_an_unknown_operand_of_a_known_leaf_stays() -> None:
+    """It has none of the methods that an operand has."""
+    odd: Any = Part(UNDECLARED)
+    leaf = Comparison("<", odd, Literal(9, INT))
+    assert versioned(leaf, lambda name: None) == with_images(leaf, lambda name: None) == leaf
+    assert not is_certain(leaf)
+
+
 def labellers() -> list[Labeller]:
     """Indexes of each sort that has a walk of its own, and a user's filter that recognises whatever it is shown."""
     one = Call("equalto", (X, Literal(1, INT)), BOOLEAN)

@@ -30,6 +30,7 @@ from es_skipping.clauses.questions import (
     TextMatch,
 )
 from es_skipping.predicates.types import DataType, Value, parse_type
+from es_skipping.stores.base import FORMAT_VERSION
 from es_skipping.stores.elasticsearch.bools import EVERY, depth, leaves
 from es_skipping.stores.elasticsearch.documents import PROVING_FORMAT
 from es_skipping.stores.elasticsearch.fields import Group, encode, with_prefix, with_room_for
@@ -382,11 +383,43 @@ def test_as_deep_as_servers_allow(levels: int, expected: int) -> None:
     assert query is not None and depth(query) == expected
 
 
-def test_documents_of_an_older_format_prove_nothing() -> None:
+@pytest.mark.parametrize("other", [PROVING_FORMAT - 1, FORMAT_VERSION + 1])
+def test_documents_of_an_older_or_later_format_prove_nothing(other: int) -> None:
     server = numbers(3)
     for document in server.documents:
-        document["format"] = PROVING_FORMAT - 1
+        document["format"] = other
     assert server.proved(server.query(asks(1))) == [False] * 4
+
+
+@pytest.mark.parametrize("type", [INT, STRING])
+def test_an_empty_list_of_an_unknown_index_proves_nothing(type: DataType) -> None:
+    """A document that says "empty" and not "known" is nobody's; if there is one, it proves nothing."""
+    server = Server(strategies.index("values", type), [Values(frozenset(), 0, 0)])
+    ask = Ask(server.index.id, HasNotNull())
+    assert server.proved(server.query(ask)) == [True]
+    server.documents[0]["known"] = []
+    assert server.proved(server.query(ask)) == [False]
+
+
+def test_a_list_of_numbers_is_asked_by_its_order() -> None:
+    """Its range says all; a vocabulary would cost a request."""
+    server = Server(strategies.index("values", INT), [Values(frozenset({n}), 0) for n in range(5)])
+
+    def not_asked(_: Group) -> None:
+        raise AssertionError("the vocabulary is read")
+
+    assert server.check(Overlaps((Range(1, 2),)), True, vocabulary=not_asked) == 3
+
+
+def test_stretches_that_share_their_sixteen_bytes() -> None:
+    """Only the bounds themselves tell such strings apart."""
+    long = "a" * 30
+    server = Server(
+        STRETCHES,
+        [Intervals(((long + a, long + b),), 0) for a, b in ("bd", "jm", "xz")] + [Intervals((("0", "1"),), 0)],
+    )
+    for one, proved in ((Range(long + "n"), 3), (Range(None, long + "h"), 2), (Range(long + "e", long + "h"), 4)):
+        assert server.check(Overlaps((one,)), True) == proved
 
 
 @pytest.mark.parametrize("field", ["range", "nulls"])

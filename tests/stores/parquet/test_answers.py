@@ -185,6 +185,30 @@ def test_intervals_whose_ends_do_not_pair_prove_nothing() -> None:
     assert loaded.refuted(HasNull()).all(), "what is counted is known all the same"
 
 
+@pytest.mark.parametrize("absent", ["low", "high"])
+def test_intervals_with_one_end_alone_prove_nothing(absent: str) -> None:
+    index = strategies.index("intervals", INT)
+    column = column_of(index, [Intervals((), 0, 0)])
+    fields = {field.name: column.field(field.name) for field in column.type}
+    fields[absent] = pa.array([None], fields[absent].type)
+    loaded = IntervalsColumn(pa.StructArray.from_arrays(list(fields.values()), fields=list(column.type)), INT)
+    assert not loaded.refuted(HasNotNull()).any()
+    assert not loaded.refuted(AnyOf((1,))).any()
+    assert IntervalsColumn(column, INT).refuted(HasNotNull()).all(), "both are there, and there is no interval"
+
+
+def test_damaged_cells_prove_nothing() -> None:
+    """`pack` writes as many bits as there are cells."""
+    index = strategies.index("fingerprints", INT)
+    column = column_of(index, [strategies.fingerprints([1, 2, 3], 6400)])
+    fields = {field.name: column.field(field.name) for field in column.type}
+    fields["cells"] = pa.array([b""], fields["cells"].type)
+    odd = load(index, pa.StructArray.from_arrays(list(fields.values()), fields=list(column.type)))
+    assert not odd.refuted(AnyOf((77,))).any()
+    assert odd.refuted(HasNull()).all()
+    assert load(index, column).refuted(AnyOf((77,))).all()
+
+
 def test_elements_of_rows() -> None:
     rows = Rows(np.array([0, 2, 2, 3], np.int32))
     assert not rows.one_each

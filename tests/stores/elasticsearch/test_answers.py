@@ -1,0 +1,288 @@
+"""Answers and views without a server: what they make of its replies, read from documents by the model of a server."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from es_skipping.clauses.clause import Ask
+from es_skipping.clauses.metadata import Intervals, Values
+from es_skipping.clauses.questions import AnyOf, Overlaps, Range
+from es_skipping.errors import StoreError
+from es_skipping.predicates.types import parse_type
+from es_skipping.stores.base import NO_KEY
+from es_skipping.stores.elasticsearch import answers as answers_module
+from es_skipping.stores.elasticsearch import views as views_module
+from es_skipping.stores.elasticsearch.answers import Answers, Deadline
+from es_skipping.stores.elasticsearch.bools import EVERY, Query
+from es_skipping.stores.elasticsearch.documents import PROVING_FORMAT
+from es_skipping.stores.elasticsearch.names import Names
+from es_skipping.stores.elasticsearch.state import Segment, State
+from es_skipping.stores.elasticsearch.views import View, Views
+from es_skipping.stores.selection import Selection
+from tests.stores import strategies
+from tests.stores.elasticsearch.test_query import Server
+
+NUMBERS = strategies.index("intervals", parse_type("int"))
+LISTED = strategies.index("values", parse_type("int"))
+SOON = Deadline(60)
+
+
+def key(ordinal: int) -> bytes:
+    return (ordinal + 1).to_bytes(16, "big")
+
+
+class Cluster:
+    """The few calls that answers and views make, of the documents of one model."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.documents = [{"ordinal": at, **one} for at, one in enumerate(server.documents)]
+        self.keys: dict[str, bytes] = {}
+        self.searches: list[Mapping[str, Any]] = []
+        self.read: list[str] = []
+        self.opened: list[str] = []
+        self.closed: list[str] = []
+
+    def options(self, **_: Any) -> Cluster:
+        return self
+
+    def mget(self, *, index: str, ids: Sequence[str]) -> Mapping[str, Any]:
+        self.read += ids
+        packed = {id: base64.b64encode(self.keys[id]).decode() for id in ids}
+        return {"docs": [{"_id": id, "found": True, "_source": {"keys": packed[id]}} for id in ids]}
+
+    def open_point_in_time(self, *, index: str, **_: Any) -> Mapping[str, Any]:
+        self.opened.append(index)
+        return {"id": f"pit of {index}"}
+
+    def close_point_in_time(self, *, id: str) -> None:
+        self.closed.append(id)
+
+    def search(self, *, aggs: Mapping[str, Any], query: Query = EVERY, **more: Any) -> Any:
+        found = [one for one in self.documents if self._matches(query, one)]
+        made = {name: self._aggregated(asked, found) for name, asked in aggs.items()}
+        sent = {name: len(reply["buckets"]) for name, reply in made.items() if "buckets" in reply}
+        self.searches.append({"query": query, **more, **sent})
+        shards = {"total": 1, "successful": 1, "failed": 0}
+        body = {"timed_out": False, "_shards": shards, "hits": {"total": {"value": len(found)}}, "aggregations": made}
+        return type("Reply", (), {"body": body})
+
+    def _matches(self, query: Query, document: Mapping[str, Any]) -> bool:
+        return self.server.matches(query, document)
+
+    def _aggregated(self, asked: Mapping[str, Any], found: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        kind = next(iter(asked))
+        what = asked[kind]
+        if kind == "histogram":
+            buckets: dict[int, int] = {}
+            for one in found:
+                at = one["ordinal"] // what["interval"] * what["interval"]
+                buckets[at] = buckets.get(at, 0) + 1
+            return {"buckets": [{"key": float(at), "doc_count": count} for at, count in sorted(buckets.items())]}
+        if kind == "filters":
+            named = what["filters"].items()
+            counts = {name: sum(self._matches(query, one) for one in found) for name, query in named}
+            return {"buckets": {name: {"doc_count": count} for name, count in counts.items()}}
+        if kind == "filter":
+            return {
+                "first": {"value": min((one["ordinal"] for one in found if self._matches(what, one)), default=None)}
+            }
+        assert kind == "terms"
+        values = sorted({value for one in found for value in one["g"]["values"]})
+        listed = [{"key": value} for value in values[: what["size"]]]
+        return {"buckets": listed, "sum_other_doc_count": len(values) - len(listed)}
+
+
+def state_of(cluster: Cluster, size: int | None = None, generation: str = "made", version: int = 1) -> State:
+    """All of the documents published, in one segment."""
+    server = cluster.server
+    size = len(cluster.documents) if size is None else size
+    state = State(
+        entry=cast("Any", None),
+        generation=generation,
+        version=version,
+        next_ordinal=size,
+        groups={server.index.id: server.group},
+        segments=(Segment(0, size),),
+    )
+    cluster.keys[state.segments[0].id(generation)] = b"".join(map(key, range(size)))
+    return state
+
+
+def numbers(*held: int) -> Cluster:
+    return Cluster(Server(NUMBERS, [Intervals(((n, n),), 0) for n in held]))
+
+
+def answers_of(cluster: Cluster) -> Answers:
+    return Answers(cast("Elasticsearch", cluster), Names("es-skipping"))
+
+
+def proof(cluster: Cluster, question: Any) -> Query:
+    return cast("Query", cluster.server.query(Ask(cluster.server.index.id, question)))
+
+
+# --- answers --------------------------------------------------------------------------------------------------------
+
+
+def test_keys_of_what_is_not_published_are_nobodys() -> None:
+    """Another writer's documents are there before they are published; and their ordinals may lie beyond the keys."""
+    cluster = numbers(0, 1, 2, 3, 4)
+    state = state_of(cluster, 4)
+    cluster.keys[state.segments[0].id("made")] = key(0) + key(1) + NO_KEY + key(3)
+    beyond = State(**{**{name: getattr(state, name) for name in State.__slots__}, "next_ordinal": 5})
+    assert answers_of(cluster).skipped(beyond, EVERY, SOON) == key(0) + key(1) + key(3)
+
+
+def test_damaged_keys_are_an_error() -> None:
+    cluster = numbers(0, 1, 2)
+    state = state_of(cluster)
+    for damaged in (key(0) + key(1), b"".join(map(key, range(4)))):
+        cluster.keys[state.segments[0].id("made")] = damaged
+        with pytest.raises(StoreError, match="damaged"):
+            answers_of(cluster).keys(state, SOON)
+
+
+def test_keys_are_read_once_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers_module, "_CACHED_GENERATIONS", 2)
+    cluster = numbers(0, 1)
+    answers = answers_of(cluster)
+    one, two, three = (state_of(cluster, generation=name) for name in ("one", "two", "three"))
+    for state in (one, two, one, two):
+        assert answers.keys(state, SOON) == key(0) + key(1)
+    assert cluster.read == ["one@0+2", "two@0+2"]
+    for state in (three, two, three):
+        answers.keys(state, SOON)
+    assert cluster.read[2:] == ["three@0+2"], "the oldest makes room, and no other"
+    answers.keys(one, SOON)
+    assert cluster.read[3:] == ["one@0+2"]
+
+
+def test_keys_of_a_dataset_without_objects() -> None:
+    cluster = numbers()
+    empty = State(cast("Any", None), "made", 1, 0)
+    assert answers_of(cluster).keys(empty, SOON) == b""
+
+
+def test_a_vocabulary_is_read_once_for_a_publication(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers_module, "MAX_VOCABULARY", 3)
+    cluster = Cluster(Server(LISTED, [Values(frozenset({n, n + 1}), 0) for n in range(2)]))
+    group, answers = cluster.server.group, answers_of(cluster)
+    first, later = state_of(cluster), state_of(cluster, version=2)
+    other = state_of(cluster, generation="other")
+
+    def searches(state: State, expected: set[int] | None = frozenset({0, 1, 2})) -> int:  # type: ignore[assignment]
+        before = len(cluster.searches)
+        assert answers.vocabulary(state, group, SOON) == expected
+        return len(cluster.searches) - before
+
+    assert [searches(state) for state in (first, other, first, other)] == [1, 1, 0, 0]
+    assert cluster.searches[0]["size"] == 0, "no documents are sent along"
+    answers.forget("made")
+    assert [searches(state) for state in (other, first)] == [0, 1]
+    assert [searches(state) for state in (later, first)] == [1, 1], "of one generation the last read publication stays"
+    answers.forget("made")
+    cluster.documents[0]["g"] = {"values": [5, 6]}
+    assert searches(first, None) == 1, "there are more than three"
+
+
+# --- views ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def blocks_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views_module, "_BLOCK", 4)
+
+
+def view_of(cluster: Cluster, state: State) -> View:
+    return View(cast("Elasticsearch", cluster), "pit", state, answers_of(cluster).keys(state, SOON), SOON)
+
+
+def skipped(found: Selection) -> set[bytes]:
+    keys = found.keys()
+    return {keys[at : at + 16] for at in range(0, len(keys), 16)}
+
+
+def test_every_block_is_found_by_its_first_ordinal(blocks_of_four: None) -> None:
+    """The view holds the ordinals whose documents it sees: whole blocks, parts of blocks, and none of a block."""
+    for size in (12, 13, 15, 16):
+        cluster = numbers(*range(size))
+        state = state_of(cluster)
+        gone = {2, 8, 9, 10, 11, size - 1}
+        cluster.documents = [one for one in cluster.documents if one["ordinal"] not in gone]
+        assert view_of(cluster, state).table.live.tolist() == [at not in gone for at in range(size)]
+
+
+def test_a_last_block_that_is_not_seen_is_kept(blocks_of_four: None) -> None:
+    cluster = numbers(*range(8))
+    state = state_of(cluster)
+    del cluster.documents[4:]
+    view = view_of(cluster, state)
+    assert view.table.live.tolist() == [True] * 4 + [False] * 4
+    nothing_matches = proof(cluster, AnyOf((99,)))
+    assert skipped(view.select(nothing_matches, SOON)) == set(map(key, range(4)))
+
+
+def test_what_is_seen_and_not_published_is_nobodys(blocks_of_four: None) -> None:
+    cluster = numbers(*range(6))
+    state = state_of(cluster)
+    cluster.keys[state.segments[0].id("made")] = key(0) + NO_KEY + b"".join(map(key, range(2, 6)))
+    assert view_of(cluster, state).table.live.tolist() == [True, False, True, True, True, True]
+
+
+@pytest.mark.parametrize("low", range(0, 17, 3))
+@pytest.mark.parametrize("width", [1, 2, 5, 8, 14])
+def test_blocks_that_are_skipped_in_part(
+    blocks_of_four: None, monkeypatch: pytest.MonkeyPatch, low: int, width: int
+) -> None:
+    """Where many are kept they are counted by block: those that are neither kept nor skipped whole are read."""
+    monkeypatch.setattr(views_module, "_FEW", 1)
+    cluster = numbers(*range(18))
+    view = view_of(cluster, state_of(cluster))
+    cluster.searches.clear()
+    kept = {at for at in range(18) if low <= at < low + width}
+    found = view.select(proof(cluster, Overlaps((Range(low, low + width - 1),))), SOON)
+    assert skipped(found) == {key(at) for at in range(18) if at not in kept}
+    blocks = [set(range(at, min(at + 4, 18))) for at in range(0, 18, 4)]
+    partial = set[int]().union(*(block for block in blocks if block & kept and block - kept))
+    pages = [one["ordinals"] for one in cluster.searches if "ordinals" in one and "terminate_after" not in one]
+    fewer = min(len(partial & kept), len(partial - kept))
+    assert pages == [fewer] * bool(partial), "all blocks in one page, and of the two sides the smaller one"
+
+
+def test_few_that_are_kept_take_one_search(blocks_of_four: None) -> None:
+    cluster = numbers(*range(18))
+    view = view_of(cluster, state_of(cluster))
+    cluster.searches.clear()
+    assert skipped(view.select(proof(cluster, AnyOf((7,))), SOON)) == {key(at) for at in range(18) if at != 7}
+    assert len(cluster.searches) == 1
+
+
+def test_documents_of_another_format_are_kept_by_a_view(blocks_of_four: None) -> None:
+    """They prove nothing, whatever they hold; a view that has some asks for them, and no other does."""
+    for older in ((), (3,), (0, 9), range(10)):
+        cluster = numbers(*range(10))
+        for at in older:
+            cluster.documents[at]["format"] = PROVING_FORMAT - 1
+        view = view_of(cluster, state_of(cluster))
+        cluster.searches.clear()
+        found = view.select(proof(cluster, AnyOf((5,))), SOON)
+        assert skipped(found) == {key(at) for at in range(10) if at != 5 and at not in older}
+        asked = any('"format"' in str(one).replace("'", '"') for one in cluster.searches)
+        assert asked == bool(older), "what all documents say is not asked again"
+
+
+def test_the_view_that_was_asked_longest_ago_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views_module, "_MOST_VIEWS", 2)
+    cluster = numbers(0, 1)
+    views = Views(cast("Elasticsearch", cluster), answers_of(cluster), 60.0)
+    one, two, three = (state_of(cluster, generation=name) for name in ("one", "two", "three"))
+    for state in (one, two, one, three, one):
+        views.view(state, SOON)
+    assert cluster.opened == ["one", "two", "three"]
+    views.close()
+    assert cluster.closed == ["pit of two", "pit of three", "pit of one"]
