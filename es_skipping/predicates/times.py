@@ -2,7 +2,7 @@
 
 Rows that satisfy the comparison satisfy the implied condition, not the other way round. So the comparison stays beside
 it (an index on that very expression answers it better). If a time zone matters, the only assumption is that local time
-differs from UTC by at most 18 hours, as in Java. The rules of a zone change, and two programs may have different tables.
+differs from UTC by at most 18 hours, as in Java. Zones change, and two programs may have different tables.
 """
 
 from __future__ import annotations
