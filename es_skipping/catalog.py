@@ -1,4 +1,4 @@
-"""What every room calls things: an object, an index and a dataset as they are remembered, an object's metadata."""
+"""The words that all packages share: objects, indexes, datasets, and an object's metadata."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ class ObjectId:
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """One index of a dataset, as it is remembered.
+    """The stored definition of one index of a dataset.
 
     Parameters
     ----------
     id
         Unique in the dataset, stable and readable: ``"minmax(ts)"``.
     type, columns, parameters
-        What the user wrote; enough to make the index object again.
+        What the user passed; enough to make the index object again.
     operands
         The indexed expressions as serialised trees (`es_skipping.predicates.codec`), to be recognised in filters.
     kind, value_type
-        What the metadata is, and the type of the values in it.
+        The kind of metadata, and the type of the values in it.
     built_with
         Text facts that must hold at query time for the index to be used (column schema, settings), by name.
     needs
@@ -97,7 +97,7 @@ class DatasetDefinition:
     table
         The catalog's full name, where the dataset is a table.
     format, options
-        Of the reader: ``"parquet"``; options as given, keys in lower case.
+        The reader's format, such as ``"parquet"``, and its options; keys in lower case.
     built_with
         Facts that must hold for the whole dataset to be used.
     needs
@@ -115,7 +115,7 @@ class DatasetDefinition:
     needs: tuple[str, ...] = ()
 
     def not_understood(self, index: IndexDefinition | None = None) -> tuple[str, ...]:
-        """The needs of the dataset, and of an index of it, that this version does not meet: the index is unknown."""
+        """The needs of the dataset and of one of its indexes that this version lacks; the index is unknown then."""
         if index is None:
             return tuple(sorted(set(self.needs) - UNDERSTOOD))
         kind = [] if index.kind in get_args(Kind) else [f"the kind {index.kind!r}"]
@@ -127,7 +127,7 @@ class DatasetDefinition:
         return tuple(index for index in self.indexes if not self.not_understood(index))
 
     def index(self, id: str) -> IndexDefinition:
-        """The index of that id; KeyError where there is none."""
+        """The index with that id; KeyError if there is none."""
         for index in self.indexes:
             if index.id == id:
                 return index
@@ -149,7 +149,7 @@ class DatasetEntry:
     refreshed
         When the last change was published, milliseconds since the epoch.
     metadata_bytes
-        By index id; as near as the store can tell.
+        By index id; an estimate of the store.
     """
 
     definition: DatasetDefinition
@@ -163,7 +163,7 @@ class DatasetEntry:
 
 @dataclass(frozen=True, slots=True)
 class ObjectMetadata:
-    """All that is remembered of one object; an index id that is missing is *unknown*."""
+    """All metadata of one object; a missing index id is *unknown*."""
 
     id: ObjectId
     rows: int | None

@@ -1,7 +1,7 @@
-"""Is this a clause, is this metadata? What index types of other people make is looked at before it is relied on.
+"""Checks clauses and metadata that index types make, before anything relies on them: users write index types too.
 
-A mistake found here costs its own index at that node or of that object, and is named; met later, in the middle of a
-store's query or of a build, it would cost all of it.
+A mistake found here costs only its own index at that node or object, and is named. Found later, in the middle of a
+store's query or a build, it would cost the whole of it.
 """
 
 from __future__ import annotations

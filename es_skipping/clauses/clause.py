@@ -43,7 +43,7 @@ SKIP: Final = Decided(False)
 class Ask:
     """One question to the metadata of one index, named by its id in the dataset's definition.
 
-    ``about`` tells people what is asked where the question alone does not.
+    ``about`` tells people what the question asks, if the question alone does not.
     """
 
     index: str

@@ -1,4 +1,4 @@
-"""Clauses decided over metadata in memory, one object at a time.
+"""Evaluates clauses over metadata in memory, one object at a time.
 
 True, false or unknown (None), combined by Kleene's rules; only *false* allows an object to be skipped. Every store's
 answer must agree with this one. It says what the questions mean, so it is written to be read, not to be fast.
@@ -31,14 +31,14 @@ __all__ = ["all_hold", "answer", "any_holds", "holds"]
 
 
 def holds(clause: Clause, metadata: Mapping[str, Metadata]) -> bool | None:
-    """Whether a clause is true of an object; None where that is unknown.
+    """Whether a clause is true of an object; None if unknown.
 
     Parameters
     ----------
     clause
         As `es_skipping.clauses.merge.merge_clause` makes it.
     metadata
-        What is known of the object, by index id. An index that is missing is unknown.
+        The object's metadata, by index id. A missing index is unknown.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def any_holds(truths: Iterable[bool | None]) -> bool | None:
 
 
 def answer(question: Question, metadata: Metadata | None) -> bool | None:
-    """What one index's metadata of one object answers; None where it cannot tell.
+    """The answer of one index's metadata of one object; None if it cannot tell.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def _of_fingerprints(question: Question, metadata: Fingerprints) -> bool | None:
     if not metadata.count:
         return False
     if not isinstance(question, AnyOf):
-        return None  # which values it holds cannot be told from their cells
+        return None  # the cells do not tell which values it holds
     try:
         asked = {cell_of(hash_of(value), metadata.space) for value in question.values}
     except ValueError:
@@ -206,7 +206,7 @@ def _within(value: Value, wanted: Range) -> bool:
 
 
 def _meet(held: Range, wanted: Range) -> bool:
-    """Whether a closed interval reaches into a range. A range that holds nothing is met by nothing."""
+    """Whether a closed interval reaches into a range. Nothing reaches into an empty range."""
     return _in_order(wanted, wanted) and _in_order(wanted, held) and _in_order(held, wanted)
 
 

@@ -1,6 +1,6 @@
-"""Fingerprints: values as cells of a space in which a value that is not there rarely meets one that is.
+"""Fingerprints: values as cells of a space. A value that is absent rarely shares a cell with one that is present.
 
-A value's 64-bit hash (MurmurHash3) picks one of ``space`` cells; an object is remembered by the cells of its values.
+A value's 64-bit hash (MurmurHash3) picks one of ``space`` cells; the metadata of an object is the cells of its values.
 With n values in a space of n/f cells, a value that the object does not hold meets a cell of it with a probability of
 about f. A set of cells is packed as Elias and Fano do: the low bits of each as they are, the high bits as a run of ones
 and zeros, together 2 + log2(space / count) bits a cell or less (Elias, *Efficient Storage and Retrieval by Content and
@@ -25,7 +25,7 @@ _MOST: Final = (1 << _HASH_BITS) - 1
 
 
 def hash_of(value: Value) -> int:
-    """64 bits of a value; equal values of one type have equal ones.
+    """A 64-bit hash of a value; equal values of one type have equal hashes.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def cell_of(hash: int, space: int) -> int:
 
 
 def space_for(count: int, fpp: float) -> int:
-    """The space for this many values: that of the next power of two, so that objects of similar size share one.
+    """The space for this many values: that of the next power of two, so that objects of similar size share a space.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def space_for(count: int, fpp: float) -> int:
 
 
 def low_bits(space: int, count: int) -> int:
-    """How many low bits of each of ``count`` cells are kept as they are."""
+    """The number of low bits that each of ``count`` cells keeps as they are."""
     return max(space // max(count, 1), 1).bit_length() - 1
 
 

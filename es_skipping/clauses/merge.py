@@ -55,14 +55,14 @@ if TYPE_CHECKING:
 __all__ = ["Filter", "Labeller", "Trace", "merge_clause", "merge_traced"]
 
 Filter: TypeAlias = "Callable[[Predicate, Any, Target], Clause | None]"
-"""Given a node, an index and its target: the clause that represents the node, or None where it has nothing to say."""
+"""Given a node, an index and its target: the clause that represents the node, or None if there is none."""
 
 _MAX_DEPTH: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Labeller:
-    """An index, and what it is an index of: what labels the nodes of a filter.
+    """An index and its target in a dataset; it labels the nodes of a filter.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Labeller:
     target
         The index's id and operands in one dataset.
     filters
-        What else recognises nodes for it, besides its own `Index.label`.
+        Further filters that recognise nodes for it, besides its own `Index.label`.
     """
 
     index: Index
@@ -84,7 +84,7 @@ class Labeller:
         return self.index.value_type(self.target.types)
 
     def labels(self, node: Predicate) -> Iterator[Callable[[], Clause | None]]:
-        """What there is to call for the clauses of a node."""
+        """The functions to call for the clauses of a node."""
         yield partial(self.index.label, node, self.target)
         for filter in self.filters:
             yield partial(filter, node, self.index, self.target)
@@ -92,7 +92,7 @@ class Labeller:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What became of one node of a filter, and below it of its children.
+    """What became of one node of a filter, and of its children.
 
     Attributes
     ----------
@@ -101,9 +101,9 @@ class Trace:
     clause
         The clause that represents it.
     labels
-        ``(index id, clause)`` of the indexes that had something to say.
+        ``(index id, clause)`` of the indexes that labelled it.
     errors
-        ``(index id, error)`` of the indexes that failed at it, and were therefore not heard.
+        ``(index id, error)`` of the indexes that failed at it and did not label it.
     children
         One for each child of an And or Or, in order.
     reason
@@ -138,7 +138,7 @@ def merge_clause(predicate: Predicate, labellers: Sequence[Labeller]) -> Clause:
     predicate
         In normal form (`es_skipping.predicates.normal.normalise`).
     labellers
-        The dataset's usable indexes. One that raises is not heard at that node; nothing else is lost.
+        The dataset's usable indexes. One that raises does not label that node; nothing else is lost.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def merge_clause(predicate: Predicate, labellers: Sequence[Labeller]) -> Clause:
 
 
 def merge_traced(predicate: Predicate, labellers: Sequence[Labeller]) -> Trace:
-    """As `merge_clause`, with what became of each node."""
+    """Like `merge_clause`, and also returns what became of each node."""
     heard = [labeller for labeller in labellers if all(map(_is_certain, labeller.target.operands))]
     return _merge(predicate, heard, 0)
 
@@ -182,7 +182,7 @@ def _merge(node: Predicate, labellers: Sequence[Labeller], depth: int) -> Trace:
 
 
 def _labels(node: Predicate, labellers: Sequence[Labeller]) -> tuple[list[tuple[str, Clause]], list[tuple[str, str]]]:
-    """What the indexes say of a node, and what went wrong with others, each after the index's id."""
+    """The labels of a node and the errors of indexes that failed, each with the index's id."""
     labels: list[tuple[str, Clause]] = []
     errors: list[tuple[str, str]] = []
     for labeller in labellers:

@@ -14,8 +14,8 @@ from es_skipping.predicates.types import Value
 __all__ = ["Box", "Boxes", "Fingerprints", "Intervals", "Kind", "Metadata", "Values"]
 
 Kind: TypeAlias = Literal["intervals", "values", "boxes", "fingerprints"]
-"""What an index collects as a rule. An index of kind *values* or *fingerprints* may remember an object by less, where
-its values are too many or too large: by `Fingerprints` or `Intervals` in the place of `Values`."""
+"""What an index usually collects. An index of kind *values* or *fingerprints* may keep less of an object whose
+values are too many or too large: `Fingerprints` or `Intervals` in place of `Values`."""
 
 Box: TypeAlias = tuple[tuple[float, float], ...]
 """One closed ``(low, high)`` per axis; infinities open a side."""
@@ -56,7 +56,7 @@ class Fingerprints:
     space
         How many cells there are (`es_skipping.clauses.fingerprints`).
     count
-        How many of them some value has.
+        How many of them are taken.
     packed
         Which ones.
     nulls, nans

@@ -1,6 +1,6 @@
 """The questions a clause can ask about one object's metadata.
 
-The vocabulary is closed and small, so a store that answers these answers for every index type there is or will be.
+The vocabulary is closed and small: a store that answers these questions serves every index type, now and later.
 Which kind of metadata answers which question:
 
 ===============  =========  ======  ============  =====
@@ -16,7 +16,7 @@ question         intervals  values  fingerprints  boxes
 `Meets`                                           yes
 ===============  =========  ======  ============  =====
 
-Each is asked of the values that are neither null nor NaN, save the three that name these. A store that cannot answer a
+All but the three that name null or NaN ask about the values that are neither. A store that cannot answer a
 question says *unknown*, which keeps the object.
 """
 
@@ -96,7 +96,7 @@ class HasNaN:
 
 @dataclass(frozen=True, slots=True)
 class TextMatch:
-    """Is there a string for which the test (or with ``negated`` its contrary) holds?"""
+    """Is there a string that passes the test (or with ``negated`` fails it)?"""
 
     test: TextTest
     pattern: str

@@ -1,4 +1,4 @@
-"""What Spark asked: typed expression trees, how they are read, their normal form, and exact tests of strings.
+"""Spark's filters as typed expression trees: how they are read, their normal form, and exact tests of strings.
 
 Pure Python: neither pyspark nor a store is imported here.
 """

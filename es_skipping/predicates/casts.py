@@ -1,4 +1,4 @@
-"""Casts that preserve order, undone: a comparison of a cast column becomes one of the column itself.
+"""Undoes casts that preserve order: a comparison of a cast column becomes a comparison of the column itself.
 
 Where f is a non-decreasing function on an ordered, discrete type (integers, decimals, dates, timestamps, and the
 single-precision numbers), ``f(x) < v`` holds for exactly the x below one threshold, which a binary search finds. That
@@ -24,7 +24,7 @@ __all__ = ["UTC", "compare_image", "less", "may_be_null", "monotone", "same_fami
 
 _DAY: Final = 86_400_000_000
 UTC: Final = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00"})
-_MAX_FLOAT_BITS: Final = 0x7F800000  # of infinity; the next ordinal stands for NaN, which is greater
+_MAX_FLOAT_BITS: Final = 0x7F800000  # the ordinal of infinity; the next one stands for NaN, which is greater
 
 Function = Callable[[Any], Value]
 
@@ -85,7 +85,7 @@ def _domain(type: DataType) -> _Domain | None:
 
 
 def ends_of(type: DataType) -> tuple[Value, Value] | None:
-    """The least and the greatest value of a discrete type; None of another type.
+    """The least and the greatest value of a discrete type; None for other types.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def monotone(source: DataType, target: DataType, zone: str | None = None) -> Fun
     source, target
         The types cast from and to.
     zone
-        The time zone of the cast; only UTC has no offset to get wrong.
+        The time zone of the cast; only UTC is safe.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def monotone(source: DataType, target: DataType, zone: str | None = None) -> Fun
 
 
 def may_be_null(cast: Cast) -> bool:
-    """Whether a monotone cast may be null of a value: a timestamp cannot hold each day that a date can.
+    """Whether a monotone cast may turn a value into null: a timestamp cannot hold every day that a date can.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def same_family(a: DataType, b: DataType) -> bool:
 
 
 def compare_image(comparator: str, operand: Operand, image: Function | None, value: Value) -> Predicate | None:
-    """What ``image(operand) comparator value`` says of the operand itself, exactly.
+    """The exact condition on the operand that ``image(operand) comparator value`` stands for.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ right=Literal(value=2, type=DataType(name='tinyint', precision=0, scale=0)))
 
 
 def _first(domain: _Domain, holds: Callable[[int], bool]) -> int:
-    """The first ordinal for which a condition holds that stays true from there on; past the last if none does."""
+    """The first ordinal from which on a condition holds; past the last if it never holds."""
     low, high = domain.first, domain.last + 1
     while low < high:
         middle = (low + high) // 2

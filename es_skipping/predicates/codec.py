@@ -122,7 +122,7 @@ def value_to_data(value: Value, type: DataType) -> int | str | bool:
 
 
 def has_opaque(operand: Operand) -> bool:
-    """Whether any part of an operand is opaque: two such operands may look equal and be different."""
+    """Whether any part of an operand is opaque. Two such operands may look equal and still differ."""
     return any(why_opaque(part) is not None for part in parts_of(operand))
 
 

@@ -1,4 +1,4 @@
-"""User functions in predicates: which version of a function a call is of, and what a monotone one says of its column.
+"""User functions in predicates: the version of the function in a call, and what a monotone one implies for its column.
 
 A tree names a user function, and a name alone proves nothing. Where the session declared a version for the function,
 the call carries it from here on, so that only an index of the same version is equal to it; where it did not, the call
@@ -29,25 +29,25 @@ from es_skipping.predicates.types import is_value_of
 __all__ = ["CODE", "USER", "Declared", "Declarations", "undeclared", "versioned", "versioned_operand", "with_images"]
 
 USER: Final = "udf:"
-"""What the names of calls of user functions begin with."""
+"""Prefix of the names of calls of user functions."""
 CODE: Final = "code"
-"""Parameter of a call: a digest of the function's code, where there is one to take."""
+"""Parameter of a call: a digest of the function's code, if the code is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a session said of a function.
+    """What a session declared about a function.
 
     Parameters
     ----------
     version
-        Of what it computes.
+        The version that the user declared.
     code
-        The digest of its code when it was declared; None where there is none to take (Scala and Java).
+        The digest of its code when it was declared; None if the code is unknown (Scala and Java).
     image
-        The function itself, where it is non-decreasing in its one argument; None otherwise.
+        The function itself if it is non-decreasing in its one argument; None otherwise.
     metric
-        The same distance in Python, where it is a metric: of the coordinates of two points; None otherwise.
+        The same distance in Python, of the coordinates of two points, if it is a metric; None otherwise.
     """
 
     version: str
@@ -60,11 +60,11 @@ _AS_IN_PYTHON: Final = frozenset({"double", "string", "binary", "boolean"})
 """Types whose Python results Spark takes unchanged, besides whole numbers; it rounds floats and decimals."""
 
 Declarations: TypeAlias = Callable[[str], "Declared | None"]
-"""What the session declared of the function of a name."""
+"""Returns what the session declared about the function with a name."""
 
 
 def undeclared(name: str) -> None:
-    """The declarations of a session that made none."""
+    """For a session without declarations."""
 
 
 def versioned(predicate: Predicate, declarations: Declarations) -> Predicate:
@@ -96,9 +96,9 @@ def versioned_operand(operand: Operand, declarations: Declarations) -> Operand:
 
 
 def with_images(predicate: Predicate, declarations: Declarations) -> Predicate:
-    """The predicate, and beside each comparison of a monotone function what it says of the argument.
+    """The predicate with an added condition on the argument beside each comparison of a monotone function.
 
-    Both hold of the same rows, so that an index of the function's results serves it, and one of the argument does.
+    Both are true of the same rows, so an index of the function's results or of the argument can serve the filter.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def _with_image(predicate: Predicate, declarations: Declarations) -> Predicate:
 
 
 def _image(call: Call, declarations: Declarations) -> Callable[[Any], Any] | None:
-    """The function of a call as one of values, where it is monotone, null of null and never anything else."""
+    """The Python function of a call, if it is monotone and only null gives null."""
     version = dict(call.parameters).get("version")
     if not call.name.startswith(USER) or version is None or len(call.arguments) != 1:
         return None

@@ -1,4 +1,4 @@
-"""Which of some known conditions the rows of a filter are sure to satisfy: all of some, and one at least of others.
+"""The known conditions that every row of a filter satisfies: some of them all, and of others at least one.
 
 A query that asks for ``size IN (7, 9)`` implies neither ``size = 7`` nor ``size = 9``, but each of its rows satisfies
 one of the two. So where both are known of an object, and it has a row of neither, the object has no row for the query.
@@ -16,12 +16,12 @@ from es_skipping.predicates.tree import And, Comparison, IsIn, Literal, Operand,
 __all__ = ["Conditions", "one_by_one"]
 
 _MOST_VALUES: Final = 1_000
-"""Of a longer list nothing is said."""
+"""A longer list implies nothing."""
 _MOST_DEPTH: Final = 20
 
 
 def one_by_one(listed: IsIn) -> Iterator[Predicate]:
-    """Of ``x IN (7, 9)``: ``x = 7`` and ``x = 9``, in normal form.
+    """For ``x IN (7, 9)``: ``x = 7`` and ``x = 9``, in normal form.
 
     Examples
     --------
@@ -37,12 +37,12 @@ def one_by_one(listed: IsIn) -> Iterator[Predicate]:
 class Conditions:
     """Conditions that are known of objects, such as the features of a layout.
 
-    Those that may not mean what they look like (`es_skipping.predicates.subsumption.is_certain`) are nobody's.
+    No filter implies one that may not mean what it looks like (`es_skipping.predicates.subsumption.is_certain`).
 
     Parameters
     ----------
     predicates
-        In normal form; they are named by their places.
+        In normal form; results name them by their position.
 
     Examples
     --------
@@ -68,13 +68,13 @@ class Conditions:
         """The conditions that hold for every row for which a normal predicate is true.
 
         A condition on nothing that the predicate tests is implied only if all rows satisfy it, or none satisfies the
-        predicate: that is left out.
+        predicate; both cases are left out.
         """
         near = {at for operand in operands_of(node) for at in self._by_operand.get(operand, ())}
         return tuple(at for at in sorted(near) if subsumes(self.predicates[at], node))
 
     def one_of(self, node: Predicate) -> tuple[int, ...] | None:
-        """Conditions such that every row of a list of values or of an Or satisfies one; None if there are none.
+        """Conditions such that each row of a list of values or of an Or satisfies one; None if there are none.
 
         Of each value, or each part of an Or, one that it implies: the strictest, of several that cannot be compared
         the first. None also where one of them is implied by the whole, which says more.

@@ -1,4 +1,4 @@
-"""Normal form: what every index's filters may rely on.
+"""Normal form: the shape of predicates that the filters of all indexes rely on.
 
 A normal predicate stands for the rows for which the original is *true*. In it
 
@@ -54,11 +54,11 @@ from es_skipping.predicates.value_sets import at_most
 __all__ = ["MAX_DEPTH", "all_of", "any_of", "normalise"]
 
 MAX_DEPTH: Final = 100
-"""How deep And and Or may alternate, and casts nest; what is deeper is opaque."""
+"""How deep And and Or may alternate, and casts may nest; deeper parts are opaque."""
 
 _MAX_CAST_VALUES: Final = 1_000
 _MAX_COMBINED: Final = 1_000
-"""Columns of a conjunction times leaves of its disjunctions; beyond that these are not searched for contradictions."""
+"""Limit of columns of a conjunction times leaves of its disjunctions; beyond it no search for contradictions."""
 _CONTRARY: Final[dict[Comparator, Comparator]] = {
     "=": "<>",
     "<>": "=",
@@ -102,7 +102,7 @@ def all_of(parts: Iterable[Predicate]) -> Predicate:
 def _contradictory(parts: tuple[Predicate, ...]) -> bool:
     """Whether the parts of a conjunction leave no value to one of their columns. Spark plans such filters all the same.
 
-    Of columns alone: two calls that look alike may be of two functions.
+    Only columns count: two calls that look alike may call different functions.
     """
     about: dict[Column, list[Predicate]] = {}
     for part in parts:
@@ -301,7 +301,7 @@ def _fold(comparator: Comparator, left: Literal, right: Literal) -> Predicate:
 def _with_literal(comparator: Comparator, left: Operand, right: Literal, depth: int) -> Predicate:
     """A comparison with a clean literal that is not NULL."""
     value = right.value
-    if value is None:  # folded before; said for the type checker
+    if value is None:  # folded before; for the type checker
         return NEVER
     if left.type != right.type:
         if not same_family(left.type, right.type):
@@ -338,7 +338,7 @@ def _again(resolved: Predicate, depth: int) -> Predicate:
 
 
 def _with_boolean(comparator: Comparator, left: Operand, value: bool) -> Predicate:
-    """Of FALSE < TRUE, the values that pass: none, one or both."""
+    """The values of FALSE < TRUE that pass: none, one or both."""
     passing = [
         candidate
         for candidate in (False, True)
@@ -381,7 +381,7 @@ def _is_in(leaf: IsIn, negated: bool, depth: int) -> Predicate:
     others: list[Predicate] = []
     simple = not isinstance(operand, Cast | Literal) and operand.type.name != "boolean"
     if isinstance(operand, Cast) and len(leaf.values) > _MAX_CAST_VALUES:
-        simple = True  # each would cost a search of its own: the cast stays
+        simple = True  # each value would cost a search of its own, so the cast stays
     for value in leaf.values:
         if simple and value == value:  # not NaN
             plain.setdefault(operand, {})[value + 0.0 if isinstance(value, float) else value] = None

@@ -31,17 +31,17 @@ Tree = Mapping[str, Any]
 
 TRANSPARENT: Final = frozenset({"Alias", "KnownNotNull", "KnownNullable"})
 _OF_SPARK: Final = frozenset(f"org.apache.spark.sql.{name}" for name in ("avro", "execution", "protobuf"))
-"""Spark's packages outside Catalyst of whose classes some are named here."""
+"""Spark's packages outside Catalyst; this module names some of their classes."""
 _USER_FUNCTIONS: Final = frozenset({"ScalaUDF", "PythonUDF"})
 _METHODS: Final = frozenset({"Invoke", "StaticInvoke"})
 _OPAQUE_METHODS: Final = frozenset(
     {
-        "aesEncrypt",  # Catalyst takes it to be deterministic; its salt is not
-        "readSidePadding",  # put around a CHAR column or not, as a setting says that may change
+        "aesEncrypt",  # Catalyst counts it as deterministic, but its salt is not
+        "readSidePadding",  # a setting, which may change, says whether Spark puts it around a CHAR column
     }
 )
 # Expressions with a state that a tree does not carry (maps, sequences, classes, plans), so that two which look alike
-# may differ; and those that say nothing of a row.
+# may differ; and those that say nothing about a row.
 _NOT_CALLS: Final = frozenset(
     {
         "AtLeastNNonNulls",
@@ -102,7 +102,7 @@ def reason_of(error: Exception) -> str:
 
 
 def class_of(tree: Any) -> str:
-    """A node's class: the bare name of Spark's own, that of another library's after its package."""
+    """A node's class: the bare name for Spark's own classes, with the package for those of other libraries."""
     if not isinstance(tree, Mapping) or not isinstance(tree.get("c"), str):
         raise UnreadableTree("malformed: a node without a class")
     name: str = tree["c"]

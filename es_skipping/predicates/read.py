@@ -53,7 +53,7 @@ _BOOLEAN: Final = DataType("boolean")
 _STRING: Final = DataType("string")
 _TRUE: Final = Literal(True, _BOOLEAN)
 _NULL: Final = Comparison("=", Literal(None, _BOOLEAN), _TRUE)
-"""The predicate that is null of every row."""
+"""The predicate that is null for every row."""
 
 _COMPARISONS: Final[dict[str, Comparator]] = {
     "EqualTo": "=",
@@ -289,7 +289,7 @@ def _text_test(tree: Tree, test: TextTest) -> Predicate:
 
 
 def _many_likes(tree: Tree, every: bool, negated: bool) -> Predicate:
-    """LIKE ALL and LIKE ANY; only where the patterns came along."""
+    """LIKE ALL and LIKE ANY, if the request carries the patterns."""
     patterns = scalars_of(tree).get("patterns")
     operand = operand_of(children_of(tree, 1)[0], 0)
     if isinstance(operand, Opaque):

@@ -1,7 +1,7 @@
 """Why a part of a filter rules no object out, as data: what `es_skipping.explain` says, the docs' page, and a test.
 
-What is here is about the meaning of a filter. That an index is missing, or was built under other settings, depends on a
-dataset; what is malformed comes of no query.
+These reasons concern the meaning of a filter. That an index is missing, or was built under other settings, depends on a
+dataset; no query leads to a malformed tree.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Reason:
     Parameters
     ----------
     text
-        What is said; ``{names}`` stand for what is known of the case.
+        The message; ``{names}`` stand for details of the case.
     because
         Why it must be so, for the docs.
     examples
@@ -129,7 +129,7 @@ NOT_A_COLUMN: Final = Reason(
     "the value of a subquery is not known when files are chosen; Spark may put it into the filter while the query runs",
     (("x = (SELECT max(id) FROM range(5))", "not a column of the relation"),),
 )
-"""Said by the JVM, which sends such a node without its contents."""
+"""The JVM gives this reason, and sends such a node without its contents."""
 
 REASONS: Final[tuple[Reason, ...]] = tuple(one for one in list(globals().values()) if isinstance(one, Reason))
 """All of them, in the order of this file."""

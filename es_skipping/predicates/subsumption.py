@@ -1,6 +1,6 @@
 """When one predicate subsumes another: the first is true for every row for which the second is true.
 
-False is always a right answer. It is the test by which a query is known to be helped by a feature of a layout
+False is always a right answer. The test decides whether a feature of a layout helps a query
 (Sun, *Skipping-oriented Data Design for Large-Scale Analytics*, section 3.3.1, where the rules are left open).
 """
 
@@ -32,7 +32,7 @@ from es_skipping.predicates.value_sets import at_least, at_most
 __all__ = ["is_certain", "subsumes"]
 
 _MOST_STEPS: Final = 20_000
-"""Predicates that take more comparisons than this are given up: not subsumed."""
+"""Predicates that take more comparisons than this count as not subsumed."""
 
 _LOOSER: Final = {"=": ("=", "<=", ">="), "<": ("<", "<=", "<>"), ">": (">", ">=", "<>"), "<>": ("<>",)}
 

@@ -1,4 +1,4 @@
-"""Tests of strings, exactly as Spark decides them, and what a pattern demands of every string that matches it.
+"""Tests of strings, exactly as Spark decides them, and what every string that matches a pattern has in common.
 
 Strings are Python ``str`` and compare by code point, which is the order of their UTF-8 bytes. Where Python cannot be
 shown to decide as Java does, the answer is None: unknown.
@@ -50,11 +50,11 @@ _LAST_OF_BMP: Final = "\uffff"
 _JAVA_LINE_ENDS: Final = "\n\r\u0085\u2028\u2029"
 _MAX_STEPS: Final = 1_000_000
 _REPLACEMENT: Final = "\ufffd"
-"""What Java makes of bytes that are no UTF-8: a pattern that holds it matches strings that do not hold its bytes."""
+"""Java's replacement for bytes that are not UTF-8: a pattern with it matches strings that do not hold its bytes."""
 
 
 class PatternTest(Protocol):
-    """What a leaf of a predicate and the question it becomes have alike."""
+    """The common part of a leaf of a predicate and of the question that it becomes."""
 
     @property
     def test(self) -> TextTest: ...
@@ -164,7 +164,7 @@ def like_tokens(pattern: str, escape: str = "\\") -> tuple[Token, ...] | None:
 
 def _like_is_exact(pattern: str) -> bool:
     """Spark hands a pattern to Java's regular expressions one UTF-16 unit at a time, each quoted on its own. What
-    becomes of a character that takes two of them is Java's affair: no conclusion is drawn."""
+    becomes of a character that takes two units is up to Java, so no conclusion is drawn."""
     return all(character <= _LAST_OF_BMP for character in pattern)
 
 
@@ -188,7 +188,7 @@ def _matches_like(value: str, tokens: tuple[Token, ...]) -> bool:
 
 
 def like_prefix(pattern: str, escape: str = "\\") -> str:
-    """What every string that matches a LIKE pattern starts with; empty where the pattern demands nothing.
+    """The beginning of every string that matches a LIKE pattern; empty if the pattern demands none.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def like_prefix(pattern: str, escape: str = "\\") -> str:
 
 
 def like_suffix(pattern: str, escape: str = "\\") -> str:
-    """What every string that matches a LIKE pattern ends with; empty where the pattern demands nothing.
+    """The end of every string that matches a LIKE pattern; empty if the pattern demands none.
 
     Examples
     --------
@@ -291,7 +291,7 @@ def _matches_rlike(value: str, pattern: str) -> bool | None:
 
 
 def rlike_prefix(pattern: str) -> str:
-    """What every string that matches a regular expression starts with; empty where that is not plain.
+    """The beginning of every string that matches a regular expression; empty if it is not evident.
 
     Examples
     --------
@@ -315,7 +315,7 @@ def rlike_prefix(pattern: str) -> str:
 
 
 def rlike_endings(pattern: str) -> tuple[str, ...]:
-    """How strings that match a regular expression end, one way or another; empty where that is not plain.
+    """The possible ends of strings that match a regular expression; empty if they are not evident.
 
     Java's ``$`` matches at the end and before each of six last line breaks.
 

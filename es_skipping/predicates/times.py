@@ -1,9 +1,8 @@
-"""What a comparison of a function of time says of the time itself: ``year(ts) = 2024`` puts ``ts`` into one year.
+"""What a comparison of a function of time implies for the time itself: ``year(ts) = 2024`` puts ``ts`` into one year.
 
-The rows that satisfy the one satisfy the other, not the other way round: so it is said beside the comparison, which
-stays (an index on that very expression answers it better). Where a time zone has a say, nothing is assumed of it but
-that local time differs from UTC by 18 hours at most, which is all that Java allows: zones change, and with them the
-tables that two programs have of them.
+Rows that satisfy the comparison satisfy the implied condition, not the other way round. So the comparison stays beside
+it (an index on that very expression answers it better). If a time zone matters, the only assumption is that local time
+differs from UTC by at most 18 hours, as in Java. Zones change, and two programs may have different tables.
 """
 
 from __future__ import annotations
@@ -41,18 +40,18 @@ _UNITS: Final = {
 _UNIX: Final = {"unixseconds": 1_000_000, "unixtimestamp": 1_000_000, "tounixtimestamp": 1_000_000, "unixmillis": 1_000}
 
 Span: TypeAlias = Callable[[int], tuple[int, int]]
-"""Of a result the least and the greatest argument that can have it; neither falls as the result grows."""
+"""The least and the greatest argument that can have a result; neither falls as the result grows."""
 
 
 class _Function(NamedTuple):
     argument: Operand
     span: Span
     wraps: int = 0
-    """So near to either end of the argument's type the function may run over."""
+    """Within this distance of either end of the argument's type the function may overflow."""
 
 
 def said_of_argument(comparator: str, operand: Operand, value: Value) -> Predicate | None:
-    """What ``operand comparator value`` implies of the date or timestamp that the operand is a function of.
+    """What ``operand comparator value`` implies for the date or timestamp that the operand is a function of.
 
     Parameters
     ----------
@@ -98,9 +97,9 @@ def said_of_argument(comparator: str, operand: Operand, value: Value) -> Predica
 
 
 def dates_of(comparator: str, operand: Operand, time: Operand, value: Value) -> tuple[int | None, int | None] | None:
-    """Between which dates an operand that is the date of a time lies, given ``time comparator value``.
+    """The range of dates of an operand that is the date of a time, given ``time comparator value``.
 
-    The way back: Spark may write ``to_date(ts) = d`` as a range of ``ts``, and an index may be of ``to_date(ts)``.
+    The reverse case: Spark may write ``to_date(ts) = d`` as a range of ``ts``, and an index may be on ``to_date(ts)``.
 
     Parameters
     ----------
@@ -178,7 +177,7 @@ def _of_cast(source: str, target: str, slack: int) -> Span | None:
 
 
 def _of_date(name: str, unit: Operand) -> tuple[Span, int] | None:
-    """Where the argument lies, and how near to the ends of the type a day of another month or year wraps around."""
+    """The range of the argument, and how near to the ends of the type a day of another month or year wraps around."""
     match name:
         case "year":
             return lambda v: (_new_year(v), _new_year(v + 1) - 1), 0

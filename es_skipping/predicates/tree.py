@@ -1,7 +1,7 @@
-"""What Spark asked: typed expression trees.
+"""Typed expression trees: the filters that Spark sends.
 
 Two families live here. *Operands* are what is compared: columns, literals, casts and function calls. *Predicates* are
-what is true of a row or not. After `es_skipping.predicates.normal.normalise` a predicate consists of `And`, `Or`, the
+true or false of a row. After `es_skipping.predicates.normal.normalise` a predicate consists of `And`, `Or`, the
 constants `ALWAYS` and `NEVER`, and leaves that carry their own negation: a `Not` is never met by an index (promise 2 of
 the design: NOT is never the complement of a clause).
 
@@ -144,7 +144,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function by name: what it computes is known to those who recognise it, and to nobody else.
+    """A function by name. Only code that recognises the name knows what it computes.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Opaque(_WithoutOperands):
-    """Something that nothing is known of, as operand or as predicate. Its presence can only keep objects."""
+    """An operand or a predicate that is not understood. It can only keep objects."""
 
     reason: str = "unknown expression"
     type: DataType = field(default=DataType("unknown"))
@@ -297,7 +297,7 @@ Predicate: TypeAlias = Constant | Comparison | IsIn | NullTest | Matches | Holds
 
 
 def unknown_node(node: NoReturn) -> Opaque:
-    """What a walk makes of a node that it does not name. A type checker refuses the call where such a node may be.
+    """The result of a walk for a node that it does not name. A type checker refuses the call if such a node may occur.
 
     Nothing is raised: a node of a class that a later version added keeps every object.
     """
@@ -305,7 +305,7 @@ def unknown_node(node: NoReturn) -> Opaque:
 
 
 def why_opaque(node: Predicate | Operand) -> str | None:
-    """Why nothing is known of a node: it is `Opaque`, or of a class that this version does not know. None otherwise.
+    """Why a node is not understood: it is `Opaque`, or of a class that this version does not know. None otherwise.
 
     Every walk asks this before it concludes anything: a node that a walk passes over keeps every object.
 
@@ -326,7 +326,7 @@ def why_opaque(node: Predicate | Operand) -> str | None:
 
 
 def operands_in(node: Predicate | Operand) -> tuple[Operand, ...]:
-    """The operands directly in a node, from left to right; of a node that is not known, none.
+    """The operands directly in a node, from left to right; none if the node's class is unknown.
 
     Examples
     --------
@@ -338,7 +338,7 @@ def operands_in(node: Predicate | Operand) -> tuple[Operand, ...]:
 
 
 def leaves_of(predicate: Predicate) -> Iterator[Predicate]:
-    """The leaves of a predicate from left to right: what is neither And, Or nor Not."""
+    """The leaves of a predicate from left to right: the nodes other than And, Or and Not."""
     pending = [predicate]
     while pending:
         node = pending.pop()
@@ -370,7 +370,7 @@ def map_operands(predicate: Predicate, change: Callable[[Operand], Operand]) -> 
 
 
 def operands_of(predicate: Predicate) -> tuple[Operand, ...]:
-    """What a predicate tests, each once. Literals are left out: they are not tested. So are opaque leaves.
+    """The operands that a predicate tests, each once, without literals and opaque leaves.
 
     Examples
     --------
@@ -381,7 +381,7 @@ def operands_of(predicate: Predicate) -> tuple[Operand, ...]:
 
 
 def parts_of(operand: Operand) -> Iterator[Operand]:
-    """An operand and all that is in it, each before what is in itself, from left to right.
+    """An operand and all operands in it, from left to right, each before its own parts.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""A boolean operand as the predicate that it is, and a predicate as SQL that Spark reads.
+"""Turns a boolean operand into a predicate, and a predicate into SQL that Spark reads.
 
 An index over a boolean expression (a feature of a layout) remembers it as an operand, as every index remembers what it
-is of; filters arrive as predicates. `predicate_of` leads from the one to the other. `sql_of` leads back to text.
+is on; filters arrive as predicates. `predicate_of` turns the first into the second, and `sql_of` writes SQL text.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _predicate(operand: Operand) -> Predicate:
 
 
 _NULL: Final = Comparison("=", Literal(None, _BOOLEAN), Literal(True, _BOOLEAN))
-"""Null of every row, and so is its negation."""
+"""Null for every row, and so is its negation."""
 
 
 def _leaf(operand: Call, name: str, arguments: tuple[Operand, ...]) -> Predicate:
@@ -123,7 +123,7 @@ def _listed(operand: Operand, items: tuple[Operand, ...]) -> Predicate:
 # --- as SQL -------------------------------------------------------------------------------------------------------
 
 _LIST: Final = 10
-"""Spark turns a longer IN into a set that does not say what is in it."""
+"""Spark turns a longer IN into a set that does not show its values."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PLAIN: Final = re.compile(r"[A-Za-z_]\w*")
 _SIGNS: Final = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "remainder": "%", "integraldivide": "DIV"}
@@ -147,13 +147,13 @@ _NAMES: Final = {
     "regexpreplace": "regexp_replace",
     "octetlength": "octet_length",
 }
-"""Functions whose class is called otherwise; most are called as their class."""
+"""Functions whose SQL name differs from the name of their class."""
 
 
 def sql_of(predicate: Predicate) -> str | None:
-    """SQL text that Spark reads as the predicate; None where there is none that is known to.
+    """SQL text that Spark reads as the predicate; None if no such text is known.
 
-    The text is a proposal: who relies on it resolves it and compares what it became.
+    The text is a proposal: callers resolve it and compare the result with the predicate.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def sql_of(predicate: Predicate) -> str | None:
 
 
 def sql_of_operand(operand: Operand) -> str | None:
-    """Likewise of an operand.
+    """SQL text that Spark reads as the operand; None if no such text is known.
 
     Examples
     --------

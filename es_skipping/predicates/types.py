@@ -44,7 +44,7 @@ class DataType:
     name
         ``"int"``, ``"string"``, ``"decimal"``, ...; for a type that is not supported, Spark's whole text.
     precision, scale
-        Of a decimal; 0 otherwise.
+        For a decimal; 0 otherwise.
     """
 
     name: str
@@ -78,7 +78,7 @@ def parse_type(text: str) -> DataType:
     """Read a type from Spark's ``catalogString``.
 
     A collated string, an interval, a variant, an array and the like are kept under their own text: they are not
-    ``supported``, so nothing is ever concluded from their values.
+    ``supported``, so no conclusion is drawn from their values.
 
     Examples
     --------
@@ -104,7 +104,7 @@ _PYTHON_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
 
 
 def is_value_of(value: object, type: DataType) -> bool:
-    """Whether a value is held as values of this type are, so that comparing them is what Spark does.
+    """Whether a value has the Python type of this type's values, so that Python compares them as Spark does.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Sets of values of one operand, as a predicate allows them: stretches of an ordered type, NaN, and null.
 
-Two approximations are made of a predicate, and what is proved rests on which is which: `at_most` holds every value that
+A predicate has two approximations, and a proof must use the right one: `at_most` holds every value that
 the operand may have in a row for which the predicate is true; `at_least` holds only values for which it is true.
 """
 
@@ -51,7 +51,7 @@ class ValueSet:
     null: bool = False
 
     def __le__(self, other: ValueSet) -> bool:
-        """Whether every member is one of the other's."""
+        """Whether every member is a member of the other."""
         if self.nan > other.nan or self.null > other.null:
             return False
         return all(any(_inside(mine, theirs) for theirs in other.stretches) for mine in self.stretches)
@@ -76,7 +76,7 @@ class ValueSet:
 
     @classmethod
     def of_ranges(cls, ranges: Iterable[tuple[Any, bool, Any, bool]], nan: bool) -> ValueSet:
-        """The values in any of these, each given as low end, whether that is left out, high end, whether that is."""
+        """The values in any of these ranges. Each is: low end, whether it is open, high end, whether it is open."""
         stretches = (_Stretch(low, low is None or a, high, high is None or b) for low, a, high, b in ranges)
         return cls(_joined(stretches), nan)
 
@@ -92,7 +92,7 @@ class ValueSet:
 
     @property
     def points(self) -> tuple[Value, ...] | None:
-        """Its values, where they are finitely many, one by one, and neither null nor NaN is among them."""
+        """Its single values, if there are finitely many, without null and NaN; None otherwise."""
         if self.nan or self.null or any(one.low is None or one.low != one.high for one in self.stretches):
             return None
         return tuple(one.low for one in self.stretches)
@@ -130,7 +130,7 @@ def at_least(predicate: Predicate, operand: Operand) -> ValueSet:
 
 
 def common(sets: Sequence[ValueSet]) -> ValueSet:
-    """What is in all of them; everything, where there is none."""
+    """The intersection; everything if there are no sets."""
     left = list(sets) or [_EVERYTHING]
     while len(left) > 1:  # by pairs: thousands of parts are soon met
         pairs = [one & other for one, other in zip(left[::2], left[1::2], strict=False)]
@@ -139,7 +139,7 @@ def common(sets: Sequence[ValueSet]) -> ValueSet:
 
 
 def _together(sets: Sequence[ValueSet]) -> ValueSet:
-    """What is in any of them."""
+    """The union."""
     stretches = _joined(stretch for one in sets for stretch in one.stretches)
     return ValueSet(stretches, any(one.nan for one in sets), any(one.null for one in sets))
 
@@ -194,7 +194,7 @@ def _known_beginning(leaf: Matches) -> str:
 
 
 def _beginning(prefix: str) -> ValueSet:
-    """Where the strings lie that begin so. A string that is not UTF-8 may lie there and begin otherwise."""
+    """The range of strings with this beginning. A string that is not UTF-8 may lie in it with another beginning."""
     if not prefix:
         return _not_null()
     return ValueSet((_Stretch(prefix, False, successor(prefix), True),))
@@ -204,7 +204,7 @@ def _beginning(prefix: str) -> ValueSet:
 
 
 def _closed(stretch: _Stretch, type: DataType) -> _Stretch:
-    """Of a type that is counted in whole numbers: with its ends inside, so that equal sets look alike."""
+    """For a type that counts in whole numbers: closed ends, so that equal sets look alike."""
     if not type.is_integer and type.name not in _DISCRETE:
         return stretch
     low, low_open, high, high_open = stretch
@@ -270,7 +270,7 @@ def _inside(inner: _Stretch, outer: _Stretch) -> bool:
 
 
 def _ends_first(first: _Stretch, second: _Stretch) -> bool:
-    """Whether nothing of the first lies beyond the second."""
+    """Whether no value of the first lies beyond the second."""
     if second.high is None or first.high is None:
         return second.high is None
     return bool((first.high, not first.high_open) <= (second.high, not second.high_open))

@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 FORMAT_VERSION: Final = 2
-"""Of everything a store writes; a store that finds a higher one raises `StoreFormatError`."""
+"""The format of everything a store writes; a store that finds a higher one raises `StoreFormatError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class Answer:
     known
         How many objects the store has metadata of.
     by_index
-        How many objects each index alone would skip; only where asked for, else empty.
+        How many objects each index alone would skip; empty unless asked for.
     unusable
-        ``(index id, reason)`` of the indexes that were asked, and count as unknown for some or all objects.
+        ``(index id, reason)`` of the indexes in the clause that count as unknown for some or all objects.
     """
 
     found: bytes | Selection
@@ -85,7 +85,7 @@ class StoreQuery:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """``bad``: look-ups or builds cannot work; ``note``: they work with less, or somebody should look."""
+    """``bad``: look-ups or builds cannot work; ``note``: they work with less, or need attention."""
 
     name: str
     state: Literal["good", "note", "bad"]
@@ -93,7 +93,7 @@ class Check:
 
 
 class Change(ABC):
-    """One writer's pending change of one dataset. Nothing of it is used by readers until `publish`.
+    """One writer's pending change of one dataset. Readers use none of it until `publish`.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class Change(ABC):
 
     @abstractmethod
     def remove(self, objects: Iterable[ObjectId]) -> None:
-        """Forget these objects; those that are not there are no error."""
+        """Forget these objects; missing ones are accepted."""
 
     @abstractmethod
     def publish(self, failed: Iterable[tuple[str, str]] = ()) -> DatasetEntry:
@@ -126,14 +126,14 @@ class Change(ABC):
         """
 
     def collected(self, keys: bytes) -> Iterator[ObjectMetadata]:
-        """After a conflict, and until the change's context is left: what was put of the objects with these keys.
+        """After a conflict, until the change's context ends: the metadata that was put for the objects with these keys.
 
         Concatenated keys, sorted. What cannot be read any more is left out.
         """
         return iter(())
 
     def share(self, objects: Sequence[ObjectId]) -> Share | None:
-        """What other processes need to write these objects themselves: all that is known of them, then.
+        """What other processes need to write these objects themselves, with all of their metadata.
 
         None where the store takes metadata only from this process, or has taken one of the objects in this change. An
         object without a received written `Outcome` may be `put` here instead, and is not published otherwise.
@@ -141,7 +141,7 @@ class Change(ABC):
         return None
 
     def receive(self, share: Share, outcomes: Iterable[Outcome]) -> None:
-        """Take what became of objects of a share; of each object once."""
+        """Take the outcomes of objects of a share, once for each object."""
         raise NotImplementedError(f"{type(self).__name__} does not support shares")
 
     @abstractmethod
@@ -151,7 +151,7 @@ class Change(ABC):
 
     @abstractmethod
     def read(self, objects: Iterable[ObjectId]) -> Iterator[ObjectMetadata]:
-        """The metadata of those of these objects that `written` has, read back from the store, in any order."""
+        """The metadata of those of these objects that are in `written`, read back from the store, in any order."""
 
 
 def is_under(path: str, under: Sequence[str] | None) -> bool:
@@ -160,7 +160,7 @@ def is_under(path: str, under: Sequence[str] | None) -> bool:
 
 
 def check_change(fresh: bool, name: str | None) -> None:
-    """Refuse what no store's `change` understands.
+    """Refuse arguments that no store's `change` accepts.
 
     Raises
     ------
@@ -179,12 +179,12 @@ def check_understood(definition: DatasetDefinition, base: DatasetDefinition | No
     Parameters
     ----------
     base
-        What a change adds to.
+        The definition that a change adds to.
 
     Raises
     ------
     StoreFormatError
-        An index of the definition, or all that is there, needs what a later version knows.
+        An index of the definition, or the whole dataset, has needs that only a later version meets.
     """
     if base is not None and (lacking := base.not_understood()):
         raise StoreFormatError(
@@ -205,16 +205,16 @@ class MetadataStore(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """Where it is, without secrets."""
+        """The store's URL, without secrets."""
 
     @abstractmethod
     def datasets(self, *, timeout: float | None = None) -> list[DatasetEntry]:
-        """Every dataset in the store; an empty list where nothing was ever written.
+        """Every dataset in the store; an empty list if nothing was ever written.
 
         Parameters
         ----------
         timeout
-            Seconds it may take, where a query waits for it; None is the time of a build.
+            Seconds that a waiting query allows; None is the time-out of a build.
         """
 
     @abstractmethod
@@ -242,7 +242,7 @@ class MetadataStore(ABC):
     def change_with(
         self, definition: DatasetDefinition, name: str, index_settings: Mapping[str, Any]
     ) -> AbstractContextManager[Change]:
-        """As `change`, fresh and by a name, where a new generation is an index that takes settings of its own.
+        """Like a fresh `change` with a name, for stores whose generations are indices with settings of their own.
 
         Raises
         ------
@@ -257,7 +257,7 @@ class MetadataStore(ABC):
 
     @abstractmethod
     def keys(self, id: str) -> bytes:
-        """The keys of the objects of the published snapshot, concatenated; what is stored under each is there."""
+        """The keys of the objects of the published snapshot, concatenated; each has its metadata in the store."""
 
     @abstractmethod
     def objects(
@@ -275,18 +275,18 @@ class MetadataStore(ABC):
 
     @abstractmethod
     def metadata(self, id: str) -> Iterator[ObjectMetadata]:
-        """Everything, streamed, as it was put (up to roundings that the store documents, always outward)."""
+        """All metadata, streamed, as it was put (up to roundings that the store documents, always outward)."""
 
     @abstractmethod
     def lookup(
         self, entry: DatasetEntry, clause: Clause, *, timeout: float | None = None, detail: bool = False
     ) -> Answer:
-        """Which objects the clause is proved false of.
+        """The objects for which the clause is proved false.
 
         Parameters
         ----------
         entry
-            As a reader has it cached: the store may have moved on. An answer is right whatever happened meanwhile.
+            The reader's cached entry; the store may have moved on. An answer is right whatever happened meanwhile.
         timeout
             Seconds this look-up may take; None waits as long as the store's own settings say.
         detail
@@ -295,15 +295,15 @@ class MetadataStore(ABC):
         Raises
         ------
         StoreError
-            The answer could not be had, or is not known to be whole.
+            There is no answer, or it is not known to be complete.
         """
 
     @abstractmethod
     def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
-        """What `lookup` would ask."""
+        """The query that `lookup` would send."""
 
     def superseded(self, id: str) -> list[str]:
-        """What there is of a dataset that no reader uses: replaced generations that were kept, and what changes left
+        """The parts of a dataset that no reader uses: replaced generations that were kept, and what changes left
         unfinished, those under way included."""
         return []
 
@@ -339,15 +339,15 @@ class MetadataStore(ABC):
         Parameters
         ----------
         stale_days
-            From how many days without a refresh on a dataset is named.
+            A dataset is named from this many days without a refresh on.
         """
         return iter(())
 
     def optimize(self, id: str) -> None:  # noqa: B027 - a store that leaves nothing behind has nothing to do
-        """Compact what refreshes left behind; readers are not disturbed."""
+        """Compact what refreshes left behind, without disturbing readers."""
 
     def close(self) -> None:  # noqa: B027 - nor one that holds nothing
-        """Give back connections and threads."""
+        """Release connections and threads."""
 
 
 if not TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Definitions and metadata as data that JSON can hold, exactly; shared by the stores.
+"""Definitions and metadata as data that JSON holds exactly; the stores share it.
 
 Values are written as `es_skipping.predicates.codec` writes them: integers, dates and timestamps as numbers, floats and
 decimals as text, binary as hex.
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def check_format(data: Mapping[str, Any], where: str) -> None:
-    """Refuse what a newer version of this package wrote.
+    """Refuse data that a newer version of this package wrote.
 
     Parameters
     ----------

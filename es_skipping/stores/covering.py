@@ -1,4 +1,4 @@
-"""Whether metadata says at least as much *may* be in an object as other metadata of it: the test of a copy."""
+"""Whether metadata allows an object every value that other metadata of it allows: the test of a copy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["covers"]
 
 
 def covers(copy: Metadata, original: Metadata) -> bool:
-    """Whether everything that may be in the object by the original may be in it by the copy.
+    """Whether the copy allows the object every value that the original allows.
 
     A store may round outward, or forget: the copy may be wider, never narrower.
 

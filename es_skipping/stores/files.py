@@ -1,4 +1,4 @@
-"""The files that a store may keep metadata in: a protocol of five operations, whatever the file system."""
+"""The files of a store: a protocol of five operations, for any file system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identities of very many objects in little memory."""
+"""Holds the identities of very many objects in little memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def as_keys(packed: bytes | bytearray) -> Keys:
 
 
 def is_among(keys: Keys, others: Keys) -> npt.NDArray[np.bool_]:
-    """For each key whether it is one of the others, which are sorted."""
+    """Whether each key is among the others, which are sorted."""
     if not len(others):
         return np.zeros(len(keys), np.bool_)
     at = np.minimum(np.searchsorted(others, keys), len(others) - 1)
@@ -94,5 +94,5 @@ class ObjectList(Sequence[ObjectId]):
         return self._page(place // _PAGE)[place % _PAGE]
 
     def those(self, chosen: npt.NDArray[np.bool_]) -> ObjectList:
-        """The chosen ones, in their order; all of them are this list itself."""
+        """The chosen objects, in their order. Choosing all returns this list itself."""
         return self if chosen.all() else ObjectList(self[place] for place in np.flatnonzero(chosen).tolist())

@@ -1,4 +1,4 @@
-"""What is logged of a look-up: for people who watch, and as the workload that a layout is made for."""
+"""The log entry of a look-up: for monitoring, and as the workload of a layout."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LoggedQuery:
     application, session, execution, scan
         Spark's application id, the session's UUID, the SQL execution, the shim's number of the scan.
     dataset, table, roots, format
-        What was read; ``dataset`` is the store's id, several joined by commas, None where it is not indexed.
+        What Spark read. ``dataset`` is the store's id, several joined by commas; None if it is not indexed.
     status
         ``"skipped"``, ``"nothing"`` or ``"failed"``; ``"unknown"`` where the scan's outcome was not seen.
     reason
@@ -38,13 +38,13 @@ class LoggedQuery:
         The filter as it came, the ``filters`` of a request (``docs/decisions/0001-bridge-protocol.md``): each a
         conjunction that `es_skipping.predicates.read.read_predicate` reads tree by tree. None where it is too long.
     indexes
-        Ids of those whose metadata was asked.
+        Ids of the indexes that were asked.
     unusable
-        ``"id: reason"`` of those that could not be.
+        ``"id: reason"`` of the indexes that could not be asked.
     objects, objects_skipped, bytes, bytes_skipped
         Of the listing; None where unknown.
     lookup_seconds, apply_seconds
-        Until the reply was there, and to leave out what it names.
+        Seconds until the reply arrived, and to remove the objects that it names.
     """
 
     time: int
@@ -71,7 +71,7 @@ class LoggedQuery:
     apply_seconds: float | None = None
 
     def to_document(self) -> dict[str, Any]:
-        """As it is stored: what is unknown is left out."""
+        """The stored document, without unknown fields."""
         data = asdict(self)
         trees = None if self.trees is None else json.dumps(self.trees, ensure_ascii=False, separators=(",", ":"))
         data["trees"] = trees if trees is not None and len(trees) <= _LONGEST_TREES else None

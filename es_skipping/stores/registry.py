@@ -1,4 +1,4 @@
-"""From a URL's scheme to a metadata store: ours, those of installed packages, those that a process registers."""
+"""From a URL's scheme to a metadata store: this package's, an installed package's, or one that a process registers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StoreType:
     open
         Takes the checked URL, the parsed settings by name, and the files at the URL or None.
     settings
-        Names of the settings that make one store another: a store is shared by all who open it with the same values.
+        Names of the settings that tell stores apart: callers with the same values share one store.
     uses_files
         Whether the store is a directory of files: then a Spark session hands it those of its own file systems.
     """
@@ -57,7 +57,7 @@ _lock: Final = threading.Lock()
 
 
 def register(scheme: str, type: StoreType) -> None:
-    """Make a store type known under a URL scheme, in this process.
+    """Register a store type under a URL scheme, in this process.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def register(scheme: str, type: StoreType) -> None:
 
 
 def store_type(url: str) -> StoreType:
-    """The store type that serves a URL; that of Parquet files where no other claims the scheme.
+    """The store type that serves a URL; Parquet files if no other type claims the scheme.
 
     Raises
     ------
@@ -149,8 +149,8 @@ def open_store(url: str, settings: Mapping[str, Any] | None = None, files: Files
 
 
 def _digest(names: tuple[str, ...], settings: Mapping[str, Any] | Settings) -> bytes:
-    """Of the settings' values, and of how they were written: executors are handed a secret, or a reference that they
-    follow themselves."""
+    """A key of the settings' values and of their text: executors get a secret, or a reference that they resolve
+    themselves."""
     from es_skipping.settings import Settings
 
     written = [settings.written(name) for name in names] if isinstance(settings, Settings) else []

@@ -1,6 +1,6 @@
-"""Copying a dataset's metadata from any store to any store, the same one included; no object of the data is read.
+"""Copies a dataset's metadata from any store to any store, the same one included, without reading data.
 
-The copy is a new generation: readers of the target see what was there before until the copy is whole, verified and
+The copy is a new generation: readers of the target see the old one until the copy is complete, verified and
 published in one step. It goes through the client, by reading and bulk writing, so it needs no reindexing by the server.
 """
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 __all__ = ["Progress", "Reindexed", "reindex"]
 
 Progress: TypeAlias = Callable[[int, int, str], None]
-"""Told ``(done, total, phase)`` from time to time."""
+"""Called with ``(done, total, phase)`` from time to time."""
 
 _TELL_EVERY: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Reindexed:
-    """What `reindex` did; of a dry run, what it would do.
+    """What `reindex` did, or for a dry run would do.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ class Reindexed:
     sampled
         How many were read back and compared.
     forgotten
-        By index, of how many sampled objects the target could not keep the metadata, or not all of it. They are kept by
-        queries, as all that is unknown.
+        By index, the number of sampled objects whose metadata the target could not keep completely. Queries keep
+        these objects, like all that is unknown.
     replaced
         The snapshot that the target had before.
     superseded
@@ -94,13 +94,13 @@ def reindex(
     into
         Its id in the target; the same where left out.
     index_settings
-        Of the new index, where the target is Elasticsearch: ``{"number_of_shards": 4}``.
+        Settings of the new index, if the target is Elasticsearch: ``{"number_of_shards": 4}``.
     throttle
         Objects per second, at most.
     sample
         How many objects are read back and compared before the copy is published.
     dry_run
-        Only look: whether both stores answer, what there is, what would be replaced.
+        Only check whether both stores answer, what they hold, and what would be replaced.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def reindex(
     StoreFormatError
         A store was written by a newer version of this package.
     StoreError
-        A store failed, or the copy is not what was copied. Nothing was published.
+        A store failed, or the copy differs from the source. Nothing was published.
 
     Examples
     --------
@@ -196,7 +196,7 @@ class _Run:
             self._progress(done, total, phase)
 
     def copy(self, change: Change) -> tuple[int, int]:
-        """Put what is not there yet; returns how many that was, and how many were there."""
+        """Put missing objects; returns how many were put, and how many were there."""
         self.tell(0, 0, "resume")
         there = {id.key for id in change.written()}
         gone = set(there)
@@ -232,7 +232,7 @@ class _Run:
             yield one
 
     def _consider(self, one: ObjectMetadata) -> None:
-        """Keep the objects with the least keys: as good as random, and the same ones in every attempt."""
+        """Keep the objects with the least keys: effectively random, and the same in every attempt."""
         rank = -int.from_bytes(one.id.key, "big")
         if len(self._heap) < self._sample:
             heapq.heappush(self._heap, (rank, self.objects, one))
@@ -255,7 +255,7 @@ class _Run:
         return [one for _, _, one in self._heap]
 
     def verify(self, change: Change) -> dict[str, int]:
-        """Count what was written and compare a sample; returns what the target forgot, by index.
+        """Count the written objects and compare a sample; returns what the target forgot, by index.
 
         Raises
         ------

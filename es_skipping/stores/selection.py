@@ -1,9 +1,9 @@
-"""An answer over a table of identities: some tens of bytes, or four for each object of the smaller side.
+"""An answer over a table of identities: tens of bytes, or four for each object of the smaller side.
 
-A look-up that tells a million objects apart need not name each of them. Where reader and store share a table of the
+A look-up over a million objects need not name each of them. If reader and store share a table of the
 identities, an answer is a set of ordinals in it: those to skip or, where they are fewer, those to keep. The table holds
 exactly the objects whose metadata the store has *seen* in the view that answers, so "all in the table but these" is as
-sound as naming them: an object that is in no table is kept.
+sound as naming them. An object that is not in the table is kept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["KEY_BYTES", "NO_KEY", "KeyTable", "Selection"]
 
 KEY_BYTES: Final = 16
 NO_KEY: Final = bytes(KEY_BYTES)
-"""In the place of an ordinal that no object has."""
+"""Stands for an ordinal that no object has."""
 
 
 class KeyTable:
@@ -34,7 +34,7 @@ class KeyTable:
     keys
         16 bytes for each ordinal.
     live
-        Which ordinals count; the others are nobody's. Of two that have one key the last counts.
+        Which ordinals belong to an object. If two have the same key, the last counts.
     """
 
     def __init__(self, keys: bytes | bytearray, live: npt.NDArray[np.bool_]) -> None:
@@ -79,7 +79,7 @@ def _remove(path: str) -> None:
 
 
 def _twins(packed: npt.NDArray[np.void], live: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Live ordinals whose key a later one has as well: an object that was removed, and came back as it was."""
+    """Live ordinals whose key a later ordinal also has: an object was removed and came back unchanged."""
     found = np.zeros(len(packed), np.bool_)
     places = np.flatnonzero(live)
     if not len(places):
@@ -88,7 +88,7 @@ def _twins(packed: npt.NDArray[np.void], live: npt.NDArray[np.bool_]) -> npt.NDA
     first = halves[:, 0]
     order = np.argsort(first)
     alike = first[order[1:]] == first[order[:-1]]
-    if not alike.any():  # keys are digests: nearly always that is all there is to do
+    if not alike.any():  # keys are digests: nearly always this is enough
         return found
     some = order[np.append(alike, False) | np.append(False, alike)]
     places, halves = places[some], halves[some]
@@ -106,7 +106,7 @@ class Selection:
     Parameters
     ----------
     table
-        Whose ordinals are meant.
+        The table that the ordinals refer to.
     ordinals
         Ascending, all of them live in the table.
     keep
@@ -119,7 +119,7 @@ class Selection:
 
     @classmethod
     def of(cls, table: KeyTable, skip: npt.NDArray[np.bool_]) -> Selection:
-        """The smaller way to say that these ordinals are to be skipped, as far as they are live."""
+        """The smaller way to skip those of these ordinals that are live."""
         skip = skip & table.live
         keep = 2 * int(np.count_nonzero(skip)) > table.objects
         return cls(table, np.flatnonzero(table.live & ~skip if keep else skip).astype(np.uint32), keep)

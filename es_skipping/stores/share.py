@@ -1,8 +1,8 @@
 """A share of a change: what another process needs in order to write some of its objects itself.
 
 The process that began the change gives out shares (`Change.share`), others write and send receipts back, and only what
-a receipt came of is published (`Change.receive`). A share may be written by several processes, one after the other or
-at once: each object has one place in it, the same for all of them.
+has a receipt is published (`Change.receive`). Several processes may write a share, one after the other or
+at once: each object has one place in it, the same for all processes.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ __all__ = ["Outcome", "Share"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one object of a share.
+    """The outcome of one object of a share.
 
     Parameters
     ----------
     place
-        Of the object in `Share.objects`.
+        The object's position in `Share.objects`.
     refused
-        Why it is not written; the process that gave the share out has to write it. Empty where it is written.
+        Why it is not written; the process that gave out the share must write it. Empty if it is written.
     sizes
-        About how many bytes the metadata take, by names of the store's.
+        Estimated bytes of the metadata, by the store's names.
     """
 
     place: int
@@ -41,7 +41,7 @@ class Share(ABC):
     Parameters
     ----------
     objects
-        Which are to be written.
+        The objects to write.
     """
 
     objects: tuple[ObjectId, ...]

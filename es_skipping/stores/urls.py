@@ -1,4 +1,4 @@
-"""What the URL of a metadata store may look like."""
+"""Checks the URL of a metadata store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOST_AND_PORT: Final = re.compile(r"[\w.-]+:\d+/?")
 
 
 def scheme_of(url: str) -> str | None:
-    """The scheme of a URL in lower case; None where it is a plain path.
+    """The scheme of a URL in lower case; None for a plain path.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""For the tests of those who write index types: ``pip install es-skipping[test]``, then subclass `IndexContract`.
+"""For tests of your own index types: ``pip install es-skipping[test]``, then subclass `IndexContract`.
 
 >>> from es_skipping.testing import IndexContract
 >>> IndexContract.setups                                               # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""What every index type must do, whoever wrote it: subclass `IndexContract` in a module of tests.
+"""The contract of every index type: subclass `IndexContract` in a module of tests.
 
     class TestTrigrams(IndexContract):
         setups = [(Trigrams("c0"), (parse_type("string"),))]
@@ -40,7 +40,7 @@ Setup: TypeAlias = tuple[Index, tuple[DataType, ...]]
 
 
 class IndexContract:
-    """The tests. A subclass's name must begin with ``Test``, or pytest does not find it.
+    """The tests. The name of a subclass must begin with ``Test``, or pytest does not find it.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class IndexContract:
     refused
         Column types that `Index.check` must refuse, besides those without an order.
     leaves
-        Leaves of one's own, such as calls of a function that the index understands: they are mixed with comparisons,
+        Further leaves, such as calls of a function that the index understands. They are mixed with comparisons,
         and `truth` must say which rows satisfy them.
     """
 
@@ -62,11 +62,11 @@ class IndexContract:
         raise NotImplementedError(f"{type(self).__name__}.truth must say when {predicate} is true")
 
     def cells(self, type: DataType) -> st.SearchStrategy[Any]:
-        """Values of a column, nulls too: override it where random ones would hardly ever meet the index's cases."""
+        """Values of a column, with nulls. Override it if random values hardly ever meet the index's cases."""
         return cells(type)
 
     def select(self, index: Index, columns: Sequence[list[Any]], types: Sequence[DataType]) -> list[pa.Array]:
-        """What Spark hands to the collector: override it where `Index.collected` is more than the columns."""
+        """What Spark hands to the collector. Override it if `Index.collected` is more than the columns."""
         return [arrow_array(column, type) for column, type in zip(columns, types, strict=True)]
 
     # --- helpers ------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ class IndexContract:
         return tuple(Column((f"c{at}",), type) for at, type in enumerate(types))
 
     def collect(self, setup: Setup, batches: Sequence[Sequence[tuple[Any, ...]]]) -> Metadata | None:
-        """The metadata of one object, read in these batches."""
+        """The metadata of one object that is read in these batches."""
         index, types = setup
         collector: Collector[Any] = _pickled(index.collector(types))
         partials = []

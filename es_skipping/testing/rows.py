@@ -1,6 +1,6 @@
 """Rows as plain Python, Spark's three-valued truth of a predicate about one row, and random predicates about such rows.
 
-Written apart from the package's own code on purpose: what the two agree on was thought of twice.
+It is independent of the package's own code on purpose, so that the tests compare two implementations.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ Truth: TypeAlias = Callable[[Predicate, Row], "bool | None"]
 
 
 def truth(predicate: Predicate, row: Row, other: Truth | None = None) -> bool | None:
-    """True, false or null, as Spark has it.
+    """True, false or null, as Spark decides.
 
     Parameters
     ----------
     predicate, row
-        What is asked, and of what.
+        The question, and the row it is about.
     other
-        Decides nodes that are not decided here, such as calls of functions.
+        Decides the nodes that this function does not, such as calls of functions.
     """
     if other is not None and _is_of_a_call(predicate):
         return other(predicate, row)
@@ -163,7 +163,7 @@ def arrow_type(type: DataType) -> pa.DataType:
 
 
 def arrow_array(column: Sequence[Any], type: DataType) -> pa.Array:
-    """Values as they are held, as Spark sends them."""
+    """The values in the form in which Spark sends them."""
     wanted = arrow_type(type)
     if type.name == "date":
         return pa.array(column, pa.int32()).view(wanted)
@@ -195,9 +195,9 @@ def predicates(
     Parameters
     ----------
     columns, rows
-        What there is to ask about.
+        The columns, and the rows whose values predicates use.
     leaves
-        Leaves of one's own, which take turns with comparisons and the like.
+        Further leaves, which take turns with comparisons and the like.
     """
 
     def literal(column: Column) -> Value:

@@ -1,4 +1,4 @@
-"""Checks of what users pass to the constructors of index types, so that a mistake is told at once."""
+"""Checks the arguments of the constructors of index types, so that a mistake raises at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def require_column(index: object, argument: str, column: Any) -> None:
     ------
     IndexDefinitionError
     """
-    # By name: Spark is not imported for it, and Classic and Connect have different classes.
+    # By name, so that Spark is not imported; Classic and Connect also have different classes.
     is_spark = any(base.__name__ == "Column" for base in type(column).__mro__)
     if not is_spark and not (isinstance(column, str) and column.strip()):
         raise IndexDefinitionError(
@@ -51,7 +51,7 @@ def require_share(index: object, argument: str, value: Any) -> None:
 
 
 def require_supported(index: object, types: Sequence[DataType], wanted: str, *names: str) -> None:
-    """Every type is supported, and one of ``names`` if any are given.
+    """Check that every type is supported, and one of ``names`` if any are given.
 
     Raises
     ------

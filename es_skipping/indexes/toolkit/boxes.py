@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["BoxCollector"]
 
 _ROUNDED_BY: Final = 4
-"""Doubles by which a cast may have missed the number: Spark's misses it by one, Arrow's of a decimal by three."""
+"""How many doubles a cast may be off: Spark's cast is off by one, Arrow's cast of a decimal by three."""
 
 _CELLS: Final = 1024
-"""A partial that grew past four times as many boxes is brought back to this number."""
+"""A partial result that grows past four times this number of boxes is reduced to it."""
 
 
 class BoxCollector(Collector["Cells"]):
-    """Points as boxes without extent, brought together where they become many."""
+    """Points as boxes without extent, merged when there are many."""
 
     def __init__(self, boxes: int, *, widen: bool) -> None:
         self._boxes = boxes

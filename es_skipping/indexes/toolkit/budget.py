@@ -1,8 +1,8 @@
-"""A budget of bytes for what is remembered of one object: above it metadata degrade, the largest first.
+"""A budget of bytes for the metadata of one object. Above it metadata degrades, the largest first.
 
 Values become fingerprints, then the interval from the least to the greatest, then unknown. Several intervals become
-one, several boxes one. Each form is true of the object, only less exact: an index of values may remember an object by
-any of the three (`es_skipping.clauses.metadata.Kind`).
+one, several boxes one. Each form is true of the object, only less exact. An index of values may use
+any of the three forms (`es_skipping.clauses.metadata.Kind`).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Kept(NamedTuple):
     """Parameters
     ----------
     metadata
-        By index, what is left of it; what became unknown is not there.
+        By index, the metadata that is left; unknown metadata is absent.
     degraded
-        By index the form that it took: ``fingerprints``, ``interval``, ``box`` or ``unknown``.
+        By index, the new form: ``fingerprints``, ``interval``, ``box`` or ``unknown``.
     """
 
     metadata: dict[str, Metadata]
@@ -54,7 +54,7 @@ def size_of(metadata: Metadata) -> int:
 
 
 def within(metadata: Mapping[str, Metadata], budget: float) -> Kept:
-    """What may be remembered of one object by all its indexes together.
+    """The metadata of one object, over all its indexes, that fits the budget.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def within(metadata: Mapping[str, Metadata], budget: float) -> Kept:
         made = _as(form, metadata[largest]) if lesser[largest] else None
         lesser[largest] = lesser[largest][1:]
         if form != "unknown" and (made is None or size_of(made) >= sizes[largest]):
-            continue  # nothing is gained by it: the next one
+            continue  # it gains nothing; try the next form
         degraded[largest] = form
         if made is None:
             del kept[largest], sizes[largest]
@@ -95,7 +95,7 @@ def within(metadata: Mapping[str, Metadata], budget: float) -> Kept:
 
 
 def _lesser(metadata: Metadata) -> tuple[str, ...]:
-    """The forms that metadata may take, each smaller as a rule than the one before; after the last comes nothing."""
+    """The forms that metadata may take, each usually smaller than the one before; after the last it is unknown."""
     match metadata:
         case Values():
             return "fingerprints", "interval"

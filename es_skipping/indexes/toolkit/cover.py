@@ -1,4 +1,4 @@
-"""Covering points by a few boxes.
+"""Covers points by a few boxes.
 
 A query's box meets a cover's box by bad luck the more often the larger that box is: for queries of size q x r placed
 at random the chance is proportional to (width + q) * (height + r). `small_cover` looks for boxes that make the sum of
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 __all__ = ["compact", "small_cover"]
 
 _QUERY_SIZE: Final = 0.02
-"""Size of the imagined query, as a share of where most of the points are."""
+"""Size of the imagined query, as a share of the extent of most of the points."""
 
 _GRID: Final = 16
 
 _PIECES: Final = 96
-"""Most pieces to make before they are merged."""
+"""At most this many pieces are made before they are merged."""
 
 
 def compact(cells: Cells, most: int) -> Cells:
     """At most ``most`` boxes that cover all of these.
 
     All boxes are halved at once, each in the middle of its longer side and shrunk to what it holds, until there are
-    enough. Shrinking makes it find empty space, however unevenly the points lie.
+    enough. Shrinking finds empty space, however unevenly the points lie.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def compact(cells: Cells, most: int) -> Cells:
     centers = np.stack([(view[:, 0] + view[:, 1]) / 2, (view[:, 2] + view[:, 3]) / 2])
     scale = np.ptp(centers, axis=1)
     scale[scale == 0] = 1
-    # A grid does the first halvings at one go, and sorting small integers is fast.
+    # A grid does the first halvings in one step, and sorting small integers is fast.
     side = _GRID if most >= 2 * _GRID**2 else 1
     across = np.minimum((centers - centers.min(axis=1)[:, None]) / scale[:, None] * side, side - 1).astype(np.uint8)
     cell = across[0].astype(np.uint16) * side + across[1]
@@ -104,7 +104,7 @@ def _runs(keys: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def small_cover(cells: Cells, count: int) -> Cells:
-    """At most ``count`` boxes that cover all of these, found so that few queries meet them in vain.
+    """At most ``count`` boxes that cover all of these and that few queries meet in vain.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def _first(pieces: _Pieces, count: int) -> list[NDArray[np.int64]]:
 
 
 def _piece(view: Cells, members: NDArray[np.int64]) -> _Piece:
-    """A piece with its best cut: the one that makes the cost of both sides together least."""
+    """A piece with its best cut: the cut with the least total cost of both sides."""
     import numpy as np
 
     if len(members) < 2:
@@ -269,6 +269,6 @@ def _scaled(cells: Cells) -> Cells:
     for axis in (0, 2):
         part = view[:, axis : axis + 2]
         unit = float(np.subtract(*np.quantile(part, (0.95, 0.05))) or np.ptp(part) or 1.0)
-        # Beyond a million units every box is as bad as another; the bound keeps the products finite.
+        # Beyond a million units all boxes are equally bad; the bound keeps the products finite.
         part[:] = np.clip((part - np.median(part)) / max(unit, 1e-300), -1e6, 1e6)
     return view

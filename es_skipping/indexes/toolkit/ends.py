@@ -1,12 +1,12 @@
 """`EndIndex`: the common part of `Prefix` and `Suffix`, clauses about strings with only one stored end.
 
-Of a string x an index of length L remembers the end e(x), its first or last L code points. Two facts carry every
+For a string x an index of length L keeps the end e(x), its first or last L code points. Two facts justify every
 clause:
 
 1. x = v implies e(x) = e(v);
 2. where e(v) is shorter than L it is all of v, so that e(x) = e(v) also implies x = v.
 
-The first is enough for tests that ask for something; a negation needs the second, because an object all of whose
+The first is enough for positive tests. A negation needs the second, because an object all of whose
 remembered ends equal e(v) may well hold strings other than v if they were cut.
 """
 
@@ -66,7 +66,7 @@ class EndIndex(ColumnIndex):
 
     @abstractmethod
     def end_of(self, text: str) -> str:
-        """As much of a string as is remembered."""
+        """The end of a string that the index keeps."""
 
     @abstractmethod
     def certain(self, text: Text) -> tuple[str, ...]:
@@ -97,17 +97,17 @@ class EndIndex(ColumnIndex):
                 whole = tuple(value for value in values if len(str(value)) < self.length)
                 return OtherThan(whole) if whole else HasNotNull()
             case Text() if leaf.test == self.test and leaf.negated and len(leaf.pattern) <= self.length:
-                return TextMatch(self.test, leaf.pattern, negated=True)  # as much as is asked for is remembered
+                return TextMatch(self.test, leaf.pattern, negated=True)  # the index keeps as much as the test asks for
             case Within() | NotNull() | Text():
                 pass
         return HasNotNull()
 
 
 def checked_end(column: SparkColumn, end: SparkColumn, *, safe_bytes: int | None = None) -> SparkColumn:
-    """The end of a string; of a string that is not UTF-8 something that is none either, so the object becomes unknown.
+    """The end of a string. If the string is not UTF-8, the result is not UTF-8 either, so the object becomes unknown.
 
     Spark's ``substring`` trusts the first byte of a character to say how many follow: where the string stops short of
-    that it reads on beyond its end, and what it finds there may even look like a character.
+    that, it reads beyond its end, and the bytes there may even look like a character.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What collectors of fingerprints share: the distinct hashes of some batches, and the metadata they become."""
+"""The common part of collectors of fingerprints: the distinct hashes of some batches, and the metadata from them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 MOST_HASHES: Final = 1 << 20
-"""An object with more distinct values than this is remembered as unknown."""
+"""An object with more distinct values than this is unknown to the index."""
 
 _CHUNKS: Final = 32
 """Number of arrays to gather before their hashes are made distinct again."""
@@ -56,7 +56,7 @@ def hashes_of(column: Plain) -> Hashes:
 
 
 def hashes_of_distinct(values: Distinct) -> Hashes:
-    """The hashes of values that were gathered as such, before they became too many."""
+    """The hashes of values that a collector gathered as values, before there were too many."""
     return _hashed(values.chunks or (), values.nulls, values.nans)
 
 

@@ -24,13 +24,13 @@ class Metric:
     Parameters
     ----------
     axes
-        How many coordinates it is of; None for any number.
+        The number of coordinates; None for any number.
     sql
         The distance of columns from a point.
     measure
         The distance of two points.
     point
-        The point from the numbers in the expression, in the order of `points_of`; None where they are of no point.
+        The point from the numbers in the expression, in the order of `points_of`; None if they do not make a point.
     """
 
     axes: int | None
@@ -40,7 +40,7 @@ class Metric:
 
 
 def points_of(asked: Operand, indexed: Operand) -> list[tuple[float, float]] | None:
-    """The numbers of two expressions that differ in nothing else, in pairs; None where they differ otherwise.
+    """The numbers of two expressions that differ in nothing else, in pairs; None if they differ otherwise.
 
     Examples
     --------
@@ -170,8 +170,8 @@ def _numbers(operands: Sequence[Operand]) -> tuple[float, ...] | None:
 
 
 def _is_careful(metric: Callable[..., Any], point: Sequence[float]) -> bool:
-    """Whether a function says nothing of a point that lacks a coordinate: null of null, NaN of NaN, or it fails, and
-    then so does every query that meets one."""
+    """Whether a function has no result for a point that lacks a coordinate: null for null, NaN for NaN, or it fails.
+    If it fails, so does every query that meets such a point."""
     for at in range(len(point)):
         for odd in (None, math.nan):
             try:

@@ -37,7 +37,7 @@ _SPHEROID: Final = 6_335_400.0
 
 
 def function_of(operand: Operand) -> str | None:
-    """Which of Sedona's functions an operand calls; None where it is anything else.
+    """Which of Sedona's functions an operand calls; None for anything else.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def function_of(operand: Operand) -> str | None:
 
 
 def region_of(node: Predicate, is_ours: Callable[[Operand], bool]) -> tuple[Rectangle, ...] | None:
-    """Boxes that hold a point of the geometry in every row that satisfies the node; None where it says no such thing.
+    """Boxes that hold a point of the geometry in every row that satisfies the node; None if there are none.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def _distance_below(call: Call, distance: float, is_ours: Callable[[Operand], bo
 
 
 def _cap(wkb: bytes | None, distance: float, radius: float) -> tuple[Rectangle, ...] | None:
-    """Around a point; of other geometries these distances take the centroid, which is left alone."""
+    """Around a point. For other geometries these distances use the centroid, which is not supported."""
     if wkb is None or len(wkb) != 21 or wkb[1] != 1:
         return None
     longitude, latitude = struct.unpack_from("<dd", wkb, 5)
@@ -122,7 +122,7 @@ def _other(arguments: tuple[Operand, ...], is_ours: Callable[[Operand], bool]) -
 
 
 def _plain(operand: Operand) -> Operand:
-    """Without what changes nothing of where a geometry lies."""
+    """The operand without calls that do not change where a geometry lies."""
     while isinstance(operand, Call) and function_of(operand) == "st_setsrid":
         operand = operand.arguments[0]
     return operand

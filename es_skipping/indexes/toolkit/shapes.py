@@ -34,20 +34,20 @@ Rectangle = tuple[float, float, float, float]
 """``(x low, x high, y low, y high)``, closed."""
 
 _BOXES: Final = 32
-"""Most boxes in a question."""
+"""At most this many boxes in a question."""
 
 _CELLS: Final = 256
 """Halving ends at this number of cells, or after `_LEVELS`."""
 
 _LEVELS: Final = 24
 _MARGIN: Final = 1e-9
-"""Outward, as a share of the largest coordinate: some centimetres on the globe."""
+"""Outward rounding as a share of the largest coordinate: some centimetres on the globe."""
 
 _TINY: Final = 1e-150
-"""Outward at least: the square of a smaller number may be 0, and so may the distance of points that differ by it."""
+"""Least outward rounding: the square of a smaller number, and the distance of points that differ by it, may be 0."""
 
 _LARGEST: Final = 1e100
-"""Coordinates and distances beyond it are not reasoned about."""
+"""Beyond it no conclusion is drawn from coordinates and distances."""
 
 
 @lru_cache(maxsize=256)
@@ -174,7 +174,7 @@ def _rectangles(cells: Cells) -> tuple[Rectangle, ...]:
 _SLICES: Final = 8
 _TURNS: Final = (-720.0, -360.0, 0.0, 360.0, 720.0)
 _FARTHEST: Final = 540.0
-"""Longitudes beyond it are not turned back; they are in every cap."""
+"""Longitudes beyond it are not normalised; every cap holds them."""
 
 
 def cap(longitude: float, latitude: float, angle: float) -> tuple[Rectangle, ...] | None:
@@ -216,7 +216,7 @@ def cap(longitude: float, latitude: float, angle: float) -> tuple[Rectangle, ...
 
 
 def _half_width(latitude: float, angle: float, low: float, high: float) -> float:
-    """By how much longitudes differ at most from the middle's, between two latitudes of a cap without a pole."""
+    """The greatest difference of longitude from the middle, between two latitudes of a cap without a pole."""
     middle, radius = math.radians(latitude), math.radians(angle)
     widest = math.degrees(math.asin(max(-1.0, min(1.0, math.sin(middle) / math.cos(radius)))))
     if low <= widest <= high:
@@ -224,7 +224,7 @@ def _half_width(latitude: float, angle: float, low: float, high: float) -> float
         return math.degrees(math.asin(min(1.0, ratio))) * (1 + 1e-9) + 1e-6
     at = math.radians(low if widest < low else high)
     cosine = (math.cos(radius) - math.sin(middle) * math.sin(at)) / (math.cos(middle) * math.cos(at))
-    # near the tip the arc's cosine is nearly 1: what rounding may take is given back
+    # near the tip the arc's cosine is nearly 1: add what rounding may lose
     return math.degrees(math.acos(max(-1.0, min(1.0, cosine - 1e-12)))) * (1 + 1e-9) + 1e-6
 
 

@@ -1,4 +1,4 @@
-"""Sorted, disjoint, closed stretches of numbers, and how they become fewer: by closing the narrowest gaps.
+"""Sorted, disjoint, closed stretches of numbers. Closing the narrowest gaps makes them fewer.
 
 Numbers are held so that the width of a gap is plain arithmetic: integers, dates and timestamps as int64, float and
 double as float64, decimals as their unscaled whole numbers, which past 18 digits are Python's own.
@@ -43,7 +43,7 @@ class Stretches(NamedTuple):
         if len(self.low) <= 1:
             return self
         widths = _widths(self)
-        # Between a whole number and the next there is nothing to leave out.
+        # Between a whole number and the next there is no gap.
         gaps = np.flatnonzero(widths > (0 if widths.dtype == np.float64 else 1))
         if len(gaps) > most:
             if widths.dtype == object:
@@ -55,12 +55,12 @@ class Stretches(NamedTuple):
 
 
 def _widths(stretches: Stretches) -> np.ndarray:
-    """How far each stretch is from the next."""
+    """The distance of each stretch from the next."""
     import numpy as np
 
     before, after = stretches.high[:-1], stretches.low[1:]
     if before.dtype == np.int64:
-        # The difference of two 64-bit numbers need not be one, but without its sign it is.
+        # The difference of two signed 64-bit numbers may overflow, but it fits an unsigned one.
         unsigned: np.ndarray = after.view(np.uint64) - before.view(np.uint64)
         return unsigned
     with np.errstate(over="ignore"):
@@ -104,7 +104,7 @@ def _unscaled(array: pa.Array, type: DataType) -> np.ndarray:
 
 
 def union(first: Stretches, second: Stretches) -> Stretches:
-    """Stretches that cover what either covers, and no more."""
+    """The union of two sets of stretches."""
     import numpy as np
 
     low, high = (np.concatenate(ends) for ends in zip(first, second, strict=True))
@@ -117,7 +117,7 @@ def union(first: Stretches, second: Stretches) -> Stretches:
 
 
 def values_of(ends: np.ndarray, type: DataType) -> list[Value]:
-    """Ends of stretches as `es_skipping.predicates.types` holds them."""
+    """Ends of stretches as values of `es_skipping.predicates.types`."""
     if type.name != "decimal":
         values: list[Value] = ends.tolist()
         return values

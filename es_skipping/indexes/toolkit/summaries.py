@@ -1,8 +1,8 @@
-"""What collectors share: one batch's column as plain values, bounds that stay small, sets that stay small.
+"""The common part of collectors: one batch's column as plain values, bounds that stay small, sets that stay small.
 
 Everything here runs in Spark's Python workers on Arrow batches, so it works on whole arrays and turns only a batch's
 few results into Python values. Strings are handled as the bytes they are: byte order is Spark's order, and bytes that
-are no UTF-8 must not stop a build.
+are not UTF-8 must not stop a build.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = [
 ]
 
 BOUND_BYTES: Final = 1024
-"""Most bytes of a string or binary bound; longer bounds are rounded outward."""
+"""At most this many bytes of a string or binary bound; longer bounds are rounded outward."""
 
 _CHUNKS: Final = 64
-"""Number of small arrays to gather before their values are made distinct again."""
+"""Number of small arrays to gather before duplicates are removed again."""
 
 
 class Plain(NamedTuple):
@@ -53,7 +53,7 @@ def plain(array: pa.Array, type: DataType) -> Plain:
     Parameters
     ----------
     array
-        As Spark hands it to a worker.
+        The column in the form in which Spark hands it to a worker.
     type
         The column's SQL type.
 
@@ -75,7 +75,7 @@ def plain(array: pa.Array, type: DataType) -> Plain:
         nans = pc.sum(is_nan).as_py() or 0
         if nans:
             array = array.filter(pc.invert(is_nan))
-        # -0.0 + 0.0 is 0.0, and no other number is changed: Spark holds the two zeros to be equal.
+        # -0.0 + 0.0 is 0.0, and no other number changes: for Spark the two zeros are equal.
         array = pc.add(array, pa.scalar(0.0, array.type))
     elif type.name == "date":
         array = array.view(pa.int32())
@@ -97,7 +97,7 @@ def lower_bound(value: bytes, *, text: bool) -> bytes:
         return value
     end = BOUND_BYTES
     if text:
-        # A code point has at most three continuation bytes (10xxxxxx); more of them are no UTF-8, and found out later.
+        # A code point has at most three continuation bytes (10xxxxxx); more are not UTF-8, which is found later.
         while end > BOUND_BYTES - 3 and value[end] & 0xC0 == 0x80:
             end -= 1
     return value[:end]
@@ -109,7 +109,7 @@ def upper_bound(value: bytes, *, text: bool) -> bytes | None:
     Raises
     ------
     UnicodeDecodeError
-        Its beginning is not UTF-8, though it is ``text``.
+        The value is ``text``, but its beginning is not UTF-8.
     """
     start = lower_bound(value, text=text)
     if start is value:
@@ -125,7 +125,7 @@ def upper_bound(value: bytes, *, text: bool) -> bytes | None:
 
 
 class Distinct(NamedTuple):
-    """Distinct values of some batches: ``chunks`` are arrays of them, None where they were too many.
+    """Distinct values of some batches: ``chunks`` are arrays of them, None if there were too many.
 
     The same value may be in several chunks: making them distinct again is put off until there are many chunks or many
     values, so that its cost is shared by the batches in between.
@@ -173,7 +173,7 @@ def _bounded(unique: pa.Array, limit: int, limit_bytes: int) -> tuple[pa.Array, 
 
 
 def python_values(chunks: tuple[pa.Array, ...], type: DataType) -> frozenset[Value] | None:
-    """The values as `es_skipping.predicates.types` holds them, or None where a string is not UTF-8."""
+    """The values as `es_skipping.predicates.types` holds them, or None if a string is not UTF-8."""
     values = [value for chunk in chunks for value in chunk.to_pylist()]
     if type.name != "string":
         return frozenset(values)

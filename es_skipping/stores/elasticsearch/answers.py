@@ -1,4 +1,4 @@
-"""From a query to the keys of the objects that match it: ordinals out of one aggregation, keys out of a cache."""
+"""From a query to the keys of the objects that match it: one aggregation gives ordinals, a cache gives keys."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _CACHED_GENERATIONS: Final = 64
 
 
 class KeysMissing(StoreError):
-    """Keys that a dataset's document names are not there: it was removed meanwhile, or is damaged."""
+    """A dataset's document names keys that are missing: the dataset was removed meanwhile, or is damaged."""
 
 
 class Deadline:
-    """How much of a time is left."""
+    """A time limit and what is left of it."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
@@ -71,7 +71,7 @@ def whole(reply: Mapping[str, Any]) -> Mapping[str, Any]:
     StoreUnavailable
         It timed out, or shards are missing. Elasticsearch answers 200 all the same.
     StoreError
-        It says neither.
+        The reply does not say whether it is complete.
     """
     if "error" in reply:
         raise StoreError(f"Elasticsearch refused a search: {reply['error']}")
@@ -94,7 +94,7 @@ class Answers:
         self._vocabularies: dict[tuple[str, int, str], frozenset[Value] | None] = {}
 
     def search(self, index: str, body: dict[str, Any], deadline: Deadline) -> Mapping[str, Any]:
-        """One search that is whole or raises."""
+        """One search; raises unless its reply is complete."""
         left = deadline.left()
         reply = self._client.options(request_timeout=left).search(
             index=index,
@@ -124,7 +124,7 @@ class Answers:
     def keys(self, state: State, deadline: Deadline) -> bytearray:
         """Keys by ordinal, 16 bytes each; zeros where an ordinal is not published.
 
-        An ordinal belongs to one object for ever, so what is cached is right for every later snapshot of a generation.
+        An ordinal belongs to one object for ever, so the cache stays right for every later snapshot of a generation.
         """
         wanted = {segment.id(state.generation): segment for segment in state.segments}
         with self._lock:
@@ -155,10 +155,10 @@ class Answers:
         return keys
 
     def vocabulary(self, state: State, group: Group, deadline: Deadline) -> Collection[Value] | None:
-        """Every value that a value list of the published objects holds, or None where they are more than can be
-        handled.
+        """Every value that a value list of the published objects holds, or None if there are too many to
+        handle.
 
-        Documents do not change once published, so what was read for a snapshot stays complete for it.
+        Published documents never change, so a list read for a snapshot stays complete for it.
         """
         name = (state.generation, state.version, group.name)
         with self._lock:
@@ -176,7 +176,7 @@ class Answers:
         return values
 
     def forget(self, generation: str) -> None:
-        """Give back what is remembered of a generation that is gone."""
+        """Free the cache of a generation that is gone."""
         with self._lock:
             self._keys.pop(generation, None)
             for key in [key for key in self._vocabularies if key[0] == generation]:

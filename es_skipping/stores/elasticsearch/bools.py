@@ -1,4 +1,4 @@
-"""Queries put together, with as few levels and clauses as can be; their complements; clauses in a shape for them."""
+"""Combines queries with few levels and clauses, negates them, and simplifies clauses to fit one query."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOTHING: Final[Query] = {"match_none": {}}
 def leaves(query: Any) -> int:
     """Leaf clauses of a query; a list of terms counts as one."""
     if "bool" not in query:
-        # Each of the counted terms is a clause of its own; those of a list are not.
+        # Each term of a terms_set counts as a clause of its own; the terms of a list do not.
         return sum(len(asked["terms"]) for asked in query.get("terms_set", {"": {"terms": [1]}}).values())
     return sum(leaves(part) for name in ("filter", "should", "must_not") for part in query["bool"].get(name, ()))
 
@@ -66,7 +66,7 @@ def seen_fields(query: Query) -> list[str]:
 
 
 def all_of(parts: Iterable[Query]) -> Query:
-    """All of these, with as few levels as can be."""
+    """All of these, with as few levels as possible."""
     made: dict[str, list[Query]] = {"filter": [], "must_not": [], "should": []}
     for part in parts:
         inner = part.get("bool")
@@ -95,7 +95,7 @@ def any_of(parts: Iterable[Query]) -> Query:
 
 
 def none_of(parts: Iterable[Query]) -> Query:
-    """None of these; everything where there is nothing to be none of."""
+    """None of these; everything if there are none."""
     listed = list(parts)
     return {"bool": {"must_not": listed}} if listed else EVERY
 
@@ -133,7 +133,7 @@ def complement(query: Query, known: Set[str], of_all: Collection[Query] = ()) ->
     """Exactly the documents that a query does not match.
 
     De Morgan's laws bring the negation down to the leaves: "not (known and none of A)" is "not known, or A", and where
-    all documents are known it is A, which the server finds by its index. What is believed of all documents is what they
+    all documents are known it is A, which the server finds by its index. A proof relies on what all documents
     *say*, which does not change; that they are seen to hold a field is asked each time, for roles do change.
 
     Parameters
@@ -175,7 +175,7 @@ def _every(parts: Iterable[Query]) -> Query:
 
 
 def restricted(clause: Clause, index: str) -> Clause:
-    """What a clause says by one index alone: every other question is answered "maybe"."""
+    """The part of a clause about one index: every other question is answered "maybe"."""
     if isinstance(clause, Ask):
         return clause if clause.index == index else KEEP
     if isinstance(clause, Decided):
@@ -198,7 +198,7 @@ def height(clause: Clause) -> int:
 
 
 def cut(clause: Clause, depth: int) -> Clause:
-    """The clause, with "maybe" for what lies deeper."""
+    """The clause, with "maybe" for deeper parts."""
     if not isinstance(clause, (Conjunction, Disjunction)):
         return clause
     if depth <= 0:
@@ -207,7 +207,7 @@ def cut(clause: Clause, depth: int) -> Clause:
 
 
 def joined(clause: Clause) -> Clause:
-    """The clause with questions of a disjunction that can be asked as one asked as one."""
+    """The clause with questions of a disjunction merged where one question can ask them."""
     if not isinstance(clause, (Conjunction, Disjunction)):
         return clause
     parts = [joined(part) for part in clause.clauses]

@@ -1,4 +1,4 @@
-"""Bulk writes: bounded in bytes, documents and requests under way; every item's outcome is kept."""
+"""Bulk writes: limited in bytes, documents and requests under way, with the outcome of every item."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _IS_THERE: Final = 409
 
 @dataclass(slots=True)
 class Write:
-    """One document to write or to delete, as it is sent: nothing else of it is held until the server has it.
+    """One document to write or to delete, in the form that is sent.
 
     Parameters
     ----------
     action, source
         The lines that the bulk API takes; no source deletes.
     smaller
-        Makes a source smaller, or None of what cannot be: what to do when it is too large or is refused.
+        Makes a source that is too large or refused smaller; returns None if it cannot be.
     new
-        Whether one that is there under this id is to stay as it is: then an earlier attempt wrote it.
+        Whether an existing document with this id stays as it is: an earlier attempt wrote it.
     """
 
     id: str
@@ -77,7 +77,7 @@ class Write:
         return len(self.action) + len(self.source) + 2
 
     def shrink(self) -> bool:
-        """Make it smaller, if it can be."""
+        """Make it smaller if possible."""
         source = None if self.smaller is None or not self.source else self.smaller(self.source)
         if source is None:
             return False
@@ -86,7 +86,7 @@ class Write:
 
 
 class BulkWriter:
-    """Writes to one index. Leave it with `flush`, which raises what went wrong on the way."""
+    """Writes to one index. End with `flush`, which raises errors of earlier requests."""
 
     def __init__(self, client: Elasticsearch, index: str, url: str) -> None:
         self._client = client
@@ -97,10 +97,10 @@ class BulkWriter:
         self._batch: list[Write] = []
         self._size = 0
         self._busy = ""
-        """Why something had to be sent again, the last time."""
+        """The reason of the latest retry."""
 
     def write(self, writes: Iterable[Write]) -> None:
-        """Write these; requests go out while more are made, at most a few at a time."""
+        """Write these. Requests go out while more are made, at most a few at a time."""
         for one in writes:
             while one.bytes > _MAX_DOCUMENT and one.shrink():
                 pass
@@ -125,7 +125,7 @@ class BulkWriter:
             self.close()
 
     def close(self) -> None:
-        """Send nothing more; wait for what is under way."""
+        """Send nothing more; wait for requests under way."""
         self._batch, self._size, self._under_way = [], 0, []
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
@@ -154,11 +154,11 @@ class BulkWriter:
         )
 
     def _once(self, batch: list[Write]) -> Iterator[Write]:
-        """Send a batch; yields what is to be sent again."""
+        """Send a batch; yields the items to send again."""
         try:
             with translated("writing metadata", self._url):
                 try:
-                    # Lines go as they are; the client's types know only mappings.
+                    # Lines are sent as they are; the client's types allow only mappings.
                     operations: list[Any] = [line for write in batch for line in write.lines]
                     reply = self._client.bulk(index=self._index, operations=operations, filter_path=_OUTCOMES).body
                 except (Unreachable, ConnectionTimeout) as lost:  # ids are fixed, so sending twice does no harm
@@ -201,7 +201,7 @@ class BulkWriter:
                 raise StoreError(f"Elasticsearch at {self._url} refused document {write.id} ({status}): {reason}")
 
     def _split(self, batch: list[Write]) -> Iterator[Write]:
-        """What a server (or a proxy before it) calls too large, in halves; one document alone gets smaller."""
+        """Halves of a request that a server or a proxy calls too large; a single document gets smaller."""
         if len(batch) > 1:
             middle = len(batch) // 2
             yield from self._once(batch[:middle])

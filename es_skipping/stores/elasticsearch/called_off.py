@@ -14,14 +14,14 @@ __all__ = ["called_off"]
 
 
 def called_off(cluster: Cluster, state: State, before: State | None) -> bool:
-    """Whether it is certain that a publication is in no use and can come into none, also where it arrives late.
+    """Whether a publication is certainly not in use and never will be, even if it arrives late.
 
     Parameters
     ----------
     state
-        What was to be published.
+        The state that was sent.
     before
-        What it was to replace.
+        The state that it should have replaced.
     """
     try:
         with cluster.translated(f"giving up a change of dataset {state.definition.id!r}"):

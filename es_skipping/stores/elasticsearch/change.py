@@ -2,8 +2,8 @@
 
 A document, once written, never changes: metadata given again makes a *new* document with a new ordinal, and the old one
 is deleted after publication. A document takes part from the moment that the dataset's document names the segment of
-keys its ordinal lies in, and the dataset's document is replaced by compare-and-set. So a crash at any point leaves
-what was published before, and what a crashed writer left behind belongs to nobody.
+keys its ordinal lies in, and compare-and-set replaces the dataset's document. So a crash at any point leaves
+what was published before, and nobody uses what a crashed writer left behind.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class ElasticsearchChange(Change):
         self._cluster = cluster
         self._definition = definition
         self._before = base
-        """What was published when this change began; None where nothing was."""
+        """The published state when this change began; None if there was none."""
         self._base = None if fresh else base
-        """What this change adds to; None where it starts from nothing."""
+        """The state that this change adds to; None if it starts from nothing."""
         self._named = name is not None
         self._settings = dict(settings or {})
         self._token = name or secrets.token_hex(6)
@@ -90,12 +90,12 @@ class ElasticsearchChange(Change):
         self._paths_gone: set[str] = set()
         self._outdated_gone = 0
         self._offered: State | None = None
-        """What was sent to be published, whether or not that succeeded."""
+        """The state that was sent for publication, whether or not that succeeded."""
         self.published: State | None = None
         self._writer = BulkWriter(cluster.builder, self._generation, cluster.url)
 
     def begin(self) -> None:
-        """Make room: the index of a new generation, or the new groups' mapping in the one there is."""
+        """Make the index of a new generation, or add the new groups' mapping to the existing one."""
         with self._cluster.translated(f"preparing dataset {self._definition.id!r}"):
             properties = {group.name: mapping(group) for group in self._groups.values()}
             if self._base is not None:
@@ -130,7 +130,7 @@ class ElasticsearchChange(Change):
         return replace(base, entry=replace(base.entry, objects=objects, bytes=size))
 
     def _continued(self) -> bool:
-        """Whether a change of this name was left unfinished; then this one has what that one wrote."""
+        """Whether an unfinished change of this name exists; then this change takes over what it wrote."""
         if self._before is not None and self._before.generation == self._generation:
             raise StoreError(f"the change {self._token!r} of dataset {self._definition.id!r} is published already")
         meta = self._cluster.generation_meta(self._generation)
@@ -183,7 +183,7 @@ class ElasticsearchChange(Change):
         stored: Mapping[str, list[Mapping[str, Any]]],
         again: list[int | None],
     ) -> Iterator[Write]:
-        """One document at a time: none of them is held longer than it takes to write it down."""
+        """One document at a time, so that none is held longer than needed."""
         for ordinal, (one, mine) in enumerate(zip(batch, again, strict=True), first):
             before = stored.get(one.id.path, [])
             same = max(
@@ -256,7 +256,7 @@ class ElasticsearchChange(Change):
         """Reserve ordinals for this writer; returns the first."""
         if self._base is None:
             if self._named and self._next + count > self._end:
-                # The one that was left unfinished may not be dead: never give out what it may have given.
+                # The unfinished change may still be running: never hand out ordinals that it may have handed out.
                 self._next = self._cluster.claim_block(self._generation, RUN)
                 self._end = self._next + RUN
             self._next += count
@@ -282,7 +282,7 @@ class ElasticsearchChange(Change):
             return None
         with self._cluster.translated(f"writing dataset {self._definition.id!r}"):
             first = self._claim(len(objects)) if objects else 0
-        # Until a receipt comes, what may be there of them is in no use.
+        # Without a receipt, their documents are not in use.
         self._dead.update((self._id(id.key), 0) for id in objects)
         groups, version = dict(self._groups), self._version
         url, settings = self._cluster.url, self._cluster.settings
@@ -346,7 +346,7 @@ class ElasticsearchChange(Change):
                     yield hit["_source"]
 
     def _strays(self) -> Iterator[str]:
-        """Documents that arrived after this change went on with another one's work: they are in no use."""
+        """Documents that arrived after this change took over another one's work: they are not in use."""
         if self._is_continued:
             alive = self._mine.alive()
             for hit in self._cluster.scan(self._generation, None, "ordinal", fields=["ordinal"]):
@@ -370,7 +370,7 @@ class ElasticsearchChange(Change):
                 cluster.swap(state, self._before, keep=self._named)
                 cluster.drop_documents(self._generation, [*self._dead, *self._strays()])
             else:
-                # Where an earlier writer has not told that it was done, only a count of what is left is right.
+                # If an earlier writer did not report that it was done, only a new count is right.
                 cluster.sweep(state, self._token, self._dead, None if base.swept else self._recounted)
         return state.entry
 
@@ -421,7 +421,7 @@ class ElasticsearchChange(Change):
         return sizes
 
     def _segments(self) -> tuple[tuple[Segment, ...], int]:
-        """Write the keys; returns which segments are published and the next ordinal."""
+        """Write the keys; returns the published segments and the next ordinal."""
         old = () if self._base is None else self._base.segments
         keys, top = self._mine.by_ordinal(), 0 if self._base is None else self._base.next_ordinal
         if len(old) >= _MANY_SEGMENTS:

@@ -1,4 +1,4 @@
-"""What an operator wants to know of a cluster before trusting it: each check says one thing that is so, or is not."""
+"""What an operator wants to know about a cluster before trusting it: each check makes one finding."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _properties(template: Mapping[str, Any]) -> Any:
 
 
 def _mappings(cluster: Cluster, states: list[State]) -> Iterator[Check]:
-    """Whether the fields that look-ups ask are what they were made as."""
+    """Whether the fields that look-ups use still have their original mapping."""
     wrong: list[str] = []
     with cluster.translated("reading mappings"):
         for state in states:
@@ -170,7 +170,7 @@ def _mappings(cluster: Cluster, states: list[State]) -> Iterator[Check]:
 
 
 def _unused(cluster: Cluster, states: list[State]) -> Iterator[Check]:
-    """Indices that no dataset uses. A writer may be about to, so nothing removes them by itself."""
+    """Indices that no dataset uses. A writer may be about to use one, so nothing removes them by itself."""
     with cluster.translated("listing indices"):
         there = cluster.builder.indices.get(index=cluster.names.all_objects, features=["aliases"]).body
     for index in sorted(set(there) - {state.generation for state in states}):

@@ -38,7 +38,7 @@ _NO_ROOM: Final = (
 )
 _API_KEY: Final = re.compile(r"[^\s:]+:[^\s:]+|[A-Za-z0-9+/_-]+=*")
 _ANSWERED_WITHOUT_TLS: Final = re.compile("WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|record layer failure")
-"""What OpenSSL says of it before and since version 3.2."""
+"""OpenSSL's message for it before and since version 3.2."""
 _FINGERPRINT: Final = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -82,14 +82,14 @@ def connect(url: str, settings: Mapping[str, Any]) -> Elasticsearch:
 
 
 class _OneNode(NodePool):
-    """There is no other node to prefer to one that failed, and who asked is told: the client need not warn as well."""
+    """There is no other node to prefer, and the caller gets the error: the client need not warn as well."""
 
     def mark_dead(self, node: BaseNode, _now: float | None = None) -> None:
         pass
 
 
 class _FastReader(JsonSerializer):
-    """Answers of half a million ordinals are decoded in a fifth of the time; requests are written as ever."""
+    """Decodes answers of half a million ordinals in a fifth of the time; requests are written as before."""
 
     def loads(self, data: bytes) -> Any:
         try:
@@ -142,7 +142,7 @@ class OutOfTime(StoreUnavailable):
 
 @contextmanager
 def translated(doing: str, url: str, limit: str = BUILD_LIMIT) -> Iterator[None]:
-    """Errors of the client, in the body, become this package's, with what was being done.
+    """Turns the client's errors in the body into this package's, with the name of the operation.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def translated(doing: str, url: str, limit: str = BUILD_LIMIT) -> Iterator[None]
 
 
 def _reason(error: ApiError) -> str:
-    """What the server says was wrong, in one line."""
+    """The server's reason in one line."""
     body = error.body
     if isinstance(body, dict) and isinstance(body.get("error"), dict):
         causes = body["error"].get("root_cause") or [body["error"]]

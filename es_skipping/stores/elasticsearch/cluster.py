@@ -35,7 +35,7 @@ class Cluster:
     reader, builder
         Clients with the deadline of a look-up, and with that of a build.
     settings
-        What both were made from.
+        The settings that both were made from.
     """
 
     def __init__(
@@ -51,22 +51,22 @@ class Cluster:
         self._prepared = False
 
     def translated(self, doing: str, limit: str = BUILD_LIMIT) -> AbstractContextManager[None]:
-        """Errors of the client become this package's; `limit` is the setting that says how long it may take."""
+        """Turns the client's errors into this package's; `limit` names the setting of the time-out."""
         return translated(doing, self.url, limit)
 
     def build_deadline(self) -> Deadline:
-        """The time of one step of a build."""
+        """The time-out of one step of a build."""
         return Deadline(self._build_seconds)
 
     # --- the registry of datasets
 
     def state(self, dataset: str, seconds: float | None = None) -> State | None:
-        """What is published of a dataset now; real time, whatever was refreshed."""
+        """The published state of a dataset, in real time: no index refresh is needed."""
         found = self.registered(dataset, seconds)
         return None if found is None else State.from_document(found["_source"])
 
     def registered(self, dataset: str, seconds: float | None = None) -> Mapping[str, Any] | None:
-        """The document of a dataset, as it is got."""
+        """The document of a dataset, as the server returns it."""
         client = self.builder if seconds is None else self.reader.options(request_timeout=seconds)
         try:
             found: Any = client.get(index=self.names.datasets, id=dataset).body
@@ -173,7 +173,7 @@ class Cluster:
             return
         while True:
             found = self._current(dataset, before)
-            if state.generation == before.generation:  # a writer that came to nothing may have claimed some meanwhile
+            if state.generation == before.generation:  # a writer that failed may have claimed some meanwhile
                 document["next_ordinal"] = max(state.next_ordinal, found["_source"]["next_ordinal"])
             if self.replace(dataset, document, found, refresh=True):
                 return
@@ -188,7 +188,7 @@ class Cluster:
         return found
 
     def replace(self, dataset: str, document: dict[str, Any], found: Mapping[str, Any], *, refresh: bool) -> bool:
-        """Put a dataset's document in place of the one that was found; False where that is another by now."""
+        """Replace the dataset's document that was found; False if another one is there by now."""
         try:
             self.builder.index(
                 index=self.names.datasets,
@@ -215,7 +215,7 @@ class Cluster:
     ) -> None:
         """An index for a new generation; nobody knows it before it is published."""
         template = load("objects-mappings")["template"]
-        own = template["mappings"]  # said again, so that it holds even where somebody removed the template
+        own = template["mappings"]  # repeated, so that it holds even if somebody removed the template
         told = own if meta is None else {**own, "_meta": dict(meta)}
         self.builder.indices.create(
             index=index,
@@ -228,7 +228,7 @@ class Cluster:
         )
 
     def generation_meta(self, index: str) -> Mapping[str, Any] | None:
-        """What the mapping of an index says of itself; None where there is no such index."""
+        """The ``_meta`` of an index's mapping; None if there is no such index."""
         try:
             reply = self.builder.indices.get_mapping(index=index)
         except NotFoundError:
@@ -255,7 +255,7 @@ class Cluster:
         return sorted(found.body)
 
     def refresh(self, index: str) -> None:
-        """Make what was written visible to searches, on every copy.
+        """Make written documents visible to searches, on every copy.
 
         Raises
         ------
@@ -272,7 +272,7 @@ class Cluster:
     def swap(self, state: State, before: State | None, *, keep: bool = False) -> None:
         """Let people's alias show the new generation, and remove the old one unless it is to be kept.
 
-        Readers go by the dataset's document.
+        Readers follow the dataset's document, not the alias.
         """
         alias = self.names.objects(state.definition.id)
         actions: list[dict[str, Any]] = [{"add": {"index": state.generation, "alias": alias}}]
@@ -309,7 +309,7 @@ class Cluster:
     def sweep(
         self, state: State, token: str, dead: Iterable[str], recounted: Callable[[State], State] | None = None
     ) -> None:
-        """Remove replaced and removed documents, and those of writers that began where this one did: they have lost.
+        """Remove replaced and removed documents, and those of writers that lost to this one.
 
         Then say so, with the objects counted anew if need be.
         """
@@ -329,7 +329,7 @@ class Cluster:
         self._tidy("pointing the alias", lambda: self._ensure_alias(state))
 
     def _mark_swept(self, state: State, recounted: Callable[[State], State] | None) -> None:
-        """Say that nothing is left of what a publication removed.
+        """Record that nothing is left of what a publication removed.
 
         A later writer may have counted it while it was there; of what that one published is said that the next change
         has to count.
@@ -379,7 +379,7 @@ class Cluster:
             _log.warning("%s failed at %s, %s: %s", doing, self.url, otherwise, type(error).__name__)
 
     def drop(self, dataset: str) -> str | None:
-        """Forget a dataset: first its document, so that no reader finds half of it. Returns its generation, if any."""
+        """Drop a dataset: first its document, so that no reader finds half of it. Returns its generation, if any."""
         found = self.registered(dataset)
         if found is None:
             return None

@@ -1,6 +1,6 @@
-"""How values of each SQL type are held in Elasticsearch so that it orders and compares them as Spark does.
+"""Encodes values of each SQL type so that Elasticsearch orders and compares them as Spark does.
 
-Every type has an *order key*: a number to which values map without ever changing places. Ranges are compared by it:
+Every type has an *order key*: a number that keeps the order of the values. Ranges are compared by it:
 
 =========================================  ==================  ======================================================
 SQL type                                   fields              order key
@@ -12,7 +12,7 @@ float, double                              ``double_range``    itself; infinitie
 string, binary                             ``ip_range``        the 16 bytes after the dataset's common prefix
 =========================================  ==================  ======================================================
 
-All but the last are exact. Of strings the key is monotone and no more: different values can share one, so equal keys
+All but the last are exact. The key of a string is only monotone: different values can share one, so equal keys
 prove nothing and different keys prove the order.
 """
 
@@ -54,7 +54,7 @@ _MAX_TERM: Final = 32_766
 
 
 class Unanswerable(Exception):
-    """A question that cannot be put to this type in Elasticsearch: nothing is proved by it, so nothing is skipped."""
+    """Elasticsearch cannot answer the question for this type: it proves nothing, so nothing is skipped."""
 
 
 class Codec(ABC):
@@ -96,7 +96,7 @@ class Codec(ABC):
 
     @abstractmethod
     def show(self, value: Value) -> Any:
-        """What people read; None where the field cannot hold it."""
+        """The value that people read; None if the field cannot hold it."""
 
     def encode(self, low: Key | None, high: Key | None) -> dict[str, Any]:
         """A closed range of keys, as a range field holds it and a range query asks it."""
@@ -234,7 +234,7 @@ class _Numbers(Codec):
 
 
 def _calendar(microseconds: int) -> str:
-    """A moment as people write it; empty outside the years 1 to 9999, where the range still holds it."""
+    """A moment as people write it; empty outside the years 1 to 9999, which only the range holds."""
     try:
         return (datetime(1970, 1, 1) + timedelta(microseconds=microseconds)).isoformat(timespec="microseconds")
     except OverflowError:
@@ -295,7 +295,7 @@ class _Doubles(Codec):
 
 
 def _sortable(value: float) -> int:
-    """A double as a long of the same order: bits of a negative number count downwards."""
+    """A double as a long of the same order: the bits of negative numbers are reversed."""
     bits: int = struct.unpack(">q", struct.pack(">d", value))[0]
     return bits ^ ((bits >> 63) & _LONG_MAX)
 
@@ -383,7 +383,7 @@ def _address_number(address: str) -> int:
 
 
 def common_prefix(values: list[bytes]) -> bytes:
-    """What the values of an index begin with, to be left out of their keys; empty where it would not help.
+    """The common beginning of an index's values, which their keys leave out; empty if it would not help.
 
     It ends at a separator, because values seen later are more likely to share ``https://host/`` than half a word.
 

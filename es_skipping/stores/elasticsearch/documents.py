@@ -1,4 +1,4 @@
-"""The document of one object: what it says, and how it is made smaller."""
+"""The document of one object: its contents, and how it is made smaller."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ __all__ = [
 ]
 
 PROVING_FORMAT: Final = 2
-"""The first format whose documents say themselves what holds no value; older ones prove nothing."""
+"""The first format whose documents list the indexes without a value; older documents prove nothing."""
 
 _PRINT_BITS: Final = 11
-"""About so much of the inverted index does one fingerprint take (benchmarks/fingerprints.py)."""
+"""Estimated size of one fingerprint in the inverted index (benchmarks/fingerprints.py)."""
 
 
 def document_id(key: bytes, token: str) -> str:
-    """Of an object's document that one change writes; the same however often it is written."""
+    """The id of the document of an object in one change; the same for every attempt."""
     return f"{key.hex()}.{token}"
 
 
@@ -59,7 +59,7 @@ def new_document(
     token, version
         Of the change that writes it.
     same
-        What is stored of the very object already; what ``one`` does not know of is taken from it.
+        The document already stored for this object; it supplies the metadata that ``one`` lacks.
     """
     document: dict[str, Any] = {
         "path": one.id.path,
@@ -88,7 +88,7 @@ def new_document(
 
 
 def groups_of(document: Mapping[str, Any]) -> list[str]:
-    """The groups of a document that say something."""
+    """The groups of a document that know something."""
     return list(dict.fromkeys(form.partition(".")[0] for form in document["known"]))
 
 
@@ -140,7 +140,7 @@ def object_id(source: Mapping[str, Any]) -> ObjectId:
 
 
 def object_metadata(source: Mapping[str, Any], groups: Mapping[str, Group]) -> ObjectMetadata:
-    """What a document says of its object."""
+    """The metadata in an object's document."""
     found: dict[str, Metadata] = {}
     for index, group in groups.items():
         metadata = decode(group, _stored(group, source))
@@ -158,7 +158,7 @@ def as_json(document: Mapping[str, Any]) -> bytes:
 
 
 def weight(fields: Mapping[str, Any]) -> int:
-    """About how many bytes one index's fields take."""
+    """Estimated bytes of one index's fields."""
     if "prints" not in fields:
         return len(as_json(fields))
     kept = {name: value for name, value in fields.items() if name != "prints"}
@@ -166,7 +166,7 @@ def weight(fields: Mapping[str, Any]) -> int:
 
 
 def shrunk(source: bytes) -> bytes | None:
-    """A document that is too large without its largest metadata, which makes that unknown; None where it has none."""
+    """A document that is too large, without its largest metadata, which becomes unknown; None if it has none."""
     document = json.loads(source.decode("utf-8", "surrogatepass"))
     groups = groups_of(document)
     if not groups:
