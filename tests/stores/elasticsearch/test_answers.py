@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -11,13 +12,13 @@ from elasticsearch import Elasticsearch
 
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.metadata import Intervals, Values
-from es_skipping.clauses.questions import AnyOf, Overlaps, Range
-from es_skipping.errors import StoreError
+from es_skipping.clauses.questions import AnyOf, HasNull, Overlaps, Range
+from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.predicates.types import parse_type
 from es_skipping.stores.base import NO_KEY
 from es_skipping.stores.elasticsearch import answers as answers_module
 from es_skipping.stores.elasticsearch import views as views_module
-from es_skipping.stores.elasticsearch.answers import Answers, Deadline
+from es_skipping.stores.elasticsearch.answers import Answers, Deadline, whole
 from es_skipping.stores.elasticsearch.bools import EVERY, Query
 from es_skipping.stores.elasticsearch.documents import PROVING_FORMAT
 from es_skipping.stores.elasticsearch.names import Names
@@ -47,6 +48,7 @@ class Cluster:
         self.read: list[str] = []
         self.opened: list[str] = []
         self.closed: list[str] = []
+        self.shards = {"total": 1, "successful": 1, "failed": 0}
 
     def options(self, **_: Any) -> Cluster:
         return self
@@ -68,8 +70,12 @@ class Cluster:
         made = {name: self._aggregated(asked, found) for name, asked in aggs.items()}
         sent = {name: len(reply["buckets"]) for name, reply in made.items() if "buckets" in reply}
         self.searches.append({"query": query, **more, **sent})
-        shards = {"total": 1, "successful": 1, "failed": 0}
-        body = {"timed_out": False, "_shards": shards, "hits": {"total": {"value": len(found)}}, "aggregations": made}
+        body = {
+            "timed_out": False,
+            "_shards": self.shards,
+            "hits": {"total": {"value": len(found)}},
+            "aggregations": made,
+        }
         return type("Reply", (), {"body": body})
 
     def _matches(self, query: Query, document: Mapping[str, Any]) -> bool:
@@ -127,6 +133,29 @@ def proof(cluster: Cluster, question: Any) -> Query:
 
 
 # --- answers --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({}, None),
+        ({"terminated_early": False}, None),
+        ({"error": "no"}, StoreError),
+        ({"timed_out": True}, StoreUnavailable),
+        ({"timed_out": None}, StoreUnavailable),
+        ({"terminated_early": True}, StoreUnavailable),
+        ({"_shards": {"total": 2, "successful": 1, "failed": 1}}, StoreUnavailable),
+        ({"_shards": {"total": 2, "successful": 1, "failed": 0}}, StoreUnavailable),
+        ({"_shards": {"total": 2, "successful": 2, "failed": 1}}, StoreUnavailable),
+    ],
+)
+def test_a_reply_is_whole_or_an_error(change: Mapping[str, Any], error: type[Exception] | None) -> None:
+    reply = {"timed_out": False, "_shards": {"total": 2, "successful": 2, "failed": 0}, **change}
+    if error is None:
+        assert whole(reply) is reply
+    else:
+        with pytest.raises(error):
+            whole(reply)
 
 
 def test_keys_of_what_is_not_published_are_nobodys() -> None:
@@ -254,6 +283,26 @@ def test_blocks_that_are_skipped_in_part(
     assert pages == [fewer] * bool(partial), "all blocks in one page, and of the two sides the smaller one"
 
 
+def test_no_page_is_larger_than_servers_allow(blocks_of_four: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page takes whole blocks while there is room, and blocks that lie apart up to a number."""
+    monkeypatch.setattr(views_module, "_FEW", 1)
+    monkeypatch.setattr(views_module, "PAGE", 8)
+    monkeypatch.setattr(views_module, "_MOST_STRETCHES", 2)
+    size = 64
+    for kept, expected in (
+        (set(range(0, size, 2)), [8, 8, 8, 8]),
+        (set(range(size)) - set(range(0, size, 4)), [8, 8]),
+        (set(range(0, size, 12)), [2, 2, 2]),
+    ):
+        cluster = numbers(*(int(at in kept) for at in range(size)))
+        view = view_of(cluster, state_of(cluster))
+        cluster.searches.clear()
+        found = skipped(view.select(proof(cluster, AnyOf((1,))), SOON))
+        assert found == {key(at) for at in range(size) if at not in kept}
+        pages = [one for one in cluster.searches if "ordinals" in one and "terminate_after" not in one]
+        assert [one["ordinals"] for one in pages] == expected
+
+
 def test_few_that_are_kept_take_one_search(blocks_of_four: None) -> None:
     cluster = numbers(*range(18))
     view = view_of(cluster, state_of(cluster))
@@ -276,6 +325,28 @@ def test_documents_of_another_format_are_kept_by_a_view(blocks_of_four: None) ->
         assert asked == bool(older), "what all documents say is not asked again"
 
 
+@pytest.mark.parametrize("hidden", [{4}, {0, 4}, set(range(10))])
+@pytest.mark.parametrize("when", ["before it is opened", "once it is open"])
+def test_a_field_that_is_not_seen_keeps(blocks_of_four: None, hidden: set[int], when: str) -> None:
+    """Of some documents it is hidden for good; of all of them, if a role changes while the view is open."""
+    cluster = numbers(*range(10))
+    view = view_of(cluster, state_of(cluster)) if when == "once it is open" else None
+    hidden = set(range(10)) if view is not None else hidden
+    for at in hidden:
+        del cluster.documents[at]["g"]["range"]
+    view = view or view_of(cluster, state_of(cluster))
+    found = view.select(proof(cluster, AnyOf((5,))), SOON)
+    assert skipped(found) == {key(at) for at in range(10) if at != 5 and at not in hidden}
+
+
+def test_objects_without_a_value_need_no_witness(blocks_of_four: None) -> None:
+    cluster = Cluster(Server(NUMBERS, [Intervals((), 3), None, Intervals((), 0)]))
+    view = view_of(cluster, state_of(cluster))
+    assert skipped(view.select(proof(cluster, AnyOf((5,))), SOON)) == {key(0), key(2)}
+    assert skipped(view.select(proof(cluster, HasNull()), SOON)) == {key(2)}
+    assert skipped(view.select(EVERY, SOON)) == {key(0), key(1), key(2)}
+
+
 def test_the_view_that_was_asked_longest_ago_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views_module, "_MOST_VIEWS", 2)
     cluster = numbers(0, 1)
@@ -284,5 +355,28 @@ def test_the_view_that_was_asked_longest_ago_is_closed(monkeypatch: pytest.Monke
     for state in (one, two, one, three, one):
         views.view(state, SOON)
     assert cluster.opened == ["one", "two", "three"]
+    opened()
+    assert cluster.closed == ["pit of two"]
+    views.forget("three")
+    views.forget("two")
+    assert cluster.closed == ["pit of two", "pit of three"]
     views.close()
     assert cluster.closed == ["pit of two", "pit of three", "pit of one"]
+
+
+def opened() -> None:
+    """Wait for the threads that open views: they close what is too much when the view is there already."""
+    for thread in threading.enumerate():
+        if thread.name == "es-skipping-view":
+            thread.join(60)
+
+
+def test_a_view_that_cannot_be_opened_is_closed() -> None:
+    cluster = numbers(0, 1)
+    views = Views(cast("Elasticsearch", cluster), answers_of(cluster), 60.0)
+    cluster.shards = {"total": 2, "successful": 1, "failed": 1}
+    with pytest.raises(StoreUnavailable, match="1 of 2 shards"):
+        views.view(state_of(cluster), SOON)
+    assert cluster.closed == ["pit of made"]
+    cluster.shards = {"total": 1, "successful": 1, "failed": 0}
+    assert views.view(state_of(cluster), SOON).table.objects == 2

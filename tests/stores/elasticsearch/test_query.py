@@ -106,6 +106,7 @@ class Server:
             return True
         if kind == "bool":
             assert ("should" in asked) == ("minimum_should_match" in asked)
+            assert asked.get("should", True), "to a server, a bool without a clause is everything"
             return (
                 all(self.matches(part, document) for part in asked.get("filter", ()))
                 and not any(self.matches(part, document) for part in asked.get("must_not", ()))
