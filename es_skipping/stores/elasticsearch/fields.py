@@ -45,10 +45,10 @@ __all__ = [
 _LONGEST_BOUND: Final = 8_000
 """Bytes of a string bound that are kept; a longer one is cut outward."""
 _LONGEST_ONLY: Final = 8_000
-_MOST_ONLY: Final = 64
-_MOST_SHOWN: Final = 1_000
+_MAX_SINGLE_VALUES: Final = 64
+_MAX_READABLE_VALUES: Final = 1_000
 """At most this many values in the readable copy of a value list; a longer list has only the exact copy."""
-_MOST_BOXES: Final = 64
+_MAX_BOXES: Final = 64
 _BYTES_TYPES: Final = ("string", "binary")
 _DOUBLE: Final = DataType("double")
 _LONGEST_TERM: Final = 32_766
@@ -229,7 +229,7 @@ def with_room_for(group: Group, metadata: Metadata) -> Group:
         return replace(group, spans=True)
     if not isinstance(metadata, Boxes) or not metadata.boxes:
         return group
-    boxes, axes = min(len(metadata.boxes), _MOST_BOXES), max(len(box) for box in metadata.boxes)
+    boxes, axes = min(len(metadata.boxes), _MAX_BOXES), max(len(box) for box in metadata.boxes)
     if boxes <= group.boxes and axes <= group.axes:
         return group
     sides = group.sides if group.axes else _sides(group.index.columns, axes)
@@ -300,7 +300,7 @@ def _intervals(group: Group, metadata: Intervals) -> Encoded:
 
 def _only(codec: Codec, ranges: tuple[tuple[Value, Value], ...]) -> list[str] | None:
     """The values as terms, where each interval is a single value and they are few and short."""
-    if ranges[0][0] != ranges[0][1] or len(ranges) > _MOST_ONLY or any(low != high for low, high in ranges):
+    if ranges[0][0] != ranges[0][1] or len(ranges) > _MAX_SINGLE_VALUES or any(low != high for low, high in ranges):
         return None
     terms = [str(codec.term(low)) for low, _ in ranges]
     return terms if all(len(term.encode("utf-8")) <= _LONGEST_ONLY for term in terms) else None
@@ -356,7 +356,7 @@ def _values(group: Group, metadata: Values) -> dict[str, Any]:
         fields["values"] = terms
     else:
         fields["equal"] = terms
-        if len(listed) <= _MOST_SHOWN:
+        if len(listed) <= _MAX_READABLE_VALUES:
             fields["values"] = [shown for shown in map(codec.show, listed) if shown is not None]
     if type.name in _BYTES_TYPES:
         fields["order"] = sorted({codec.order_of(value) for value in listed})  # written alike, they sort as keys do
@@ -381,9 +381,9 @@ def _boxes(group: Group, metadata: Boxes) -> dict[str, Any]:
 
 def _few(boxes: tuple[Box, ...]) -> tuple[Box, ...]:
     """At most as many boxes as the mapping may have; the last one covers the rest."""
-    if len(boxes) <= _MOST_BOXES:
+    if len(boxes) <= _MAX_BOXES:
         return boxes
-    kept, rest = boxes[: _MOST_BOXES - 1], boxes[_MOST_BOXES - 1 :]
+    kept, rest = boxes[: _MAX_BOXES - 1], boxes[_MAX_BOXES - 1 :]
     return (
         *kept,
         tuple((min(side[0] for side in sides), max(side[1] for side in sides)) for sides in zip(*rest, strict=True)),

@@ -53,9 +53,9 @@ _REFUSED: Final = "search.allow_expensive_queries"
 _TOO_MANY: Final = re.compile(r"maxClauseCount is set to (\d+)")
 LARGE: Final = 4_096
 """From this many ordinals on, look-ups use an open point in time; below, naming the skipped objects is cheap."""
-_MOST_PATHS: Final = 500
-_MOST_ORDINALS: Final = 10_000
-"""At most this many paths in one query; a server takes some 65,000 terms."""
+_MAX_PATHS_PER_QUERY: Final = 500
+_MAX_ORDINALS_PER_QUERY: Final = 10_000
+"""Limits of one query; a server takes some 65,000 terms."""
 _REFUSED_SECONDS: Final = 300.0
 """After a refusal, the store sends no expensive query for this long."""
 
@@ -251,8 +251,8 @@ class ElasticsearchStore(MetadataStore):
                 return
             published = as_keys(self._cluster.answers.keys(state, self._cluster.build_deadline()))
             ordinals = np.flatnonzero(is_among(published, wanted)).tolist()
-            for at in range(0, len(ordinals), _MOST_ORDINALS):
-                query: Query = {"terms": {"ordinal": ordinals[at : at + _MOST_ORDINALS]}}
+            for at in range(0, len(ordinals), _MAX_ORDINALS_PER_QUERY):
+                query: Query = {"terms": {"ordinal": ordinals[at : at + _MAX_ORDINALS_PER_QUERY]}}
                 for hit in self._cluster.published(state, query, fields):
                     yield state, hit["_source"]
 
@@ -282,7 +282,7 @@ class ElasticsearchStore(MetadataStore):
 
     def _at_or_below(self, under: Sequence[str] | None) -> Query | None:
         """Documents of these paths; None is all of them, where they are too many for one query or it is refused."""
-        if under is None or len(under) > _MOST_PATHS or not self._cluster.allows_expensive():
+        if under is None or len(under) > _MAX_PATHS_PER_QUERY or not self._cluster.allows_expensive():
             return None
         below: list[Query] = [{"prefix": {"path": {"value": path + "/"}}} for path in under]
         return any_of([{"terms": {"path": list(under)}}, *below])

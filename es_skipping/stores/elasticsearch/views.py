@@ -45,13 +45,13 @@ __all__ = ["View", "Views"]
 
 KEEP_ALIVE: Final = "5m"
 _BLOCK: Final = 256
-_MOST_BLOCKS: Final = 16_384
-_MOST_STRETCHES: Final = 500
-_MOST_VIEWS: Final = 16
+_MAX_BLOCKS: Final = 16_384
+_MAX_STRETCHES_PER_QUERY: Final = 500
+_MAX_OPEN_VIEWS: Final = 16
 _REMEMBERED_BYTES: Final = 32 << 20
 _AT_ONCE: Final = 2
 _TOO_MANY: Final = "too_many_buckets_exception"
-_FEW: Final = 16_384
+_MAX_ORDINALS_PER_REPLY: Final = 16_384
 """From this many ordinals on, they are counted by block first, and fetched in pages, two at a time."""
 
 Flags = npt.NDArray[np.bool_]
@@ -77,7 +77,7 @@ class View:
         self.pit = pit
         self._size = max(1, state.next_ordinal)
         self._block = _BLOCK
-        while self._size // self._block >= _MOST_BLOCKS:
+        while self._size // self._block >= _MAX_BLOCKS:
             self._block *= 2
         self._seen = self._ordinals_seen(deadline)
         published = np.zeros(self._size, np.bool_)
@@ -149,7 +149,7 @@ class View:
                 block = int(blocks[at])
                 if stretches and stretches[-1][1] == block:
                     stretches[-1] = (stretches[-1][0], block + 1)
-                elif len(stretches) == _MOST_STRETCHES:
+                elif len(stretches) == _MAX_STRETCHES_PER_QUERY:
                     break
                 else:
                     stretches.append((block, block + 1))
@@ -176,12 +176,12 @@ class View:
     def _ordinals_of_few(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64] | None:
         """The ordinals of the documents that match; None where they are many, which the server need not find out."""
         try:
-            reply = self._search(query, deadline, most=_FEW, aggs=_ORDINALS)
+            reply = self._search(query, deadline, most=_MAX_ORDINALS_PER_REPLY, aggs=_ORDINALS)
         except ApiError as error:  # an operator may have lowered search.max_buckets
             if _TOO_MANY not in str(error.body):
                 raise
             return None
-        if reply.get("terminated_early") or reply["hits"]["total"]["value"] >= _FEW:
+        if reply.get("terminated_early") or reply["hits"]["total"]["value"] >= _MAX_ORDINALS_PER_REPLY:
             return None
         return _keys_of(reply)
 
@@ -362,7 +362,7 @@ class Views:
         with self._lock:
             gone = [self._views.pop(state.generation, None)]
             self._views[state.generation] = (state.version, fresh)
-            gone += [self._views.popitem(last=False)[1] for _ in range(len(self._views) - _MOST_VIEWS)]
+            gone += [self._views.popitem(last=False)[1] for _ in range(len(self._views) - _MAX_OPEN_VIEWS)]
         self._ended(state)
         opening.set_result(fresh)
         for one in gone:
