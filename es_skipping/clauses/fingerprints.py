@@ -21,7 +21,7 @@ from es_skipping.predicates.types import Value
 __all__ = ["cell_of", "cells_of", "hash_of", "low_bits", "pack", "space_for"]
 
 _HASH_BITS: Final = 64
-_MOST: Final = (1 << _HASH_BITS) - 1
+_MAX_HASH: Final = (1 << _HASH_BITS) - 1
 
 
 def hash_of(value: Value) -> int:
@@ -49,7 +49,7 @@ def hash_of(value: Value) -> int:
     else:
         data = int(value).to_bytes(max(8, value.bit_length() // 8 + 1), "little", signed=True)
     found: int = mmh3.hash64(data)[0]
-    return found & _MOST
+    return found & _MAX_HASH
 
 
 def cell_of(hash: int, space: int) -> int:

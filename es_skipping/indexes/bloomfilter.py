@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BloomFilter"]
 
-_MOST_LISTED: Final = 64
+_MAX_VALUES_PER_RANGE: Final = 64
 """A range of at most this many whole numbers or days is asked by its values."""
 
 
@@ -84,14 +84,14 @@ def _listed(leaf: Within, type: DataType) -> Leaf | None:
         if few is None:
             return None
         values += few
-    return IsOneOf(tuple(values)) if len(values) <= _MOST_LISTED else None
+    return IsOneOf(tuple(values)) if len(values) <= _MAX_VALUES_PER_RANGE else None
 
 
 def _whole_numbers(wanted: Range) -> list[int] | None:
     if not isinstance(wanted.low, int) or not isinstance(wanted.high, int):
         return None
     first, last = wanted.low + wanted.low_open, wanted.high - wanted.high_open
-    return list(range(first, last + 1)) if last - first < _MOST_LISTED else None
+    return list(range(first, last + 1)) if last - first < _MAX_VALUES_PER_RANGE else None
 
 
 class _HashCollector(Collector[Hashes]):

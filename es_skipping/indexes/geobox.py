@@ -32,7 +32,7 @@ _NUMBERS: Final = ("tinyint", "smallint", "int", "bigint", "float", "double", "d
 _INEXACT: Final = ("bigint", "decimal")
 """Types with values that are no double."""
 
-_MOST_QUERIES: Final = 32
+_MAX_PIECES: Final = 32
 """A filter that asks for more boxes than this asks for a few larger ones instead."""
 
 Stretch: TypeAlias = tuple[float, float]
@@ -100,7 +100,7 @@ class GeoBox(Index):
         if any(axis.null for axis in axes):
             return None  # a row with a null coordinate may satisfy it, and is in no box
         known = list(map(_stretches, axes))
-        while math.prod(map(len, known)) > _MOST_QUERIES:
+        while math.prod(map(len, known)) > _MAX_PIECES:
             known[:] = [axis if len(axis) < max(map(len, known)) else _coarser(axis) for axis in known]
         return disjunction(target.ask(Meets(tuple(_range(*stretch) for stretch in box))) for box in product(*known))
 

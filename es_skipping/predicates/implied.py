@@ -15,9 +15,9 @@ from es_skipping.predicates.tree import And, Comparison, IsIn, Literal, Operand,
 
 __all__ = ["Conditions", "one_by_one"]
 
-_MOST_VALUES: Final = 1_000
+_MAX_LISTED_VALUES: Final = 1_000
 """A longer list implies nothing."""
-_MOST_DEPTH: Final = 20
+_MAX_DEPTH: Final = 20
 
 
 def one_by_one(listed: IsIn) -> Iterator[Predicate]:
@@ -85,11 +85,11 @@ class Conditions:
         return None if found.intersection(self.implied_by(node)) else tuple(sorted(found))
 
     def _one_of(self, node: Predicate, depth: int) -> frozenset[int] | None:
-        if depth > _MOST_DEPTH:
+        if depth > _MAX_DEPTH:
             return None
-        if isinstance(node, IsIn) and not node.negated and not node.has_null and len(node.values) <= _MOST_VALUES:
+        if isinstance(node, IsIn) and not node.negated and not node.has_null and len(node.values) <= _MAX_LISTED_VALUES:
             return self._each(one_by_one(node), depth)
-        if isinstance(node, Or) and len(node.children) <= _MOST_VALUES:
+        if isinstance(node, Or) and len(node.children) <= _MAX_LISTED_VALUES:
             return self._each(node.children, depth)
         return None
 

@@ -31,7 +31,7 @@ from es_skipping.predicates.value_sets import at_least, at_most
 
 __all__ = ["is_certain", "subsumes"]
 
-_MOST_STEPS: Final = 20_000
+_MAX_COMPARISONS: Final = 20_000
 """Predicates that take more comparisons than this count as not subsumed."""
 
 _LOOSER: Final = {"=": ("=", "<=", ">="), "<": ("<", "<=", "<>"), ">": (">", ">=", "<>"), "<>": ("<>",)}
@@ -60,7 +60,7 @@ def subsumes(looser: Predicate, stricter: Predicate) -> bool:
     >>> subsumes(above(21), above(32)), subsumes(above(32), above(21))
     (True, False)
     """
-    return _subsumes(looser, stricter, [_MOST_STEPS])
+    return _subsumes(looser, stricter, [_MAX_COMPARISONS])
 
 
 def is_certain(predicate: Predicate) -> bool:

@@ -19,7 +19,7 @@ __all__ = ["dates_of", "said_of_argument"]
 _HOUR: Final = 3_600_000_000
 _DAY: Final = 24 * _HOUR
 _OFFSET: Final = 18 * _HOUR
-_MOST: Final = {"date": (1 << 31) - 1, "timestamp": (1 << 63) - 1, "timestamp_ntz": (1 << 63) - 1}
+_MAX_VALUE: Final = {"date": (1 << 31) - 1, "timestamp": (1 << 63) - 1, "timestamp_ntz": (1 << 63) - 1}
 
 _UNIT_DAYS: Final = {
     **dict.fromkeys(("year", "yyyy", "yy"), 366),
@@ -81,7 +81,7 @@ def said_of_argument(comparator: str, operand: Operand, value: Value) -> Predica
     if function is None or comparator == "<>" or not isinstance(value, int) or isinstance(value, bool):
         return None
     first, last = function.span(value + (comparator == ">") - (comparator == "<"))  # all results are whole numbers
-    most = _MOST[function.argument.type.name]
+    most = _MAX_VALUE[function.argument.type.name]
     least, parts = -most - 1, list[Predicate]()
     if comparator in ("=", ">", ">=") and first > least:
         parts.append(_compared(">=", function.argument, first) if first <= most else NEVER)

@@ -149,7 +149,7 @@ def open_store(url: str, settings: Mapping[str, Any] | None = None, files: Files
 
 
 def _digest(names: tuple[str, ...], settings: Mapping[str, Any] | Settings) -> bytes:
-    """A key of the settings' values and of their text: executors get a secret, or a reference that they resolve
+    """A digest of the settings' values and of their text: executors get a secret, or a reference that they resolve
     themselves."""
     from es_skipping.settings import Settings
 

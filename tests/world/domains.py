@@ -83,11 +83,11 @@ def _bytes(hexadecimal: str) -> str:
 
 
 _NAN: Final = "double('NaN')"
-_MOST: Final = "9" * 36 + ".99"
+_MAX_DECIMAL: Final = "9" * 36 + ".99"
 _LAST_DAY: Final = "date_from_unix_date(2147483647)"
 _FIRST_DAY: Final = "date_from_unix_date(-2147483647 - 1)"
 _LEAST_LONG: Final = "(-9223372036854775807L - 1L)"
-_MOST_LONG: Final = "9223372036854775807L"
+_MAX_LONG: Final = "9223372036854775807L"
 _FACE: Final = "\U0001f600"
 """Beyond the 16 bits of one Java character: a surrogate pair there."""
 
@@ -179,9 +179,9 @@ DATES: Final = Domain(
 DECIMALS: Final = Domain(
     name="decimals",
     columns={"c": "DECIMAL(38,2)"},
-    cells={"c": ("NULL", *map(_decimal, (f"-{_MOST}", "-0.01", "0.00", "0.01", _MOST)))},
-    between={"c": tuple(map(_decimal, (f"-{_MOST[:-1]}8", "-1", "0.02", "1", "1e20", f"{_MOST[:-1]}8")))},
-    literals={"c": ("NULL", *map(_decimal, (f"-{_MOST}", "-0.01", "0.00", "0.01", _MOST)))},
+    cells={"c": ("NULL", *map(_decimal, (f"-{_MAX_DECIMAL}", "-0.01", "0.00", "0.01", _MAX_DECIMAL)))},
+    between={"c": tuple(map(_decimal, (f"-{_MAX_DECIMAL[:-1]}8", "-1", "0.02", "1", "1e20", f"{_MAX_DECIMAL[:-1]}8")))},
+    literals={"c": ("NULL", *map(_decimal, (f"-{_MAX_DECIMAL}", "-0.01", "0.00", "0.01", _MAX_DECIMAL)))},
     kinds=_of_one(
         MinMax("c"),
         ValueList("c"),
@@ -195,9 +195,9 @@ DECIMALS: Final = Domain(
 LONGS: Final = Domain(
     name="longs",
     columns={"c": "BIGINT"},
-    cells={"c": ("NULL", _LEAST_LONG, "-1L", "0L", _MOST_LONG)},
+    cells={"c": ("NULL", _LEAST_LONG, "-1L", "0L", _MAX_LONG)},
     between={"c": ("-9223372036854775807L", "-2L", "1L", "9007199254740993L", "9223372036854775806L")},
-    literals={"c": ("NULL", _LEAST_LONG, "-1L", "0L", _MOST_LONG)},
+    literals={"c": ("NULL", _LEAST_LONG, "-1L", "0L", _MAX_LONG)},
     kinds=_of_one(
         MinMax("c"),
         ValueList("c"),

@@ -24,7 +24,7 @@ from tests.zoo.peer import Evaluator, Object
 
 __all__ = ["SOURCES", "Asked", "Catch", "Hunt", "draw", "hunt"]
 
-_OBJECTS, _MOST_ROWS, _PREDICATES, _ROUND = 4, 3, 4, 100
+_OBJECTS, _MAX_ROWS, _PREDICATES, _ROUND = 4, 3, 4, 100
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _of_type(name: str) -> st.SearchStrategy[list[Asked]]:
     @st.composite
     def draw_all(draw: st.DrawFn) -> list[Asked]:
         row = st.fixed_dictionaries({column: contract.cells(column.type) for column in columns})
-        objects = draw(st.lists(st.lists(row, min_size=1, max_size=_MOST_ROWS), min_size=_OBJECTS, max_size=_OBJECTS))
+        objects = draw(st.lists(st.lists(row, min_size=1, max_size=_MAX_ROWS), min_size=_OBJECTS, max_size=_OBJECTS))
         every = [row for rows in objects for row in rows]
         found = []
         for _ in range(_PREDICATES):
@@ -125,7 +125,7 @@ def _of_casts(draw: st.DrawFn) -> list[Asked]:
         if column is None:
             continue
         value = st.none() | trees.values(str(column.type))
-        drawn = draw(st.lists(st.lists(value, min_size=1, max_size=_MOST_ROWS), min_size=_OBJECTS, max_size=_OBJECTS))
+        drawn = draw(st.lists(st.lists(value, min_size=1, max_size=_MAX_ROWS), min_size=_OBJECTS, max_size=_OBJECTS))
         objects = [[{column: value} for value in values] for values in drawn]
         matching = [any(trees.truth(predicate, {column.path[0]: v}) is True for v in values) for values in drawn]
         found.append(Asked(objects, predicate, matching))

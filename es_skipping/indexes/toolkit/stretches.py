@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Stretches", "points", "union", "values_of"]
 
 _INT64_DIGITS: Final = 18
-_MOST_DIGITS: Final = 38
+_MAX_DECIMAL_DIGITS: Final = 38
 
 
 class Stretches(NamedTuple):
@@ -94,7 +94,7 @@ def _unscaled(array: pa.Array, type: DataType) -> np.ndarray:
     import numpy as np
     import pyarrow as pa
 
-    array = array.cast(pa.decimal128(_MOST_DIGITS, type.scale))
+    array = array.cast(pa.decimal128(_MAX_DECIMAL_DIGITS, type.scale))
     raw = array.buffers()[1] if len(array) else b""
     if type.precision <= _INT64_DIGITS:
         return np.frombuffer(raw, "<i8")[2 * array.offset : 2 * (array.offset + len(array)) : 2].astype(np.int64)

@@ -133,8 +133,8 @@ def complement(query: Query, known: Set[str], of_all: Collection[Query] = ()) ->
     """Exactly the documents that a query does not match.
 
     De Morgan's laws bring the negation down to the leaves: "not (known and none of A)" is "not known, or A", and where
-    all documents are known it is A, which the server finds by its index. A proof relies on what all documents
-    *say*, which does not change; that they are seen to hold a field is asked each time, for roles do change.
+    all documents are known it is A, which the server finds by its index. What all documents
+    *say* does not change, so it is not asked again. Whether they show a field is asked each time, because roles change.
 
     Parameters
     ----------

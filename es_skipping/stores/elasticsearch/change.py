@@ -21,7 +21,6 @@ from es_skipping.catalog import DatasetDefinition, DatasetEntry, ObjectId, Objec
 from es_skipping.errors import StoreError
 from es_skipping.stores.base import KEY_BYTES, Change
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
-from es_skipping.stores.elasticsearch.called_off import called_off
 from es_skipping.stores.elasticsearch.documents import (
     PROVING_FORMAT,
     document_id,
@@ -33,6 +32,7 @@ from es_skipping.stores.elasticsearch.documents import (
     weight,
 )
 from es_skipping.stores.elasticsearch.fields import Group, mapping, needs_prefix
+from es_skipping.stores.elasticsearch.retract import retract
 from es_skipping.stores.elasticsearch.share import ElasticsearchShare, learned
 from es_skipping.stores.elasticsearch.state import Segment, State, groups_for, unfinished_groups, unfinished_meta
 from es_skipping.stores.elasticsearch.visibility import own_properties, require_visible
@@ -381,7 +381,7 @@ class ElasticsearchChange(Change):
                 self._writer.flush()
             return
         self._writer.close()
-        if self._offered is not None and not called_off(self._cluster, self._offered, self._before):
+        if self._offered is not None and not retract(self._cluster, self._offered, self._before):
             return
         if self._base is None:
             self._cluster.drop_generation(self._generation)

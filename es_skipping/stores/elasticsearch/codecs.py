@@ -295,7 +295,7 @@ class _Doubles(Codec):
 
 
 def _sortable(value: float) -> int:
-    """A double as a long of the same order: the bits of negative numbers are reversed."""
+    """A double as a long of the same order: the bits of negative numbers are inverted."""
     bits: int = struct.unpack(">q", struct.pack(">d", value))[0]
     return bits ^ ((bits >> 63) & _LONG_MAX)
 

@@ -3,7 +3,7 @@
 ==========  =====================================================================================================
 kind        fields of the group
 ==========  =====================================================================================================
-intervals   ``min``, ``max`` (for people; for strings also to refine), ``range`` (what is asked), ``only`` and
+intervals   ``min``, ``max`` (for people; for strings also to refine), ``range`` (for queries), ``only`` and
             ``only_count`` (the values, where every interval is a single one), ``bounds`` (strings: kept, not indexed),
             ``nulls``, ``nans``
 values      ``values`` (for people), ``equal`` (what is asked for equality, where people's field is not exact),
@@ -45,10 +45,10 @@ __all__ = [
 _LONGEST_BOUND: Final = 8_000
 """Bytes of a string bound that are kept; a longer one is cut outward."""
 _LONGEST_ONLY: Final = 8_000
-_MOST_ONLY: Final = 64
-_MOST_SHOWN: Final = 1_000
-"""Most values in the readable copy of a value list; with more it is left out, and the exact one is complete."""
-_MOST_BOXES: Final = 64
+_MAX_SINGLE_VALUES: Final = 64
+_MAX_READABLE_VALUES: Final = 1_000
+"""At most this many values in the readable copy of a value list; a longer list has only the exact copy."""
+_MAX_BOXES: Final = 64
 _BYTES_TYPES: Final = ("string", "binary")
 _DOUBLE: Final = DataType("double")
 _LONGEST_TERM: Final = 32_766
@@ -87,7 +87,7 @@ class Group:
 
     @property
     def room(self) -> tuple[int, int, bool, bool]:
-        """What the mapping depends on."""
+        """The part of the group that the mapping depends on."""
         return self.boxes, self.axes, bool(self.spaces), self.spans
 
     def side(self, axis: int) -> str:
@@ -123,16 +123,16 @@ class Group:
 
 
 class Encoded(NamedTuple):
-    """One index's metadata of one object as a document says it.
+    """One index's metadata of one object, as fields of a document.
 
     Parameters
     ----------
     fields
         Of the group.
     known
-        In which form the object is remembered, see the module; nothing where the group says nothing.
+        The forms in which the group knows the object, see the module; empty if it knows nothing.
     empty
-        Those of them that are known to hold no value.
+        The forms that are known to hold no value.
     """
 
     fields: dict[str, Any]
@@ -192,7 +192,7 @@ def mapping(group: Group) -> dict[str, Any]:
 def _field(type: str) -> dict[str, Any]:
     if type == "date":  # they carry no zone where Spark's type has none; people read them as UTC
         return {"type": type, "format": "strict_date_optional_time"}
-    # Said, because a setting of the index can make it less: longer terms are then stored, and never found.
+    # Explicit, because a setting of the index can lower it: longer terms are then stored, and never found.
     return {"type": type, "ignore_above": _LONGEST_TERM} if type == "keyword" else {"type": type}
 
 
@@ -205,7 +205,7 @@ def needs_prefix(group: Group) -> bool:
 
 
 def with_prefix(group: Group, some: Iterable[Metadata]) -> Group:
-    """The group with the prefix that the first metadata suggest. Whatever comes later, it stays sound."""
+    """The group with the prefix that the first metadata suggests. It stays sound whatever comes later."""
     found: list[bytes] = []
     for metadata in some:
         values: Iterable[Value] = ()
@@ -222,14 +222,14 @@ def with_prefix(group: Group, some: Iterable[Metadata]) -> Group:
 
 
 def with_room_for(group: Group, metadata: Metadata) -> Group:
-    """The group, grown where it has no room for this metadata."""
+    """The group, with more room if this metadata needs it."""
     if isinstance(metadata, Fingerprints) and metadata.space not in group.spaces:
         return replace(group, spaces=(*group.spaces, metadata.space))
     if isinstance(metadata, Intervals) and group.index.kind in ("values", "fingerprints"):
         return replace(group, spans=True)
     if not isinstance(metadata, Boxes) or not metadata.boxes:
         return group
-    boxes, axes = min(len(metadata.boxes), _MOST_BOXES), max(len(box) for box in metadata.boxes)
+    boxes, axes = min(len(metadata.boxes), _MAX_BOXES), max(len(box) for box in metadata.boxes)
     if boxes <= group.boxes and axes <= group.axes:
         return group
     sides = group.sides if group.axes else _sides(group.index.columns, axes)
@@ -247,7 +247,7 @@ def _sides(columns: Sequence[str], axes: int) -> tuple[str, ...]:
 
 
 def encode(group: Group, metadata: Metadata) -> Encoded | None:
-    """One object's metadata as its document says it; None where nothing of it can be held."""
+    """One object's metadata as fields of its document; None if the fields can hold none of it."""
     try:
         match group.index.kind, metadata:
             case "intervals", Intervals():
@@ -300,14 +300,14 @@ def _intervals(group: Group, metadata: Intervals) -> Encoded:
 
 def _only(codec: Codec, ranges: tuple[tuple[Value, Value], ...]) -> list[str] | None:
     """The values as terms, where each interval is a single value and they are few and short."""
-    if ranges[0][0] != ranges[0][1] or len(ranges) > _MOST_ONLY or any(low != high for low, high in ranges):
+    if ranges[0][0] != ranges[0][1] or len(ranges) > _MAX_SINGLE_VALUES or any(low != high for low, high in ranges):
         return None
     terms = [str(codec.term(low)) for low, _ in ranges]
     return terms if all(len(term.encode("utf-8")) <= _LONGEST_ONLY for term in terms) else None
 
 
 def _bound(value: Value, *, upwards: bool) -> Any:
-    """A bound as it is kept; None where nothing short is greater."""
+    """A bound in its stored form; None if no short value is greater."""
     kept = cut_up(value, _LONGEST_BOUND) if upwards else cut_down(value, _LONGEST_BOUND)
     return kept.hex() if isinstance(kept, bytes) else kept
 
@@ -356,7 +356,7 @@ def _values(group: Group, metadata: Values) -> dict[str, Any]:
         fields["values"] = terms
     else:
         fields["equal"] = terms
-        if len(listed) <= _MOST_SHOWN:
+        if len(listed) <= _MAX_READABLE_VALUES:
             fields["values"] = [shown for shown in map(codec.show, listed) if shown is not None]
     if type.name in _BYTES_TYPES:
         fields["order"] = sorted({codec.order_of(value) for value in listed})  # written alike, they sort as keys do
@@ -380,10 +380,10 @@ def _boxes(group: Group, metadata: Boxes) -> dict[str, Any]:
 
 
 def _few(boxes: tuple[Box, ...]) -> tuple[Box, ...]:
-    """At most as many boxes as the mapping may have; what is over goes into one that holds it all."""
-    if len(boxes) <= _MOST_BOXES:
+    """At most as many boxes as the mapping may have; the last one covers the rest."""
+    if len(boxes) <= _MAX_BOXES:
         return boxes
-    kept, rest = boxes[: _MOST_BOXES - 1], boxes[_MOST_BOXES - 1 :]
+    kept, rest = boxes[: _MAX_BOXES - 1], boxes[_MAX_BOXES - 1 :]
     return (
         *kept,
         tuple((min(side[0] for side in sides), max(side[1] for side in sides)) for sides in zip(*rest, strict=True)),
@@ -396,7 +396,7 @@ def _few(boxes: tuple[Box, ...]) -> tuple[Box, ...]:
 def decode(group: Group, stored: Encoded) -> Metadata | None:
     """The metadata that `encode` was given, save bounds of strings that were cut outward.
 
-    A field that is absent says nothing: that there is no value is said by `Encoded.empty` alone. None is an index
+    An absent field proves nothing: only `Encoded.empty` states that there is no value. None is an index
     without metadata.
     """
     fields, known, is_empty = stored.fields, group.name in stored.known, group.name in stored.empty

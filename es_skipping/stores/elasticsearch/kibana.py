@@ -1,4 +1,4 @@
-"""Kibana's saved objects: the shipped file, and its way into and out of a Kibana."""
+"""Kibana's saved objects: the shipped file, import and export."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Kibana:
         return int(reply["successCount"])
 
     def get(self) -> str:
-        """Those of the shipped saved objects that are in this Kibana, as they are there."""
+        """The shipped saved objects that are in this Kibana, in their present form."""
         wanted = [json.loads(line) for line in saved_objects().splitlines()]
         names = [{"type": one["type"], "id": one["id"]} for one in wanted]
         request = {"objects": names, "excludeExportDetails": True}

@@ -18,7 +18,7 @@ _ESCAPED: Final = re.compile(r"~([0-9a-f]+)~")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names of what lies in a cluster; the prefix tells this package's from others'."""
+    """Names in a cluster; the prefix separates this package's names from others."""
 
     prefix: str = DEFAULT_PREFIX
 

@@ -14,7 +14,7 @@ __all__ = ["PointInTime"]
 
 _PAGE: Final = 1_000
 _KEEP_ALIVE: Final = "10m"
-"""Between two pages: a throttled copy takes its time over one."""
+"""How long a point in time lives between two pages: a throttled copy needs time for one."""
 
 
 class PointInTime:
@@ -23,7 +23,7 @@ class PointInTime:
     Parameters
     ----------
     client
-        Asked for each request, so that each can have what time is left.
+        Called for each request, so that each gets the time that is left.
     """
 
     def __init__(self, client: Callable[[], Elasticsearch], index: str) -> None:
@@ -71,5 +71,5 @@ class PointInTime:
             raise StoreConflict(f"{self._index} gave {seen} of {total} documents: try again")
 
     def close(self) -> None:
-        """Free what the server holds of it."""
+        """Close it on the server."""
         self._client().close_point_in_time(id=self._id)

@@ -22,13 +22,13 @@ from es_skipping.stores.elasticsearch.codecs import Unanswerable
 __all__ = ["PACKED", "decode_prints", "encode_prints", "holds_none", "prints_mapping", "terms_of"]
 
 PACKED: Final = frozenset({"packed", "space", "cells"})
-"""The fields that fingerprints are made from again."""
+"""The fields from which fingerprints are made again."""
 
 _LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz~_"
 
 
 def prints_mapping() -> dict[str, Any]:
-    """The fields of fingerprints: what is asked, and what they are made from again."""
+    """The mapping of fingerprints: the field for queries, and the fields from which they are made again."""
     number = {"type": "long", "index": False, "doc_values": False}
     return {
         "prints": {"type": "keyword", "ignore_above": 32_766, "doc_values": False},
@@ -75,7 +75,7 @@ def holds_none(field: str, spaces: Sequence[int], values: Iterable[Value], most:
     Parameters
     ----------
     most
-        Most terms in one query.
+        At most this many terms in one query.
     """
     try:
         hashes = [hash_of(value) for value in values]
@@ -92,7 +92,7 @@ def holds_none(field: str, spaces: Sequence[int], values: Iterable[Value], most:
 
 
 def _space(space: int) -> tuple[str, int]:
-    """The term of a space, with which those of its cells begin, and how many letters follow."""
+    """The term of a space, which the terms of its cells begin with, and how many letters follow."""
     width = 1
     while 64**width < space:
         width += 1

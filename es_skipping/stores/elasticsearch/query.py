@@ -52,10 +52,10 @@ from es_skipping.stores.elasticsearch.prints import holds_none
 __all__ = ["LEAF_BUDGET", "MAX_TERMS", "PROVING", "Vocabulary", "exists", "skip_query", "witnesses_of"]
 
 Vocabulary: TypeAlias = Callable[[Group], Collection[Value] | None]
-"""All values of a value list in the dataset, or None where they are too many."""
+"""All values of a value list in the dataset, or None if there are too many."""
 
 PROVING: Final[Query] = {"range": {"format": {"gte": PROVING_FORMAT, "lte": FORMAT_VERSION}}}
-"""The documents that can prove anything."""
+"""The documents whose format allows proofs."""
 LEAF_BUDGET: Final = 6_000
 """Leaf clauses of one query, until the server says what it allows: more with more memory, and never less than 1,024."""
 MAX_TERMS: Final = 60_000
@@ -66,9 +66,9 @@ _MAX_DEPTH: Final = 26
 """Levels of ``bool``; servers allow 30."""
 _BYTES_TYPES: Final = ("string", "binary")
 _LONGEST_RANGED: Final = 400
-"""Most bytes of a term in a range or a prefix. Each is a state of an automaton; servers refuse more than 1,000."""
+"""At most this many bytes in a term of a range or a prefix. Each is a state of an automaton; servers allow 1,000."""
 _LONGEST_PATTERN: Final = 128
-"""Characters of a wildcard query; servers refuse what they cannot make an automaton of cheaply."""
+"""At most this many characters in a wildcard query; servers refuse costly automatons."""
 
 
 def skip_query(
@@ -79,14 +79,14 @@ def skip_query(
     expensive: bool = True,
     budget: int = LEAF_BUDGET,
 ) -> Query | None:
-    """The query of the documents that a clause is proved false of; None where none can be.
+    """The query for the documents for which a clause is proved false; None if there is no proof.
 
     Parameters
     ----------
     groups
         Fields by index id; an index that is not there is unknown.
     vocabulary
-        Asked where a question is decided value by value, such as a text pattern.
+        Called for questions that are decided value by value, such as a text pattern.
     budget
         How many leaf clauses the query may have. Above it ranges are merged, and then parts of the clause left out.
     """
@@ -122,7 +122,7 @@ class _Translator:
                 group = self._groups.get(index)
                 query = None if group is None else self._ask(group, question)
                 return None if query is None or leaves(query) > budget else query
-            case Conjunction(parts):  # what does not fit the budget is left out: any part is proof enough
+            case Conjunction(parts):  # parts that exceed the budget are left out: any part is proof enough
                 proofs: list[Query] = []
                 for part in parts:
                     proof = self.clause(part, budget)
@@ -303,7 +303,7 @@ def _empty(group: Group) -> Query:
 
 
 def exists(field: str) -> Query:
-    """Documents that are seen to hold something in a field."""
+    """Documents that show a value in a field."""
     return {"exists": {"field": field}}
 
 
@@ -351,7 +351,7 @@ def _within(value: Value, wanted: Range) -> bool:
 
 
 def _order_codec(group: Group) -> Callable[[Keys], dict[str, Any]]:
-    """How the field ``order`` is asked for a range of keys; doubles lie there as longs."""
+    """The query of the field ``order`` for a range of keys; it holds doubles as longs."""
     codec = group.codec
     if codec.order != "double":
         return lambda keys: codec.encode(*keys)
@@ -364,7 +364,7 @@ def _order_codec(group: Group) -> Callable[[Keys], dict[str, Any]]:
 
 
 def _as_terms(codec: Codec, asked: Range) -> dict[str, Any]:
-    """A range of terms that holds the one that is asked for, and may be wider."""
+    """A range of terms that contains the range in question, and may be wider."""
     made: dict[str, Any] = {}
     if asked.low is not None:
         low = cut_down(asked.low, _LONGEST_RANGED)

@@ -1,4 +1,4 @@
-"""The query log: an index a day under one alias; days that are over their time are deleted by whoever writes."""
+"""The query log: an index a day under one alias. Writers delete days that are too old."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class QueryIndices:
         self._clean_at = 0.0
 
     def write(self, queries: Sequence[LoggedQuery], retention: float) -> None:
-        """Add entries, each to the index of its day; an entry that is written twice is there once."""
+        """Add entries, each to the index of its day; writing an entry twice adds it once."""
         alias = self._cluster.names.queries
         days: dict[str, list[LoggedQuery]] = {}
         for query in queries:
@@ -46,7 +46,7 @@ class QueryIndices:
         self._clean(retention)
 
     def _make(self, index: str) -> None:
-        """Asked for each time: whoever keeps the cluster may delete days of the log as they like."""
+        """Asked each time, because an operator may delete days of the log."""
         template = load("queries")["template"]
         try:
             self._cluster.reader.indices.create(
@@ -60,7 +60,7 @@ class QueryIndices:
                 raise
 
     def _clean(self, retention: float) -> None:
-        """Delete the days that are over; a user who may not leaves it to others."""
+        """Delete the days that are too old; a user without the privilege leaves it to others."""
         with self._lock:
             if time.monotonic() < self._clean_at:
                 return

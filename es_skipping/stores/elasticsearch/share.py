@@ -26,7 +26,7 @@ from es_skipping.stores.share import Outcome, Share
 __all__ = ["ElasticsearchShare", "learned"]
 
 _UNCERTAIN: Final = 2_000
-"""Objects that may be under way; their outcomes are told together."""
+"""Objects in one batch; their outcomes are reported together."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ElasticsearchShare(Share):
     first
         Ordinal of the first object; the others follow.
     index, token, version, groups
-        Of the change, as it was when the share was given out.
+        As in the change when the share was given out.
     url, settings
         To connect by; references to secrets are resolved where they are used.
     """
@@ -73,7 +73,7 @@ class ElasticsearchShare(Share):
                 if not broken:
                     try:
                         self._write(BulkWriter(client, self.index, self.url), batch, outcomes)
-                    except EsSkippingError as error:  # once it has failed, no more time is spent on trying
+                    except EsSkippingError as error:  # once it has failed, do not try again
                         broken = str(error)
                 yield from (Outcome(place, broken) for place, _ in batch) if broken else outcomes
         finally:
@@ -98,7 +98,7 @@ class ElasticsearchShare(Share):
 
 
 def learned(group: Group, metadata: Iterable[Any]) -> Group:
-    """The group with what it takes to hold these metadata: a prefix from the first values, and room."""
+    """The group, made ready for this metadata: a prefix from the first values, and room."""
     listed = list(metadata)
     if needs_prefix(group):
         group = with_prefix(group, listed)

@@ -45,7 +45,7 @@ class Segment:
     count: int
 
     def id(self, generation: str) -> str:
-        """Id of the document. What is under an id never changes, so it can be cached for ever."""
+        """Id of the document. A document with this id never changes, so it can be cached for ever."""
         return f"{generation}@{self.first}+{self.count}"
 
 
@@ -56,7 +56,7 @@ class State:
     Parameters
     ----------
     entry
-        As callers see it.
+        The dataset, as callers see it.
     generation
         The index that holds the objects' documents.
     version
@@ -66,7 +66,7 @@ class State:
     groups
         Fields by index id.
     used
-        Names of groups that were ever given away in this generation.
+        Names of groups that were ever assigned in this generation.
     segments
         Which ordinals are published, and where their keys are. A document whose ordinal is in none belongs to a change
         that was not published.
@@ -124,14 +124,14 @@ class State:
         }
 
     def advice(self, url: str) -> str:
-        """What to do where documents prove nothing."""
+        """The advice for documents that prove nothing."""
         return (
             f"{self.outdated} of {self.entry.objects} objects were written before format {PROVING_FORMAT} and count as "
             f"unknown; run once: es-skipping reindex {self.definition.id} --store {url}"
         )
 
     def is_in(self, document: Mapping[str, Any]) -> bool:
-        """Whether it is what a dataset's document says; ordinals may have been given out since."""
+        """Whether a dataset's document still has this state; ordinals may have been given out since."""
         own = self.to_document()
         return {**document, "next_ordinal": own["next_ordinal"]} == own
 
@@ -180,7 +180,7 @@ class State:
             raise StoreError(f"the document of dataset {name!r} in Elasticsearch is damaged: {error!r}") from error
 
     def understands(self, entry: DatasetEntry, clause: Clause) -> bool:
-        """Whether a clause made for an entry means the same here: the same reader's facts, the same indexes asked."""
+        """Whether a clause made for an entry means the same here: equal facts of the reader, equal asked indexes."""
         if facts(entry.definition) != facts(self.definition):
             return False
         theirs, ours = _by_id(entry.definition), _by_id(self.definition)
@@ -268,7 +268,7 @@ def unfinished_groups(meta: Mapping[str, Any], definition: DatasetDefinition) ->
 
 
 def groups_for(definition: DatasetDefinition, base: State | None) -> tuple[dict[str, Group], frozenset[str]]:
-    """Fields for each index: those it has where its definition is the same, else fields nobody had before."""
+    """Fields for each index: its own if its definition is the same, otherwise new ones."""
     used = set() if base is None else set(base.used)
     groups: dict[str, Group] = {}
     for index in definition.indexes:
@@ -281,7 +281,7 @@ def groups_for(definition: DatasetDefinition, base: State | None) -> tuple[dict[
 
 
 def facts(definition: DatasetDefinition) -> tuple[object, ...]:
-    """What of a dataset, beside the index definitions, decides what its rows' values are."""
+    """The parts of a dataset, beside the index definitions, that decide the values of its rows."""
     return (definition.format, dict(definition.options), dict(definition.built_with))
 
 

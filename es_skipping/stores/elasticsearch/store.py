@@ -53,11 +53,11 @@ _REFUSED: Final = "search.allow_expensive_queries"
 _TOO_MANY: Final = re.compile(r"maxClauseCount is set to (\d+)")
 LARGE: Final = 4_096
 """From this many ordinals on, look-ups use an open point in time; below, naming the skipped objects is cheap."""
-_MOST_PATHS: Final = 500
-_MOST_ORDINALS: Final = 10_000
-"""In one query; a server takes some 65,000 terms."""
+_MAX_PATHS_PER_QUERY: Final = 500
+_MAX_ORDINALS_PER_QUERY: Final = 10_000
+"""Limits of one query; a server takes some 65,000 terms."""
 _REFUSED_SECONDS: Final = 300.0
-"""How long a server that refused an expensive query is not asked one again."""
+"""After a refusal, the store sends no expensive query for this long."""
 
 
 class ElasticsearchStore(MetadataStore):
@@ -70,7 +70,7 @@ class ElasticsearchStore(MetadataStore):
     settings
         Parsed settings by name (`es_skipping.settings.Settings`); None is all defaults.
     prefix
-        What the names of all indices, aliases and templates begin with.
+        Prefix of the names of all indices, aliases and templates.
 
     Raises
     ------
@@ -192,7 +192,7 @@ class ElasticsearchStore(MetadataStore):
         self._remember(id, None)
 
     def _forget(self, generation: str) -> None:
-        """A copy can have the name of one that was dropped."""
+        """A copy can have the name of a dropped one."""
         self._views.forget(generation)
         self._visibility.forget(generation)
 
@@ -251,8 +251,8 @@ class ElasticsearchStore(MetadataStore):
                 return
             published = as_keys(self._cluster.answers.keys(state, self._cluster.build_deadline()))
             ordinals = np.flatnonzero(is_among(published, wanted)).tolist()
-            for at in range(0, len(ordinals), _MOST_ORDINALS):
-                query: Query = {"terms": {"ordinal": ordinals[at : at + _MOST_ORDINALS]}}
+            for at in range(0, len(ordinals), _MAX_ORDINALS_PER_QUERY):
+                query: Query = {"terms": {"ordinal": ordinals[at : at + _MAX_ORDINALS_PER_QUERY]}}
                 for hit in self._cluster.published(state, query, fields):
                     yield state, hit["_source"]
 
@@ -282,7 +282,7 @@ class ElasticsearchStore(MetadataStore):
 
     def _at_or_below(self, under: Sequence[str] | None) -> Query | None:
         """Documents of these paths; None is all of them, where they are too many for one query or it is refused."""
-        if under is None or len(under) > _MOST_PATHS or not self._cluster.allows_expensive():
+        if under is None or len(under) > _MAX_PATHS_PER_QUERY or not self._cluster.allows_expensive():
             return None
         below: list[Query] = [{"prefix": {"path": {"value": path + "/"}}} for path in under]
         return any_of([{"terms": {"path": list(under)}}, *below])
@@ -300,7 +300,7 @@ class ElasticsearchStore(MetadataStore):
                 state = self._remember(id, self._cluster.state(id, deadline.left()))
             for again in (False, True):
                 if state is None or not state.understands(entry, clause):
-                    return Answer(b"", 0)  # what the entry tells of is gone: nothing is known, so nothing is skipped
+                    return Answer(b"", 0)  # the entry's generation is gone: nothing is known, so nothing is skipped
                 try:
                     return self._answer(state, clause, deadline, detail)
                 except (NotFoundError, KeysMissing):  # a new generation was published, or the dataset dropped
@@ -357,7 +357,7 @@ class ElasticsearchStore(MetadataStore):
             return self._skipped(state, clause, deadline)
 
     def _learned(self, refusal: str, expensive: bool) -> bool:
-        """Whether a refusal tells how to ask so that this server answers."""
+        """Whether a refusal tells how to change the query so that this server answers."""
         if expensive and _REFUSED in refusal:
             self._no_expensive_before = time.monotonic() + _REFUSED_SECONDS
             _log.info("%s has %s=false: long strings are told apart by 16 bytes only", self._url, _REFUSED)

@@ -104,7 +104,7 @@ def install_templates(client: Elasticsearch, prefix: str = DEFAULT_PREFIX, *, ne
 
 
 def add_fields(client: Elasticsearch, datasets: str) -> None:
-    """Give the registry of datasets the fields that it lacks, where an earlier version made it."""
+    """Add the fields that the registry of datasets lacks if an earlier version made it."""
     properties = load("datasets")["template"]["mappings"]["properties"]
     for index, reply in client.indices.get_mapping(index=datasets).body.items():
         there = reply["mappings"].get("properties", {})

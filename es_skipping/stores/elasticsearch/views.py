@@ -1,7 +1,7 @@
 """Look-ups of large datasets, against a point in time whose documents are known.
 
-A point in time is one. When it is opened, the ordinals of all documents in it are read, once: that is the table of the
-identities that answers of this view speak of. A document that the view lacks (a lagging copy, a lost one) is not in the
+A view is a point in time. When it is opened, the ordinals of all its documents are read once: they are the table of
+identities that answers of this view refer to. A document that the view lacks (a lagging copy, a lost one) is not in the
 table, so it is kept, whichever way an answer is put. Since nothing changes in a view, an answer stays right, and what
 was answered is remembered.
 """
@@ -45,13 +45,13 @@ __all__ = ["View", "Views"]
 
 KEEP_ALIVE: Final = "5m"
 _BLOCK: Final = 256
-_MOST_BLOCKS: Final = 16_384
-_MOST_STRETCHES: Final = 500
-_MOST_VIEWS: Final = 16
+_MAX_BLOCKS: Final = 16_384
+_MAX_STRETCHES_PER_QUERY: Final = 500
+_MAX_OPEN_VIEWS: Final = 16
 _REMEMBERED_BYTES: Final = 32 << 20
 _AT_ONCE: Final = 2
 _TOO_MANY: Final = "too_many_buckets_exception"
-_FEW: Final = 16_384
+_MAX_ORDINALS_PER_REPLY: Final = 16_384
 """From this many ordinals on, they are counted by block first, and fetched in pages, two at a time."""
 
 Flags = npt.NDArray[np.bool_]
@@ -67,7 +67,7 @@ class View:
     pit
         Id of the point in time.
     state
-        What was published when it was opened.
+        The published state when it was opened.
     keys
         By ordinal, 16 bytes; zeros where nobody has it.
     """
@@ -77,7 +77,7 @@ class View:
         self.pit = pit
         self._size = max(1, state.next_ordinal)
         self._block = _BLOCK
-        while self._size // self._block >= _MOST_BLOCKS:
+        while self._size // self._block >= _MAX_BLOCKS:
             self._block *= 2
         self._seen = self._ordinals_seen(deadline)
         published = np.zeros(self._size, np.bool_)
@@ -111,7 +111,7 @@ class View:
         return found if most is None else reply.body
 
     def _counts(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64]:
-        """By block of ordinals, how many documents match."""
+        """The number of matching documents by block of ordinals."""
         histogram = {"field": "ordinal", "interval": self._block, "min_doc_count": 1}
         reply = self._search(self._within(query), deadline, aggs={"blocks": {"histogram": histogram}})
         counts = np.zeros(-(-self._size // self._block), np.int64)
@@ -149,7 +149,7 @@ class View:
                 block = int(blocks[at])
                 if stretches and stretches[-1][1] == block:
                     stretches[-1] = (stretches[-1][0], block + 1)
-                elif len(stretches) == _MOST_STRETCHES:
+                elif len(stretches) == _MAX_STRETCHES_PER_QUERY:
                     break
                 else:
                     stretches.append((block, block + 1))
@@ -176,12 +176,12 @@ class View:
     def _ordinals_of_few(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64] | None:
         """The ordinals of the documents that match; None where they are many, which the server need not find out."""
         try:
-            reply = self._search(query, deadline, most=_FEW, aggs=_ORDINALS)
+            reply = self._search(query, deadline, most=_MAX_ORDINALS_PER_REPLY, aggs=_ORDINALS)
         except ApiError as error:  # an operator may have lowered search.max_buckets
             if _TOO_MANY not in str(error.body):
                 raise
             return None
-        if reply.get("terminated_early") or reply["hits"]["total"]["value"] >= _FEW:
+        if reply.get("terminated_early") or reply["hits"]["total"]["value"] >= _MAX_ORDINALS_PER_REPLY:
             return None
         return _keys_of(reply)
 
@@ -211,7 +211,7 @@ class View:
     # --- answers
 
     def select(self, proof: Query, deadline: Deadline) -> Selection:
-        """The objects that this query proves to hold no matching row."""
+        """The objects for which this query proves that no row matches."""
         name = json.dumps(proof, sort_keys=True)
         with self._lock:
             known = self._answers.get(name)
@@ -246,7 +246,7 @@ class View:
         return Selection.of(self.table, skip)
 
     def _few_kept(self, proof: Query, deadline: Deadline) -> npt.NDArray[np.int64] | None:
-        """The ordinals that are kept, if they are few.
+        """The ordinals to keep, if they are few.
 
         Documents do not change in a view, only what of them is seen. Where each was seen to show a field, or is kept or
         skipped whatever the field holds (`witnesses_of`), one witness is asked in the place of all whether the field is
@@ -281,7 +281,7 @@ def _keys_of(reply: Mapping[str, Any]) -> npt.NDArray[np.int64]:
 
 
 _PROVING: Final = "proving"
-"""No group's name: those have an underscore."""
+"""Never the name of a group: those have an underscore."""
 _SETTLED: Final = "settled "
 _SHOWN: Final = "shown "
 _ORDINALS: Final = {"ordinals": {"histogram": {"field": "ordinal", "interval": 1, "min_doc_count": 1}}}
@@ -347,7 +347,7 @@ class Views:
         return opening.result()
 
     def table(self, state: State, deadline: Deadline) -> KeyTable:
-        """What is there at this moment of what is published, whatever views are open."""
+        """The published documents that the server shows at this moment, whatever views are open."""
         view = self._opened(state, deadline)
         self._close(view.pit)
         return view.table
@@ -362,7 +362,7 @@ class Views:
         with self._lock:
             gone = [self._views.pop(state.generation, None)]
             self._views[state.generation] = (state.version, fresh)
-            gone += [self._views.popitem(last=False)[1] for _ in range(len(self._views) - _MOST_VIEWS)]
+            gone += [self._views.popitem(last=False)[1] for _ in range(len(self._views) - _MAX_OPEN_VIEWS)]
         self._ended(state)
         opening.set_result(fresh)
         for one in gone:
@@ -400,5 +400,5 @@ class Views:
             self._close(view.pit)
 
     def _close(self, pit: str) -> None:
-        with contextlib.suppress(Exception):  # it ends by itself before long
+        with contextlib.suppress(Exception):  # it expires by itself soon
             self._client.close_point_in_time(id=pit)

@@ -1,8 +1,8 @@
-"""Which fields a user sees as they were made: a proof by a field that is hidden would be a wrong one.
+"""Which fields a user sees with their original mapping: a proof by a hidden field would be wrong.
 
 Field-level security hides fields from searches, from ``_source`` and from the mapping alike, and a runtime field in the
-mapping stands before the indexed one of its name. So what a user sees is told by the mapping that the server shows to
-this user. A group of fields with a flaw is unknown to a reader, and stops a writer, who would write the loss down.
+mapping shadows the indexed one of its name. So the mapping that the server shows to a user tells what this user
+sees. A group of fields with a flaw is unknown to a reader, and stops a writer, who would write the loss down.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ASKED: Final = ("ordinal", "known", "empty", "format")
 """The document's own fields that each look-up relies on."""
 _LATER: Final = ("empty", "format")
 _FORMER: Final = {"indexed": {"type": "keyword", "ignore_above": 32_766}}
-"""Read of documents of the first format alone."""
+"""Read only from documents of the first format."""
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "index": True,
     "doc_values": True,
@@ -44,7 +44,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
 """Parameters that decide what of a value can be searched, by default."""
 _LONGEST_TERM: Final = 32_766
 _RECHECK_SECONDS: Final = 300.0
-"""How long it is believed that a user sees what it saw: roles and mappings are changed by people."""
+"""How long the check of a mapping is valid: people change roles and mappings."""
 
 
 def own_properties() -> dict[str, Any]:
@@ -56,7 +56,7 @@ def own_properties() -> dict[str, Any]:
 def flaws(
     mappings: Mapping[str, Any], groups: Iterable[Group], *, own: Collection[str] = _ASKED, outdated: bool = False
 ) -> dict[str, str]:
-    """What is wrong with each group of fields: its first flaw; a group without one is not named.
+    """The first flaw of each group of fields; groups without a flaw are left out.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def _flaws(found: Any, expected: Mapping[str, Any], name: str, runtime: Iterable
 
 
 def _is_as_made(found: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
-    """Whether the field is searched as it was made; a server spells out some defaults."""
+    """Whether the field has its original search parameters; a server spells out some defaults."""
     parameters = {**_DEFAULTS, **expected}
     longest = parameters.pop("ignore_above", _LONGEST_TERM)
     if found.get("ignore_above", _LONGEST_TERM) < longest:
@@ -134,7 +134,7 @@ def require_visible(
 
 
 class Visibility:
-    """What one user sees of published generations; remembered for some minutes."""
+    """The fields that one user sees of published generations, cached for some minutes."""
 
     def __init__(self, client: Elasticsearch) -> None:
         self._client = client
@@ -157,7 +157,7 @@ class Visibility:
         return found
 
     def forget(self, generation: str) -> None:
-        """Ask the server at the next look-up."""
+        """Ask the server again at the next look-up."""
         with self._lock:
             self._seen.pop(generation, None)
 

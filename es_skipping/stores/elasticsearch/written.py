@@ -1,4 +1,4 @@
-"""What a change has written so far: some 50 bytes for each object, however long its path and rich its metadata."""
+"""The objects that a change has written so far: some 50 bytes each, however long the path and rich the metadata."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NONE: Final = -1
 
 
 def path_number(path: str) -> int:
-    """64 bits of a path. Of two paths with equal ones the first put becomes unknown, and is kept."""
+    """A 64-bit hash of a path. If two paths have the same hash, the first one put becomes unknown, and is kept."""
     data = path.encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big")
 
@@ -70,7 +70,7 @@ class Written:
         self._runs.append((numbers[order], places[order]))
 
     def find(self, paths: Sequence[str]) -> list[int | None]:
-        """Where each of these paths was written last; None where it was not, or is forgotten."""
+        """Where each of these paths was written last; None if it was not written, or is forgotten."""
         numbers = np.array([path_number(path) for path in paths], np.uint64)
         found: list[int | None] = [None] * len(paths)
         for sorted_numbers, places in self._runs:

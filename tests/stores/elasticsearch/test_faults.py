@@ -522,7 +522,7 @@ def test_a_publication_that_arrives_late(
     (late,) = held
     kept = elasticsearch_store.superseded("events")
     assert numbers(elasticsearch_store) == before
-    assert len(kept) == (0 if before else 1), "only a first publication cannot be called off"
+    assert len(kept) == (0 if before else 1), "only a first publication cannot be retracted"
     request = urllib.request.Request(
         elasticsearch_url + late.path, late.request, {"content-type": "application/json"}, method="PUT"
     )

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from es_skipping.stores.elasticsearch.cluster import Cluster
     from es_skipping.stores.elasticsearch.state import State
 
-__all__ = ["called_off"]
+__all__ = ["retract"]
 
 
-def called_off(cluster: Cluster, state: State, before: State | None) -> bool:
-    """Whether a publication is certainly not in use and never will be, even if it arrives late.
+def retract(cluster: Cluster, state: State, before: State | None) -> bool:
+    """Retract a publication; whether it is certainly not in use and never will be, even if it arrives late.
 
     Parameters
     ----------
@@ -25,18 +25,18 @@ def called_off(cluster: Cluster, state: State, before: State | None) -> bool:
     """
     try:
         with cluster.translated(f"giving up a change of dataset {state.definition.id!r}"):
-            return _called_off(cluster, state, before)
+            return _retract(cluster, state, before)
     except StoreError:
         return False
 
 
-def _called_off(cluster: Cluster, state: State, before: State | None) -> bool:
+def _retract(cluster: Cluster, state: State, before: State | None) -> bool:
     found = cluster.registered(state.definition.id)
     if found is None:
         return before is not None
     document = dict(found["_source"])
     if before is not None and (document["generation"], document["version"]) == (before.generation, before.version):
-        # Written again it is another document than the one which the publication replaces.
+        # The rewritten document differs from the one that the publication replaces, so a late one fails.
         return cluster.replace(state.definition.id, document, found, refresh=False)
     if document["generation"] != state.generation:
         return True
