@@ -159,7 +159,7 @@ def run(script: str, tmp_path: Path, **env: str) -> dict[str, Any]:
 
 SKIP_HALF = """
 import json, struct
-from es_skipping.spark import bridge
+from es_skipping.spark import bridge, relations
 from es_skipping.catalog import ObjectId
 from es_skipping.spark.classic import classic_session
 import es_skipping as esk

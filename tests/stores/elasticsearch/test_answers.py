@@ -269,7 +269,7 @@ def test_blocks_that_are_skipped_in_part(
     blocks_of_four: None, monkeypatch: pytest.MonkeyPatch, low: int, width: int
 ) -> None:
     """Where many are kept they are counted by block: those that are neither kept nor skipped whole are read."""
-    monkeypatch.setattr(views_module, "_FEW", 1)
+    monkeypatch.setattr(views_module, "_MAX_ORDINALS_PER_REPLY", 1)
     cluster = numbers(*range(18))
     view = view_of(cluster, state_of(cluster))
     cluster.searches.clear()
@@ -285,9 +285,9 @@ def test_blocks_that_are_skipped_in_part(
 
 def test_no_page_is_larger_than_servers_allow(blocks_of_four: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page takes whole blocks while there is room, and blocks that lie apart up to a number."""
-    monkeypatch.setattr(views_module, "_FEW", 1)
+    monkeypatch.setattr(views_module, "_MAX_ORDINALS_PER_REPLY", 1)
     monkeypatch.setattr(views_module, "PAGE", 8)
-    monkeypatch.setattr(views_module, "_MOST_STRETCHES", 2)
+    monkeypatch.setattr(views_module, "_MAX_STRETCHES_PER_QUERY", 2)
     size = 64
     for kept, expected in (
         (set(range(0, size, 2)), [8, 8, 8, 8]),
@@ -348,7 +348,7 @@ def test_objects_without_a_value_need_no_witness(blocks_of_four: None) -> None:
 
 
 def test_the_view_that_was_asked_longest_ago_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views_module, "_MOST_VIEWS", 2)
+    monkeypatch.setattr(views_module, "_MAX_OPEN_VIEWS", 2)
     cluster = numbers(0, 1)
     views = Views(cast("Elasticsearch", cluster), answers_of(cluster), 60.0)
     one, two, three = (state_of(cluster, generation=name) for name in ("one", "two", "three"))
