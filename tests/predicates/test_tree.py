@@ -175,7 +175,7 @@ def test_a_type_checker_finds_the_walks_that_a_new_class_must_be_added_to(
     (package / "__init__.py").touch()
     file = package / "predicates" / "tree.py"
     text, found = re.subn(
-        rf"^{alias}: TypeAlias = .*$",
+        rf"^{alias}: TypeAlias = (?:\((?P<lines>[^)]*)\)|.*)$",  # on one line, or on several in parentheses
         r"@dataclass(frozen=True)\nclass New:\n    operand: Operand\n    type: DataType\n\n\n\g<0> | New",
         file.read_text(encoding="utf-8"),
         flags=re.MULTILINE,
