@@ -189,6 +189,7 @@ def predicates(
     columns: Sequence[Column],
     rows: Sequence[Row],
     leaves: st.SearchStrategy[Predicate] | None = None,
+    depth: int = 3,
 ) -> Predicate:
     """A predicate about these columns, often about values that are in the rows or next to them.
 
@@ -198,6 +199,8 @@ def predicates(
         The columns, and the rows whose values predicates use.
     leaves
         Further leaves, which take turns with comparisons and the like.
+    depth
+        How deep And, Or and Not nest at most; 0 draws leaves alone.
     """
 
     def literal(column: Column) -> Value:
@@ -240,7 +243,7 @@ def predicates(
         children = tuple(tree(depth - 1) for _ in range(draw(st.integers(2, 3))))
         return Or(children) if form == 4 else And(children)
 
-    return tree(draw(st.integers(0, 3)))
+    return tree(draw(st.integers(0, depth)))
 
 
 _TESTS: Final[tuple[TextTest, ...]] = ("starts", "ends", "contains", "like", "like", "rlike")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from es_skipping.indexes.minmax import MinMax
 from es_skipping.indexes.prefix import Prefix
 from es_skipping.indexes.valuelist import ValueList
 from es_skipping.predicates.types import parse_type
+from es_skipping.testing import IndexContract
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +55,24 @@ def test_all_of_ours_are_found() -> None:
     ]
     for name in registry.index_types():
         assert registry.index_class(name).__name__ == name
+
+
+def test_each_of_ours_has_a_page_and_passes_the_contract() -> None:
+    """What CONTRIBUTING asks of a new index type, beside its module and its line in the registry."""
+    pages = Path(__file__).parents[2] / "docs" / "reference" / "indexes"
+    contracts = [
+        cls
+        for file in Path(__file__).parent.glob("test_*.py")
+        if file != Path(__file__) and "IndexContract" in file.read_text(encoding="utf-8")
+        for cls in vars(importlib.import_module(f"tests.indexes.{file.stem}")).values()
+        if isinstance(cls, type) and issubclass(cls, IndexContract) and cls.__name__.startswith("Test")
+    ]
+    tested = {type(index).__name__ for cls in contracts for index, _ in cls.setups}
+    for name in registry.index_types():
+        page = f"{name.lower()}.md"
+        assert (pages / page).exists(), f"write docs/reference/indexes/{page}"
+        assert f"[{name}]({page})" in (pages / "README.md").read_text(encoding="utf-8"), f"{name} has no row there"
+        assert name in tested, f"subclass IndexContract for {name} in tests/indexes"
 
 
 def test_an_unknown_type_is_named_with_what_there_is() -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import pytest
+
 from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import KEEP, SKIP, Ask, Conjunction
 from es_skipping.clauses.metadata import Values
 from es_skipping.clauses.questions import AnyOf, OtherThan
+from es_skipping.errors import StoreFormatError
 from es_skipping.stores.base import MetadataStore
 from tests.stores.contract.base import StoreTests
 from tests.stores.contract.examples import (
@@ -124,6 +129,21 @@ class Changes(StoreTests):
         again = write(store, dataset_definition(MINMAX, LIST))
         assert dict(store.objects("events")) == {object_id(n): frozenset({LIST.id}) for n in range(3)}
         assert skipped(store, again, between(100, 100)) == set(), "what was dropped does not come back"
+
+    def test_an_index_defined_anew_under_its_id_is_unknown(self, store: MetadataStore) -> None:
+        """What was collected under the old definition, in another time zone for instance, proves nothing under it."""
+        write(store, dataset_definition(MINMAX), [object_metadata(1, minmax=minmax(1, 1))])
+        anew = dataclasses.replace(MINMAX, built_with={"spark.sql.session.timeZone": "Asia/Tokyo"})
+        entry = write(store, dataset_definition(anew))
+        assert skipped(store, entry, between(1000, 1000)) == set()
+        assert stored(store) == {object_id(1): object_metadata(1)}
+
+    def test_an_index_that_needs_what_is_not_understood_is_refused(self, store: MetadataStore) -> None:
+        """`check_understood`, before anything is written."""
+        needy = dataclasses.replace(MINMAX, needs=("a later version",))
+        with pytest.raises(StoreFormatError, match="a later version"):
+            write(store, dataset_definition(needy), [object_metadata(1, minmax=minmax(1, 1))])
+        assert store.dataset("events") is None
 
     def test_metadata_of_indexes_that_are_not_defined_is_not_kept(self, store: MetadataStore) -> None:
         write(
