@@ -38,6 +38,7 @@ __all__ = [
     "list_objects",
     "list_objects_again",
     "physical_rows",
+    "physical_rows_of",
     "same_files",
     "refuse_all_but_files",
     "relation_facts",
@@ -229,6 +230,21 @@ def physical_rows(df: DataFrame) -> DataFrame:
     return ClassicDataFrame(_ask(df, "physicalRows"), df.sparkSession)
 
 
+def physical_rows_of(df: DataFrame, paths: Sequence[str]) -> DataFrame:
+    """The rows of these files only, from a DataFrame that `physical_rows` made of a Delta table.
+
+    Spark opens no other file. Any other DataFrame comes back as it is.
+
+    Parameters
+    ----------
+    paths
+        As `list_objects` has them.
+    """
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    return ClassicDataFrame(_ask(df, "physicalRowsOf", list(paths)), df.sparkSession)
+
+
 def list_objects(df: DataFrame) -> Iterator[tuple[str, int, int]]:
     """Every object that an unfiltered scan of a DataFrame's relation reads, as Spark's own file index lists it.
 
@@ -340,7 +356,7 @@ def _added_jars(context: Any) -> list[str]:
     return [str(jars.apply(i)) for i in range(jars.size())]
 
 
-def _ask(df: DataFrame, question: str, *more: str) -> Any:
+def _ask(df: DataFrame, question: str, *more: object) -> Any:
     api = jvm_api(df.sparkSession)
     try:
         return getattr(api, question)(df._jdf, *more)

@@ -203,6 +203,21 @@ def test_vacuum_takes_files_during_a_build(delta: SparkSession, make: Make, monk
     assert opened(delta, f"SELECT * FROM {table} WHERE name = '{name_of(205)}'", 1) == [1]
 
 
+def test_a_refresh_opens_new_files_only(delta: SparkSession, make: Make) -> None:
+    table = make(**{"delta.enableDeletionVectors": "false"})
+    dataset = esk.Dataset(delta, table=table)
+    dataset.create_indexes(esk.ValueList("name"))
+    known = next(location(delta, table).glob("*.parquet"))
+    delta.sql(f"INSERT INTO {table} VALUES (1000, 'new', 1)")
+    aside = known.rename(known.with_suffix(".aside"))
+    try:
+        result = dataset.refresh()
+    finally:
+        aside.rename(known)
+    assert (result.added, result.unchanged, result.failed) == (1, 4, ())
+    assert opened(delta, f"SELECT * FROM {table} WHERE name = 'new'", 1) == [1]
+
+
 def test_conflicts_are_those_that_there_are_without_skipping(delta: SparkSession, make: Make, tmp_path: Path) -> None:
     other = delta.newSession()
 
@@ -214,7 +229,7 @@ def test_conflicts_are_those_that_there_are_without_skipping(delta: SparkSession
         begun_at, go_at = str(begun), str(go)
 
         @udf("string")
-        def slow(value: str) -> str:
+        def slow(value):  # type: ignore[no-untyped-def]  # noqa: ANN - Spark would make types another kind of function
             import pathlib
             import time
 

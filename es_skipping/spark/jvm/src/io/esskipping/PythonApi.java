@@ -43,6 +43,11 @@ public final class PythonApi {
     return Relations.physicalRows(dataset);
   }
 
+  /** See {@link Relations#physicalRowsOf}. */
+  public Object physicalRowsOf(Object dataset, List<String> paths) {
+    return Relations.physicalRowsOf(dataset, paths);
+  }
+
   /** See {@link Relations#objects}. */
   public void objects(Object dataset, String file) throws Exception {
     Relations.objects(dataset, file);

@@ -72,6 +72,19 @@ final class DeltaTables {
     Object snapshot = call(index, "getSnapshot");
     List<Object> files = new ArrayList<>();
     for (Object file : (Object[]) ((Dataset<?>) call(snapshot, "allFiles")).collect()) files.add(withoutDeletions((Product) file));
+    return frame(dataset, index, snapshot, files);
+  }
+
+  /** Reads all rows of some of the files that {@link #physicalRows} reads. */
+  static Object physicalRowsOf(Dataset<?> dataset, FileIndex index, Set<String> paths) {
+    List<Object> files = new ArrayList<>();
+    for (Object file : Scala.list((scala.collection.Seq<?>) call(index, "addFiles"))) {
+      if (paths.contains(call(index, "absolutePath", call(file, "path")).toString())) files.add(file);
+    }
+    return frame(dataset, index, call(index, "snapshot"), files);
+  }
+
+  private static Object frame(Dataset<?> dataset, FileIndex index, Object snapshot, List<Object> files) {
     // it makes the frame in the active session
     return dataset.sparkSession().withActive(
         () -> call(call(index, "deltaLog"), "createDataFrame", snapshot, Scala.seq(files), false, Option.empty()));

@@ -10,6 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
@@ -88,6 +89,15 @@ public final class Relations {
     if (!DeltaTables.isDelta(index)) return dataset;
     if (hasView(((Dataset<?>) dataset).queryExecution().analyzed())) throw new IllegalArgumentException(IS_A_VIEW);
     return DeltaTables.physicalRows((Dataset<?>) dataset, index);
+  }
+
+  /**
+   * Only the rows of these files, from what {@link #physicalRows} returned for a Delta table, and no other file is opened.
+   * Its log does not prune by path. Any other DataFrame comes back as it is.
+   */
+  public static Object physicalRowsOf(Object dataset, List<String> paths) {
+    FileIndex index = relation(leaf((Dataset<?>) dataset), session(dataset)).location();
+    return DeltaTables.isDelta(index) ? DeltaTables.physicalRowsOf((Dataset<?>) dataset, index, Set.copyOf(paths)) : dataset;
   }
 
   /**
