@@ -27,7 +27,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
 
 # A test's Spark lives for seconds. Half of what the cores do in them is the second compiler's and the collector's
 # threads, whose work pays after minutes.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC")
 
 
 @pytest.fixture(scope="session")

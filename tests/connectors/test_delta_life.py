@@ -1,0 +1,190 @@
+"""The life of Delta tables: commits, refreshes and queries of several sessions at once.
+
+``ES_SKIPPING_LIFE`` sets how many steps one table lives, ``ES_SKIPPING_ROUNDS`` how often the third of four sessions
+queries while two commit and one refreshes, ``ES_SKIPPING_SEED`` the random numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import es_skipping as esk
+from es_skipping.errors import EsSkippingError
+from tests.connectors.delta_tables import RandomTable, dropped, indexes_of, sessions_of
+from tests.soundness.data import COLUMNS
+from tests.spark.objects_read import num_files
+
+STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "6"))
+ROUNDS = int(os.environ.get("ES_SKIPPING_ROUNDS", "20"))
+SEED = int(os.environ.get("ES_SKIPPING_SEED", "7"))
+_COLUMNS = [column for column in COLUMNS if column.sql in ("i32", "f64", "s", "city", "d", "n.x", "n.deep.y")]
+
+
+def test_the_life_of_a_table(delta: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(SEED)
+    off, *ons = sessions_of(delta, (tmp_path / "store").as_uri(), skipping=2)
+    queries = opened = without = 0
+    with dropped(off, "life"):
+        table = RandomTable("life", off, tmp_path / "rows", rng, objects=8, columns=_COLUMNS)
+        esk.Dataset(ons[0], table="life").create_indexes(*indexes_of(table.fields))
+
+        def refresh() -> str:
+            return str(esk.Dataset(rng.choice(ons), table="life").refresh())
+
+        def rebuild() -> str:
+            dataset = esk.Dataset(rng.choice(ons), table="life")
+            dataset.drop_indexes(all=True)
+            return str(dataset.create_indexes(*indexes_of(table.fields, rng)))
+
+        for _ in range(STEPS):
+            chance = rng.random()
+            table.commit(rng.choice((off, *ons)), table.vacuum if chance < 0.1 else table.some_action())
+            if chance > 0.5:
+                try:
+                    table.log.append(f"{table.version} {refresh()}")
+                except EsSkippingError as error:  # a column that is gone
+                    table.log.append(f"{table.version} {error}: {rebuild()}")
+            meanwhile = threading.Thread(target=_quietly, args=(rng.choice((refresh, refresh, rebuild)),))
+            if rng.random() < 0.3:
+                table.log.append(f"{table.version} a refresh or a rebuild meanwhile")
+                meanwhile.start()
+            version = table.some_version() if rng.random() < 0.3 else None
+            for _ in range(2):
+                sql = f"SELECT * FROM {table.snapshot(version)} WHERE {table.predicates(rng, version).draw(1)}"
+                expected = _answer(off, sql)
+                if isinstance(expected, str):
+                    continue
+                for on in ons:
+                    got = _answer(on, sql)
+                    assert not isinstance(got, str), f"seed {SEED}, only with skipping: {got}\n" + "\n".join(table.log)
+                    assert got[0] == expected[0], f"seed {SEED}, {sql} after\n" + "\n".join(table.log)
+                    assert got[1] <= expected[1], sql
+                    queries, opened, without = queries + 1, opened + got[1], without + expected[1]
+            if meanwhile.ident is not None:
+                meanwhile.join()
+        said = f"{STEPS} steps ({table.refused} refused), {queries} queries, {opened} of {without} files opened"
+        print(f"\n{said}, seed {SEED}\n" + "\n".join(table.log))  # noqa: T201 - for a record run, with -s
+        assert opened < without, said
+
+
+def _quietly(action: Callable[[], str]) -> None:
+    with contextlib.suppress(EsSkippingError):
+        action()
+
+
+def _answer(session: SparkSession, sql: str) -> tuple[list[str], int] | str:
+    """A query's rows and how many files it opened, or its error."""
+    try:
+        frame = session.sql(sql)
+        return sorted(map(repr, frame.collect())), sum(num_files(frame))
+    except Exception as error:
+        return str(error) or "error"
+
+
+CHANGES = (
+    "INSERT INTO busy SELECT {k} + id, concat('v', id % 10) FROM range(20)",
+    "DELETE FROM busy WHERE id % 97 = {k} % 97",
+    "UPDATE busy SET v = concat('u', {k} % 7) WHERE id % 89 = {k} % 89",
+    """MERGE INTO busy USING (SELECT {k} AS k) s ON busy.id = s.k WHEN MATCHED THEN DELETE
+    WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.k, 'v3')""",
+    "OPTIMIZE busy",
+    "RESTORE TABLE busy TO VERSION AS OF {old}",
+)
+
+
+@pytest.fixture
+def busy(delta: SparkSession, tmp_path: Path) -> Iterator[list[SparkSession]]:
+    """Six sessions on one indexed table: one without skipping, three for rows, two that commit."""
+    sessions = sessions_of(delta, (tmp_path / "store").as_uri(), skipping=5)
+    off, on, *_ = sessions
+    with dropped(off, "busy"):
+        off.sql(
+            "CREATE TABLE busy (id BIGINT, v STRING) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+        )
+        rows = off.range(0, 400, 1, 8).selectExpr("id", "concat('v', floor(id / 50)) AS v")
+        rows.write.format("delta").mode("append").saveAsTable("busy")
+        esk.Dataset(on, table="busy").create_indexes(esk.ValueList("v"), esk.BloomFilter("id", fpp=0.001))
+        yield sessions
+        for session in sessions[1:]:
+            esk.disable(session)
+
+
+def test_two_sessions_commit_while_a_third_queries_and_a_fourth_refreshes(busy: list[SparkSession]) -> None:
+    off, on, refreshing, *committing = busy
+    table = _logged(off)
+    done = threading.Event()
+    commits = [0, 0]
+    conflicts: list[str] = []
+    refreshes: list[Any] = []
+
+    def commit(number: int) -> None:
+        rng = random.Random(SEED * 10 + number)
+        while not done.is_set():
+            change = rng.choice(CHANGES[:4] * 3 + CHANGES).format(k=rng.randrange(1_000), old=rng.randint(1, table()))
+            try:
+                committing[number].sql(change).collect()
+                commits[number] += 1
+            except Exception as error:
+                if "CONCURRENT" not in str(error).upper():
+                    raise
+                conflicts.append(str(error).splitlines()[0])
+
+    def refresh() -> None:
+        while not done.is_set():
+            refreshes.append(esk.Dataset(refreshing, table="busy").refresh())
+
+    rng = random.Random(SEED)
+    opened = without = 0
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(commit, 0), pool.submit(commit, 1), pool.submit(refresh)]
+        try:
+            for _ in range(ROUNDS):
+                where = rng.choice(
+                    (f"v = 'v{rng.randrange(10)}'", f"v = 'u{rng.randrange(7)}'", f"id = {rng.randrange(500)}")
+                )
+                version = table()
+                pinned = f"SELECT * FROM busy VERSION AS OF {version} WHERE {where}"
+                expected, got = _answer(off, pinned), _answer(on, pinned)
+                assert not isinstance(expected, str), expected
+                assert got[0] == expected[0], f"seed {SEED}, {pinned}"
+                opened, without = opened + int(got[1]), without + expected[1]
+                _latest(off, on, where, table)
+                assert not any(one.done() for one in running), [one.exception(0) for one in running if one.done()]
+        finally:
+            done.set()
+        for one in running:
+            one.result()
+    said = f"{ROUNDS} rounds, {commits} commits, {len(conflicts)} conflicts, {len(refreshes)} refreshes, "
+    said += f"{opened} of {without} files opened"
+    print(f"\n{said}, seed {SEED}")  # noqa: T201 - for a record run, with -s
+    assert refreshes and any(commits), said
+    assert opened < without, said
+
+
+def _logged(session: SparkSession) -> Callable[[], int]:
+    """Says the latest version of the busy table."""
+    detail = session.sql("DESCRIBE DETAIL busy").head()
+    assert detail is not None
+    log = Path(detail["location"].removeprefix("file:")) / "_delta_log"
+    return lambda: max(int(path.stem) for path in log.glob("*.json") if path.stem.isdigit())
+
+
+def _latest(off: SparkSession, on: SparkSession, where: str, version: Callable[[], int]) -> None:
+    """A query of the latest version has the rows of one of the versions that were the latest meanwhile."""
+    first = version()
+    got = _answer(on, f"SELECT * FROM busy WHERE {where}")
+    assert not isinstance(got, str), got
+    seen = [
+        _answer(off, f"SELECT * FROM busy VERSION AS OF {one} WHERE {where}") for one in range(first, version() + 1)
+    ]
+    assert got[0] in [one[0] for one in seen], f"seed {SEED}, {where}, versions from {first}: {got[0]}"
