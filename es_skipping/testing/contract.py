@@ -297,7 +297,7 @@ def _of_lost_row(index: Index, metadata: Metadata | None, predicate: Predicate, 
     values = ", ".join(f"{show(column)} = {value!r}" for column, value in row.items())
     return (
         f"a row is lost: {show(predicate)} is true of the row {values}, but the clause of {index} is false of its "
-        f"object, of which the metadata is {metadata}. Columns named other... are not indexed. The filter as a tree: "
+        f"object with the metadata {metadata}. Columns named other... are not indexed. The filter as a tree: "
         f"{predicate}"
     )
 
