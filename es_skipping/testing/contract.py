@@ -135,7 +135,7 @@ class IndexContract:
         cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=3)))
         batches = [rows[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
         metadata = self.collect(setup, data.draw(st.permutations(batches)))
-        beside = data.draw(st.permutations(rows))
+        beside = data.draw(st.lists(st.tuples(*map(self.cells, types)), min_size=len(rows), max_size=len(rows)))
         known: list[Row] = [
             dict(zip((*columns, *others), (*row, *other), strict=True)) for row, other in zip(rows, beside, strict=True)
         ]
