@@ -135,7 +135,7 @@ class IndexContract:
         cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=3)))
         batches = [rows[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
         metadata = self.collect(setup, data.draw(st.permutations(batches)))
-        beside = data.draw(st.permutations(rows))
+        beside = data.draw(st.lists(st.tuples(*map(self.cells, types)), min_size=len(rows), max_size=len(rows)))
         known: list[Row] = [
             dict(zip((*columns, *others), (*row, *other), strict=True)) for row, other in zip(rows, beside, strict=True)
         ]
@@ -153,7 +153,7 @@ class IndexContract:
                 continue
             metadata = self.collect(setup, [[(value,) for value in many[at::3]] for at in range(3)])
             (column,) = self.columns(types)
-            for value in many[:: len(many) // 50]:
+            for value in many[:: len(many) // 12]:
                 asked = Comparison("=", column, Literal(value, types[0]))
                 assert self.verdict(setup, metadata, asked) is not False, (
                     f"{index} skips an object with {len(many)} values for {show(asked)}, and it holds {value!r}: "
@@ -297,7 +297,7 @@ def _of_lost_row(index: Index, metadata: Metadata | None, predicate: Predicate, 
     values = ", ".join(f"{show(column)} = {value!r}" for column, value in row.items())
     return (
         f"a row is lost: {show(predicate)} is true of the row {values}, but the clause of {index} is false of its "
-        f"object, of which the metadata is {metadata}. Columns named other... are not indexed. The filter as a tree: "
+        f"object with the metadata {metadata}. Columns named other... are not indexed. The filter as a tree: "
         f"{predicate}"
     )
 
