@@ -752,6 +752,11 @@ def test_nothing_raises(tree: Any) -> None:
     hash(read_operand(tree))
 
 
+@pytest.mark.parametrize("tree", [TX, literal(0, "int"), literal(5, "int"), node("Year", TX, t="int")])
+def test_a_number_is_not_a_condition(tree: Tree) -> None:
+    assert read_predicate(tree) == Opaque("int as a condition")
+
+
 @pytest.mark.parametrize("name", ["StartsWith", "EndsWith", "Contains", "Like", "RLike"])
 @pytest.mark.parametrize("other", ["binary", "string collate UTF8_LCASE"])
 def test_only_plain_strings_are_tested(name: str, other: str) -> None:
