@@ -339,6 +339,7 @@ def test_the_narrowest_gaps_are_closed_first() -> None:
     assert _coarser([(0, 1), (2, 3)]) == [(0, 3)]
     assert _coarser([(0, 1), (5, 6), (7, 9)]) == [(0, 9)]
     assert _coarser([(0, 1), (5, 6), (7, 9), (20, 21)]) == [(0, 9), (20, 21)]
+    assert _coarser([(0, 1), (2, 30), (33, 34), (38, 39)]) == [(0, 34), (38, 39)]
     assert _coarser([(0, 9), (10, 11), (13, 14), (20, 21)]) == [(0, 14), (20, 21)]
     assert _coarser([(0, 1), (9, 10), (11, 12), (30, 31), (33, 34)]) == [(0, 12), (30, 34)]
 
@@ -398,3 +399,7 @@ def test_boxes_hold_decimals_that_arrow_casts(name: str, text: str, sign: str) -
     assert isinstance(boxes, Boxes)
     for low, high in boxes.boxes[0]:
         assert Decimal(low) <= value <= Decimal(high)
+
+
+def test_one_box_unless_more_are_wanted() -> None:
+    assert GeoBox("lat", "lon") == GeoBox("lat", "lon", boxes=1)

@@ -185,3 +185,9 @@ def test_what_an_inequality_of_an_image_says() -> None:
     assert compare_image(">=", X, lambda value: min(value, 126), 126) == compared(">=", 126)
     assert compare_image(">", X, lambda value: min(value, 125), 124.5) == compared(">=", 125)
     assert compare_image(">", X, tens, 11) == compared(">=", 120)
+
+
+def test_the_zero_of_decimals_has_no_sign() -> None:
+    column = Column(("d",), parse_type("decimal(5,2)"))
+    found = compare_image("=", column, None, Decimal(0))
+    assert isinstance(found, Comparison) and str(found.right.value) == "0.00"  # type: ignore[union-attr]

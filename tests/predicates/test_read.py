@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from es_skipping.predicates.normal import MAX_DEPTH, normalise
 from es_skipping.predicates.read import read_conjunction, read_operand, read_predicate
-from es_skipping.predicates.reasons import LITERAL, NAMELESS, NEGATIVE_ZERO
+from es_skipping.predicates.reasons import LITERAL, NAMELESS, NEGATIVE_ZERO, TEXT_TYPE
 from es_skipping.predicates.tree import (
     ALWAYS,
     NEVER,
@@ -750,6 +750,20 @@ def test_a_case_of_many_branches_stays_small() -> None:
 def test_nothing_raises(tree: Any) -> None:
     hash(normalise(read_predicate(tree)))
     hash(read_operand(tree))
+
+
+@pytest.mark.parametrize("tree", [TX, literal(0, "int"), literal(5, "int"), node("Year", TX, t="int")])
+def test_a_number_is_not_a_condition(tree: Tree) -> None:
+    assert read_predicate(tree) == Opaque("int as a condition")
+
+
+@pytest.mark.parametrize("name", ["StartsWith", "EndsWith", "Contains", "Like", "RLike"])
+@pytest.mark.parametrize("other", ["binary", "string collate UTF8_LCASE"])
+def test_only_plain_strings_are_tested(name: str, other: str) -> None:
+    more = {"a": {"escapeChar": "!"}}
+    for operand, pattern in ((column("s", other), literal("YQ==", "string")), (TS, column("t", other))):
+        assert read_predicate(node(name, operand, pattern, **more)) == Opaque(TEXT_TYPE.of(type=parse_type(other)))
+    assert isinstance(read_predicate(node(name, TS, literal("YQ==", "binary"), **more)), Opaque)
 
 
 @pytest.mark.parametrize("tree", [None, 5, [], {}, {"c": None}, {"c": 5, "p": "p"}])

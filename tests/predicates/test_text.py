@@ -52,6 +52,8 @@ def test_like_with_another_escape() -> None:
     assert text_test("like", "a%", "a%%", "%") is True  # % escapes itself, and is no wildcard any more
     assert text_test("like", "ab", "a%%", "%") is False
     assert text_test("like", "a", "a", "") is None
+    assert text_test("like", "\uffff", "\uffff") is True, "the last character of one UTF-16 unit"
+    assert text_test("like", "\U00010000", "\U00010000") is None
     assert text_test("ilike", "a", "b") is None, "a test that is not known is undecided"  # type: ignore[arg-type]
 
 

@@ -185,3 +185,12 @@ def test_nan_and_null_are_members_too() -> None:
     assert (nan | null) == ValueSet(nan=True, null=True)
     assert (nan & null) == ValueSet() and (nan & nan) == nan and (null & null) == null
     assert nan.points is None and null.points is None and plain.points == ()
+
+
+def test_an_end_that_is_not_there_is_open() -> None:
+    assert ValueSet.of_ranges([(None, False, 3, False)], nan=False) == ValueSet.of_ranges(
+        [(None, True, 3, False)], False
+    )
+    assert ValueSet.of_ranges([(3, False, None, False)], nan=False) == ValueSet.of_ranges(
+        [(3, False, None, True)], False
+    )

@@ -278,7 +278,7 @@ def test_blocks_that_are_skipped_in_part(
     assert skipped(found) == {key(at) for at in range(18) if at not in kept}
     blocks = [set(range(at, min(at + 4, 18))) for at in range(0, 18, 4)]
     partial = set[int]().union(*(block for block in blocks if block & kept and block - kept))
-    pages = [one["ordinals"] for one in cluster.searches if "ordinals" in one and "terminate_after" not in one]
+    pages = [one["ordinals"] for one in cluster.searches if "ordinals" in one and one.get("terminate_after") is None]
     fewer = min(len(partial & kept), len(partial - kept))
     assert pages == [fewer] * bool(partial), "all blocks in one page, and of the two sides the smaller one"
 
@@ -299,7 +299,7 @@ def test_no_page_is_larger_than_servers_allow(blocks_of_four: None, monkeypatch:
         cluster.searches.clear()
         found = skipped(view.select(proof(cluster, AnyOf((1,))), SOON))
         assert found == {key(at) for at in range(size) if at not in kept}
-        pages = [one for one in cluster.searches if "ordinals" in one and "terminate_after" not in one]
+        pages = [one for one in cluster.searches if "ordinals" in one and one.get("terminate_after") is None]
         assert [one["ordinals"] for one in pages] == expected
 
 

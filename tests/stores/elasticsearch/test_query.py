@@ -256,6 +256,15 @@ def test_long_texts_are_cut() -> None:
             server.check(Overlaps((one,)), False, vocabulary=without_vocabulary)
 
 
+def test_a_long_upper_bound_that_nothing_is_above() -> None:
+    """Cut upward it is no bound at all: the range is open above."""
+    last = "\U0010ffff" * 300
+    server = Server(LIST, [Values(frozenset({word}), 0) for word in ("a", "m", last[:5])])
+    for high_open in (False, True):
+        question = Overlaps((Range("b", last, False, high_open),))
+        assert server.check(question, True, vocabulary=without_vocabulary) == 1
+
+
 STRETCHES = strategies.index("intervals", STRING)
 NAMES = [
     ("apple", "banana"),
