@@ -229,7 +229,7 @@ def test_conflicts_are_those_that_there_are_without_skipping(delta: SparkSession
         begun_at, go_at = str(begun), str(go)
 
         @udf("string")
-        def slow(value):  # type: ignore[no-untyped-def]  # noqa: ANN - Spark would make types another kind of function
+        def slow(value):  # no types: of these Spark would make another kind of function
             import pathlib
             import time
 
