@@ -29,7 +29,7 @@ from es_skipping.clauses.metadata import Boxes, Intervals, Kind, Metadata, Value
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.built_with import TEXT_FORMATS, columns_of, depends_on_columns_read
-from es_skipping.spark.bridge import distinct_rows, physical_rows_of
+from es_skipping.spark.bridge import distinct_rows, physical_rows
 from es_skipping.spark.failures import error_text, reason
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class Collection:
             raise DatasetError("the paths of two objects have the same hash; index them as two datasets")
         frame, format = self.source.df, self.source.format
         if not whole and self.source.is_table:
-            frame = physical_rows_of(frame, [object.path for object in encoded])
+            frame = physical_rows(frame, [object.path for object in encoded])
         path = _file_path(frame)
         if not whole:
             frame = frame.where(path.isin(list(encoded.values())))

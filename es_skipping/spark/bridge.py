@@ -38,7 +38,6 @@ __all__ = [
     "list_objects",
     "list_objects_again",
     "physical_rows",
-    "physical_rows_of",
     "same_files",
     "refuse_all_but_files",
     "relation_facts",
@@ -212,37 +211,20 @@ def refuse_all_but_files(df: DataFrame) -> None:
     _ask(df, "refuseAllButFiles")
 
 
-def physical_rows(df: DataFrame) -> DataFrame:
+def physical_rows(df: DataFrame, paths: Sequence[str] | None = None) -> DataFrame:
     """A DataFrame of all rows that the files of a table's snapshot hold, those included that the table has deleted.
 
     Parameters
     ----------
     df
-        As for `relation_facts`. One of plain files comes back as it is.
-
-    Raises
-    ------
-    DatasetError
-        It is a view.
-    """
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-
-    return ClassicDataFrame(_ask(df, "physicalRows"), df.sparkSession)
-
-
-def physical_rows_of(df: DataFrame, paths: Sequence[str]) -> DataFrame:
-    """The rows of these files only, from a DataFrame that `physical_rows` made of a Delta table.
-
-    Spark opens no other file. Any other DataFrame comes back as it is.
-
-    Parameters
-    ----------
+        As for `relation_facts`. One of plain files comes back as it is. With paths, one that this function returned.
     paths
-        As `list_objects` has them.
+        Only the rows of these files; Spark opens no other file.
     """
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-    return ClassicDataFrame(_ask(df, "physicalRowsOf", list(paths)), df.sparkSession)
+    rows = _ask(df, "physicalRows") if paths is None else _ask(df, "physicalRowsOf", list(paths))
+    return ClassicDataFrame(rows, df.sparkSession)
 
 
 def list_objects(df: DataFrame) -> Iterator[tuple[str, int, int]]:
