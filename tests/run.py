@@ -45,6 +45,8 @@ ON_THE_OLDEST = [
 ]
 """Where versions of Spark differ: the bridge, what it reads of plans, and whole queries."""
 
+ON_DELTA = [f"tests/connectors/test_delta{name}.py" for name in ("", "_cases", "_generated", "_life")]
+
 AT_A_TIME = 2
 
 FEWER_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "600"}
@@ -166,8 +168,8 @@ def main() -> int:
         Leg("newest", given.newest, EVERYTHING_ELSE, FEWER_PREDICATES),
         Leg("oldest", given.oldest, ON_THE_OLDEST, FEWEST_PREDICATES),
         *(Leg(name, given.newest, LEGS_OF_THEIR_OWN[name]) for name in ("commands", "stores", "traps")),
-        Leg("delta", given.delta, ["tests/connectors/test_delta.py"]),
-        Leg("delta-oldest", given.oldest, ["tests/connectors/test_delta.py"]),
+        Leg("delta", given.delta, ON_DELTA),
+        Leg("delta-oldest", given.oldest, ON_DELTA),
         Leg("avro", given.oldest, ["tests/connectors/test_avro.py"]),
         Leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
         Leg("iceberg", given.iceberg, ["tests/connectors/test_iceberg.py"]),

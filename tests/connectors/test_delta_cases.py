@@ -228,8 +228,8 @@ def test_conflicts_are_those_that_there_are_without_skipping(delta: SparkSession
         begun, go = (tmp_path / f"{number}-{skipping}-{word}" for word in ("begun", "go"))
         begun_at, go_at = str(begun), str(go)
 
-        @udf("string")
-        def slow(value):  # type: ignore[no-untyped-def]  # noqa: ANN - Spark would make types another kind of function
+        @udf(returnType="string", useArrow=False)  # type: ignore[call-overload]
+        def slow(value):  # no types: of these Spark would make another kind of function
             import pathlib
             import time
 
@@ -255,6 +255,7 @@ def test_conflicts_are_those_that_there_are_without_skipping(delta: SparkSession
             running.start()
             while not begun.exists() and running.is_alive():
                 running.join(0.02)
+            assert begun.exists(), result
             other.sql(meanwhile.format(table)).collect()
             go.touch()
             running.join()

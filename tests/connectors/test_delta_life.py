@@ -111,7 +111,10 @@ def busy(delta: SparkSession, tmp_path: Path) -> Iterator[list[SparkSession]]:
         off.sql(
             "CREATE TABLE busy (id BIGINT, v STRING) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
         )
-        rows = off.range(0, 400, 1, 8).selectExpr("id", "concat('v', floor(id / 50)) AS v")
+        rows = off.range(0, 400, 1, 8).selectExpr(  # minima and maxima rule nothing out
+            "pmod(id * 7919, 400) AS id",
+            "CASE id % 50 WHEN 0 THEN 'a' WHEN 1 THEN 'z' ELSE concat('v', floor(id / 50)) END AS v",
+        )
         rows.write.format("delta").mode("append").saveAsTable("busy")
         esk.Dataset(on, table="busy").create_indexes(esk.ValueList("v"), esk.BloomFilter("id", fpp=0.001))
         yield sessions
