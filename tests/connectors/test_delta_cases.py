@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import deltalake
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
@@ -275,9 +277,6 @@ def test_conflicts_are_those_that_there_are_without_skipping(delta: SparkSession
 
 def test_a_table_that_delta_rs_wrote(delta: SparkSession, tmp_path: Path) -> None:
     """Its files, statistics and paths are another writer's."""
-    deltalake = pytest.importorskip("deltalake", reason="pip install deltalake")
-    import pyarrow as pa
-
     path = str(tmp_path / "by delta-rs")
     for first in range(0, 400, 100):
         ids = range(first, first + 100)
