@@ -21,11 +21,12 @@ _CHAR: Final = {
     "spark.sql.preserveCharVarcharTypeInfo": "false",
     "spark.sql.readSideCharPadding": "true",
 }
+_FIELD_IDS: Final = "spark.sql.parquet.fieldId.read.enabled"
 _PARQUET: Final = {
     "spark.sql.legacy.parquet.nanosAsLong": "false",
     "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
     "spark.sql.parquet.binaryAsString": "false",
-    "spark.sql.parquet.fieldId.read.enabled": "false",
+    _FIELD_IDS: "false",
     "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
     "spark.sql.parquet.ignoreVariantAnnotation": "false",
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
@@ -193,6 +194,8 @@ def setting_facts(
         keys.update(_CHAR)
     if format in ("parquet", "delta"):
         keys.update(_PARQUET)
+        if format == "delta":  # Delta itself sets it in a session that reads a table
+            del keys[_FIELD_IDS]
         if temporal:
             keys.update(_PARQUET_TEMPORAL)
             if stamped:

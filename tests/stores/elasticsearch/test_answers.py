@@ -30,7 +30,8 @@ from tests.stores.elasticsearch.test_query import Server
 
 NUMBERS = strategies.index("intervals", parse_type("int"))
 LISTED = strategies.index("values", parse_type("int"))
-SOON = Deadline(60)
+SOON = Deadline(86_400)
+"""From the import of this module on, which other tests may come between."""
 
 
 def key(ordinal: int) -> bytes:
