@@ -14,7 +14,9 @@ from tests.connectors.equal import rows_on_and_off
 def test_avro_is_refused_by_name_and_read_as_ever(avro: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "avro")
     avro.range(0, 100, 1, 5).selectExpr("id", "concat('n', id) AS name").write.format("avro").save(path)
-    with pytest.raises(esk.DatasetError, match="has the format avro; only csv, delta, json, orc, parquet, text can be"):
+    with pytest.raises(
+        esk.DatasetError, match="has the format avro; only csv, delta, iceberg, json, orc, parquet, text can be"
+    ):
         esk.Dataset(avro, path, format="avro").create_indexes(esk.MinMax("id"))
     avro.read.format("avro").load(path).createOrReplaceTempView("avro_rows")
     assert rows_on_and_off(avro, "SELECT * FROM avro_rows WHERE id = 77") == [(77, "n77")]

@@ -50,7 +50,7 @@ def test_a_format_that_is_left_out(spark: SparkSession, tmp_path: Path, format: 
     rows.write.options(**options).format("xml" if format == "xml" else "parquet").save(path)
     age(path)
     column = "id" if format == "xml" else "length"
-    wanted = f"has the format {format}; only csv, delta, json, orc, parquet, text can be indexed"
+    wanted = f"has the format {format}; only csv, delta, iceberg, json, orc, parquet, text can be indexed"
     with pytest.raises(esk.DatasetError, match=wanted):
         esk.Dataset(spark, path, format=format, options=options).create_indexes(esk.MinMax(column))
     with esk.observe(spark) as report:
