@@ -172,7 +172,7 @@ def main() -> int:
         Leg("delta-oldest", given.oldest, ON_DELTA),
         Leg("avro", given.oldest, ["tests/connectors/test_avro.py"]),
         Leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
-        Leg("iceberg", given.iceberg, ["tests/connectors/test_iceberg.py"]),
+        Leg("iceberg", given.iceberg, ["tests/connectors/test_iceberg.py", "tests/connectors/test_iceberg_generated.py"]),
         Leg("iceberg-oldest", given.oldest, ["tests/connectors/test_iceberg.py"]),
     ]
     waiting: queue.SimpleQueue[Leg] = queue.SimpleQueue()

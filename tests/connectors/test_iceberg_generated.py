@@ -107,8 +107,14 @@ class Table:
         except PySparkException as error:
             run.refused += 1
             said = f"refused: {str(error).splitlines()[0][:200]}"
+        self.seen_by(self._off)
         self._note()
         self.log.append(f"{action.__name__} {said}")
+
+    def seen_by(self, *sessions: SparkSession) -> None:
+        """A session's catalog remembers a table for half a minute, and does not see what others commit to it."""
+        for session in sessions:
+            session.sql(f"REFRESH TABLE {self.name}")
 
     def append(self, session: SparkSession) -> str:
         self._append(self._rng.choice((1, 3)), 20)
@@ -118,6 +124,7 @@ class Table:
         """A change in a session that may skip; its rows are those that a query without skipping expects."""
         rows = sorted(map(repr, self._off.sql(expected).collect()))
         session.sql(change).collect()
+        self.seen_by(self._off, session)
         found = sorted(
             map(repr, self._off.sql(f"SELECT id, {self.fields[0].column.sql} AS c FROM {self.name}").collect())
         )
@@ -220,6 +227,7 @@ def _one_round(
     off: SparkSession, on: SparkSession, table: Table, dataset: esk.Dataset, rng: random.Random, run: Run
 ) -> None:
     table.commit(rng.choice((off, on)), run)
+    table.seen_by(off, on)
     if rng.random() < 0.5:
         run.refreshes += 1
         try:
