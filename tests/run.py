@@ -46,6 +46,7 @@ ON_THE_OLDEST = [
 """Where versions of Spark differ: the bridge, what it reads of plans, and whole queries."""
 
 ON_DELTA = [f"tests/connectors/test_delta{name}.py" for name in ("", "_cases", "_generated", "_life")]
+ON_ICEBERG = [f"tests/connectors/test_iceberg{name}.py" for name in ("", "_generated")]
 
 AT_A_TIME = 2
 
@@ -172,8 +173,8 @@ def main() -> int:
         Leg("delta-oldest", given.oldest, ON_DELTA),
         Leg("avro", given.oldest, ["tests/connectors/test_avro.py"]),
         Leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
-        Leg("iceberg", given.iceberg, ["tests/connectors/test_iceberg.py", "tests/connectors/test_iceberg_generated.py"]),
-        Leg("iceberg-oldest", given.oldest, ["tests/connectors/test_iceberg.py"]),
+        Leg("iceberg", given.iceberg, ON_ICEBERG),
+        Leg("iceberg-oldest", given.oldest, ON_ICEBERG[:1]),
     ]
     waiting: queue.SimpleQueue[Leg] = queue.SimpleQueue()
     for leg in legs:
