@@ -46,6 +46,7 @@ def sessions_of(base: SparkSession, url: str, skipping: int = 1) -> list[SparkSe
     for session in found:
         for key, value in _SETTINGS.items():
             session.conf.set(key, value)
+    esk.disable(found[0])  # a new session begins with the settings of the one that it was made from
     for session in found[1:]:
         session.conf.set("spark.es_skipping.store.url", url)
         session.conf.set("spark.es_skipping.store.timeout", "60s")
