@@ -63,11 +63,13 @@ class BloomFilter(ColumnIndex):
         require_share(self, "fpp", self.fpp)
 
     def collector(self, types: Sequence[DataType]) -> Collector[Hashes]:
-        return _HashCollector(types[0], self.fpp)
+        (type,) = types
+        return _HashCollector(type, self.fpp)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
         leaf = constraint_on(node, target)
-        if isinstance(leaf, Within) and (listed := _listed(leaf, target.types[0])) is not None:
+        (type,) = target.types
+        if isinstance(leaf, Within) and (listed := _listed(leaf, type)) is not None:
             leaf = listed
         if isinstance(leaf, Text | Within) or (isinstance(leaf, IsOneOf) and leaf.negated):
             return target.ask(HasNotNull())
@@ -102,7 +104,8 @@ class _HashCollector(Collector[Hashes]):
         self._fpp = fpp
 
     def partial(self, columns: Sequence[pa.Array]) -> Hashes:
-        return hashes_of(plain(columns[0], self._type))
+        (column,) = columns
+        return hashes_of(plain(column, self._type))
 
     def merge(self, first: Hashes, second: Hashes) -> Hashes:
         return merge_hashes(first, second)

@@ -75,7 +75,8 @@ class Formatted(ColumnIndex):
         return [self.transform.replace(_PLACE, column) if _PLACE in self.transform else f"{self.transform}({column})"]
 
     def collector(self, types: Sequence[DataType]) -> Collector[Distinct]:
-        return ValuesCollector(types[0], self.limit)
+        (type,) = types
+        return ValuesCollector(type, self.limit)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
         leaf = constraint_on(node, target)

@@ -65,7 +65,8 @@ class GapList(ColumnIndex):
         require_positive(self, "gaps", self.gaps)
 
     def collector(self, types: Sequence[DataType]) -> Collector[Covered]:
-        return _GapCollector(types[0], self.gaps)
+        (type,) = types
+        return _GapCollector(type, self.gaps)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
         leaf = constraint_on(node, target)
@@ -91,7 +92,8 @@ class _GapCollector(Collector[Covered]):
         self._most = max(_STRETCHES, 4 * gaps)
 
     def partial(self, columns: Sequence[pa.Array]) -> Covered:
-        array, nulls, nans = plain(columns[0], self._type)
+        (column,) = columns
+        array, nulls, nans = plain(column, self._type)
         return points(array, self._type).with_gaps(self._most), nulls, nans
 
     def merge(self, first: Covered, second: Covered) -> Covered:

@@ -126,7 +126,7 @@ def _stretches(values: ValueSet) -> list[Stretch]:
     found: list[Stretch] = []
     for low, high in [*ends, *([(math.inf, math.inf)] if values.nan else [])]:
         if found and low <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], high))
+            found[-1] = (found[-1][0], high)
         else:
             found.append((low, high))
     return found

@@ -61,7 +61,8 @@ class Hybrid(ColumnIndex):
         require_share(self, "fpp", self.fpp)
 
     def collector(self, types: Sequence[DataType]) -> Collector[Gathered]:
-        return _HybridCollector(types[0], self.threshold, self.fpp)
+        (type,) = types
+        return _HybridCollector(type, self.threshold, self.fpp)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
         leaf = constraint_on(node, target)
@@ -81,7 +82,8 @@ class _HybridCollector(Collector[Gathered]):
         self._fpp = fpp
 
     def partial(self, columns: Sequence[pa.Array]) -> Gathered:
-        column = plain(columns[0], self._type)
+        (given,) = columns
+        column = plain(given, self._type)
         few = distinct(column, self._threshold, LIMIT_BYTES)
         return few if few.chunks is not None else hashes_of(column)
 

@@ -120,7 +120,7 @@ class MetricDistance(Index):
         return MinMax("distance").collector([_DOUBLE])
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        indexed = target.operands[0]
+        (indexed,) = target.operands
         if isinstance(node, NullTest):
             known = self.metric in METRICS and self._points(node.operand, indexed) is not None
             if node.operand != indexed and not known:
@@ -158,11 +158,12 @@ class MetricDistance(Index):
 
     def _between(self, asked: Operand, target: Target) -> float | None:
         """How far the point that a distance is asked from is from the origin; None where it is another distance."""
+        (indexed,) = target.operands
         if self.metric in METRICS:
-            found = self._points(asked, target.operands[0])
+            found = self._points(asked, indexed)
             measure: Any = None if found is None else partial(METRICS[self.metric].measure, *found)
         else:
-            declared = declared_points(asked, target.operands[0], target.functions)
+            declared = declared_points(asked, indexed, target.functions)
             measure = None if declared is None else partial(declared[2], *declared[0], *declared[1])
         if measure is None:
             return None

@@ -44,10 +44,11 @@ class MinMax(ColumnIndex):
     kind: ClassVar[Kind] = "intervals"
 
     def collector(self, types: Sequence[DataType]) -> Collector[Extent]:
-        return _MinMaxCollector(types[0])
+        (type,) = types
+        return _MinMaxCollector(type)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        operand, type = target.operands[0], target.types[0]
+        (operand,), (type,) = target.operands, target.types
         leaf = common_values(node, operand, type, of_one_stretch=True) or leaf_of(node, operand, type)
         if isinstance(leaf, Text):
             leaf = _within(leaf)
@@ -88,7 +89,8 @@ class _MinMaxCollector(Collector[Extent]):
     def partial(self, columns: Sequence[pa.Array]) -> Extent:
         import pyarrow.compute as pc
 
-        array, nulls, nans = plain(columns[0], self._type)
+        (column,) = columns
+        array, nulls, nans = plain(column, self._type)
         bounds = pc.min_max(array)
         low, high = bounds["min"].as_py(), bounds["max"].as_py()
         if isinstance(low, bytes) and isinstance(high, bytes):

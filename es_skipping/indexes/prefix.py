@@ -47,7 +47,8 @@ class Prefix(EndIndex):
         from pyspark.sql import functions as F
 
         # Spark takes no byte for the first of a character of more than four.
-        return [checked_end(columns[0], F.substring(columns[0], 1, self.length), safe_bytes=4 * self.length)]
+        (column,) = columns
+        return [checked_end(column, F.substring(column, 1, self.length), safe_bytes=4 * self.length)]
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
         leaf = constraint_on(node, target)

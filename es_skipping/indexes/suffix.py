@@ -46,10 +46,12 @@ class Suffix(EndIndex):
         from pyspark.sql import functions as F
 
         # A string shorter than the length is taken whole.
-        return [checked_end(columns[0], F.substring(columns[0], -self.length, self.length))]
+        (column,) = columns
+        return [checked_end(column, F.substring(column, -self.length, self.length))]
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        leaf = leaf_of(node, target.operands[0], target.types[0])
+        (operand,), (type,) = target.operands, target.types
+        leaf = leaf_of(node, operand, type)
         if leaf is None:
             return None
         return self.end_clause(leaf, target)

@@ -63,7 +63,8 @@ class ValueList(ColumnIndex):
         require_positive(self, "limit", self.limit)
 
     def collector(self, types: Sequence[DataType]) -> Collector[Distinct]:
-        return ValuesCollector(types[0], self.limit)
+        (type,) = types
+        return ValuesCollector(type, self.limit)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
         leaf = constraint_on(node, target)
@@ -93,7 +94,8 @@ class ValuesCollector(Collector[Distinct]):
         self._limit = self.distinct_limit = limit
 
     def partial(self, columns: Sequence[pa.Array]) -> Distinct:
-        return distinct(plain(columns[0], self._type), self._limit, LIMIT_BYTES)
+        (column,) = columns
+        return distinct(plain(column, self._type), self._limit, LIMIT_BYTES)
 
     def merge(self, first: Distinct, second: Distinct) -> Distinct:
         return merge_distinct(first, second, self._limit, LIMIT_BYTES)

@@ -415,5 +415,6 @@ def _plain_value(part: Predicate, comparator: Comparator) -> Value | None:
 
 def _list(comparator: Comparator, operand: Operand, values: tuple[Value, ...]) -> Predicate:
     if len(values) == 1:
-        return Comparison(comparator, operand, Literal(values[0], operand.type))
+        (value,) = values
+        return Comparison(comparator, operand, Literal(value, operand.type))
     return IsIn(operand, values, negated=comparator == "<>")

@@ -123,6 +123,12 @@ def children_of(tree: Tree, count: int | None = None) -> list[Any]:
     return children
 
 
+def child_of(tree: Tree) -> Any:
+    """The only child."""
+    (child,) = children_of(tree, 1)
+    return child
+
+
 def scalars_of(tree: Tree) -> Mapping[str, Any]:
     scalars = tree.get("a", {})
     if not isinstance(scalars, Mapping):
@@ -138,7 +144,7 @@ def operand_of(tree: Any, depth: int) -> Operand:
     if depth > MAX_DEPTH:
         raise UnreadableTree(reasons.TOO_DEEP.text)
     if name in TRANSPARENT:
-        return operand_of(children_of(tree, 1)[0], depth + 1)
+        return operand_of(child_of(tree), depth + 1)
     type_ = parse_type(text_of(tree.get("t"), "type"))
     if name == "AttributeReference":
         return Column((text_of(tree.get("name"), "column name"),), type_)
@@ -173,14 +179,14 @@ def _user_function(tree: Tree, depth: int) -> Operand | None:
         test = pending.pop()
         if class_of(test) == "Or":
             pending += children_of(test, 2)
-        elif class_of(test) != "IsNull" or children_of(test, 1)[0] not in map(_bare, children_of(call)):
+        elif class_of(test) != "IsNull" or child_of(test) not in map(_bare, children_of(call)):
             return None
     return operand_of(call, depth + 1)
 
 
 def _bare(tree: Any) -> Any:
     while class_of(tree) in TRANSPARENT:
-        tree = children_of(tree, 1)[0]
+        tree = child_of(tree)
     return tree
 
 
@@ -210,7 +216,7 @@ def _literal(data: Any, type_: DataType) -> Operand:
 
 def _field(tree: Tree, type_: DataType, depth: int) -> Operand:
     field = text_of(tree.get("field"), "field name")
-    parent = operand_of(children_of(tree, 1)[0], depth + 1)
+    parent = operand_of(child_of(tree), depth + 1)
     if isinstance(parent, Column):
         return Column((*parent.path, field), type_)
     if isinstance(parent, Opaque):
@@ -219,7 +225,7 @@ def _field(tree: Tree, type_: DataType, depth: int) -> Operand:
 
 
 def _cast(tree: Tree, type_: DataType, depth: int) -> Operand:
-    child = operand_of(children_of(tree, 1)[0], depth + 1)
+    child = operand_of(child_of(tree), depth + 1)
     if isinstance(child, Opaque):
         return Opaque(child.reason, type_)
     if _is_negative_zero(child):

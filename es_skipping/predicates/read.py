@@ -17,6 +17,7 @@ from es_skipping.predicates.operands import (
     TRANSPARENT,
     Tree,
     UnreadableTree,
+    child_of,
     children_of,
     class_of,
     operand_of,
@@ -126,7 +127,7 @@ def _predicate(tree: Any, depth: int, conditionals: int) -> Predicate:
     name = class_of(tree)
     while name == "Not" or name in TRANSPARENT:
         negated ^= name == "Not"
-        tree = children_of(tree, 1)[0]
+        tree = child_of(tree)
         name = class_of(tree)
     predicate = _connective(tree, name, depth, conditionals)
     return Not(predicate) if negated else predicate
@@ -160,7 +161,7 @@ def _leaf(tree: Tree, name: str, depth: int, conditionals: int) -> Predicate:
     if name == "InSet":
         return _in_set(tree)
     if name == "IsNaN":
-        operand = operand_of(children_of(tree, 1)[0], 0)
+        operand = operand_of(child_of(tree), 0)
         return Comparison("<=>", operand, Literal(value_from_data("NaN", operand.type), operand.type))
     if name in _TEXT_TESTS:
         return _text_test(tree, _TEXT_TESTS[name])
@@ -190,7 +191,7 @@ def _is_condition(tree: Any) -> bool:
     """Whether a tree computes a truth value, rather than being a column, a field, a literal or a cast."""
     name = class_of(tree)
     while name in TRANSPARENT:
-        tree = children_of(tree, 1)[0]
+        tree = child_of(tree)
         name = class_of(tree)
     return tree.get("t") == "boolean" and name not in {"AttributeReference", "GetStructField", "Literal", "Cast"}
 
@@ -227,7 +228,7 @@ def _compared_truth(condition: Predicate, truth: Any, null_safe: bool) -> Predic
 
 
 def _null_test(tree: Tree, negated: bool, depth: int, conditionals: int) -> Predicate:
-    child = children_of(tree, 1)[0]
+    child = child_of(tree)
     if _is_condition(child):
         null = _null_of(_guarded(_predicate, child, depth + 1, conditionals))
         return Not(null) if negated else null
@@ -250,7 +251,7 @@ def _in(tree: Tree) -> Predicate:
 
 
 def _in_set(tree: Tree) -> Predicate:
-    operand = operand_of(children_of(tree, 1)[0], 0)
+    operand = operand_of(child_of(tree), 0)
     if isinstance(operand, Opaque):
         return operand
     type_ = parse_type(text_of(tree.get("ht"), "type"))
@@ -291,7 +292,7 @@ def _text_test(tree: Tree, test: TextTest) -> Predicate:
 def _many_likes(tree: Tree, every: bool, negated: bool) -> Predicate:
     """LIKE ALL and LIKE ANY, if the request carries the patterns."""
     patterns = scalars_of(tree).get("patterns")
-    operand = operand_of(children_of(tree, 1)[0], 0)
+    operand = operand_of(child_of(tree), 0)
     if isinstance(operand, Opaque):
         return operand
     if not isinstance(patterns, list) or operand.type != _STRING:

@@ -36,6 +36,7 @@ def _session(warehouse: Path, package: str, conf: dict[str, str]) -> SparkSessio
         "spark.jars.ivySettings": str(ivy),
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM runs as many tasks, 10,000 by default
         "spark.sql.warehouse.dir": warehouse.as_uri(),
         "spark.es_skipping.strict": "true",
         **conf,

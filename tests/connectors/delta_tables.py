@@ -30,6 +30,7 @@ _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
     "spark.sql.codegen.wholeStage": "false",  # compiling takes far longer than these few rows do
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",

@@ -52,4 +52,5 @@ class ColumnIndex(Index):
         require_supported(self, types, self.wanted, *self.wanted_types)
 
     def value_type(self, types: Sequence[DataType]) -> DataType:
-        return types[0]
+        (type,) = types
+        return type

@@ -73,7 +73,8 @@ class EndIndex(ColumnIndex):
         """The ends that strings passing the test can have; empty if nothing is certain."""
 
     def collector(self, types: Sequence[DataType]) -> Collector[Distinct]:
-        return ValuesCollector(types[0], self.limit)
+        (type,) = types
+        return ValuesCollector(type, self.limit)
 
     def end_clause(self, leaf: Leaf, target: Target) -> Clause:
         """The clause of a leaf."""

@@ -10,7 +10,8 @@ from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.metadata import Intervals, Metadata, Values
 from es_skipping.clauses.questions import AnyOf, Overlaps, Question, Range, TextMatch
 from es_skipping.predicates.types import Value, parse_type
-from es_skipping.stores.elasticsearch import answers
+from es_skipping.stores.elasticsearch import answers, query
+from es_skipping.stores.elasticsearch.codecs import codec_of
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from tests.stores import strategies
 from tests.stores.contract import dataset_definition, object_id, skipped, write
@@ -92,3 +93,13 @@ def test_a_long_literal_is_cut_so_that_more_is_kept(
             object_id(n).key for n in range(1, len(some))
         }
     assert found >= least
+
+
+@pytest.mark.parametrize("low_open", [False, True])
+@pytest.mark.parametrize("high_open", [False, True])
+def test_an_end_that_was_not_cut_stays_open(low_open: bool, high_open: bool) -> None:
+    codec = codec_of(STRING)
+    made = query._as_terms(codec, Range("a", "b", low_open=low_open, high_open=high_open))
+    assert set(made) == {"gt" if low_open else "gte", "lt" if high_open else "lte"}
+    cut = query._as_terms(codec, Range(LONG, LONG + "z", low_open=low_open, high_open=high_open))
+    assert set(cut) == {"gte", "lt"}  # the first string above all that begin so is itself none of them
