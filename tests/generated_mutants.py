@@ -543,7 +543,7 @@ class Judge:
             changed = set(range(first, last + 1))
             chosen = chosen or [name for name, lines in touching.items() if lines & changed]
         if mutant.outermost is None:
-            chosen = list(touching)
+            chosen = list(touching) or self._of_the_room(module)  # a module of declarations runs at its import alone
         spent, within = 0.0, []
         for name in sorted(chosen, key=lambda name: self._seconds[name]):
             spent += self._seconds[name]
@@ -551,6 +551,11 @@ class Judge:
                 break
             within.append(name)
         return within
+
+    def _of_the_room(self, module: str) -> list[str]:
+        """The tests that run anything of a module's room."""
+        room = module.rpartition("/")[0] + "/"
+        return [name for name, lines in self._lines.items() if any(other.startswith(room) for other in lines)]
 
     def __call__(self, candidate: Candidate, folder: Path) -> dict[str, Any]:
         chosen = self.covering(candidate)

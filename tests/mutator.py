@@ -3,7 +3,8 @@
 The changes are those by which people err: ``<`` for ``<=``, ``and`` for ``or``, a forgotten ``not``, a number that is
 off by one, a branch that is always or never taken, a statement or an element left out, two arguments swapped. Places
 in which a change means nothing to a caller are left out by rule: annotations, decorators, ``__all__``, ``__repr__``,
-assertions, abstract methods, the texts of errors and logs.
+assertions, abstract methods, the texts of errors and logs. The number of a limit is not changed by one: what is right
+with room for 16,384 is right with room for one more. How it is compared with is changed.
 """
 
 from __future__ import annotations
@@ -261,7 +262,7 @@ def _left_out(node: ast.AST) -> bool:
             return name in _UNCHANGED_FUNCTIONS or bool(words & _UNCHANGED_DECORATORS)
         case ast.Assign(targets=[ast.Name(id="__all__")]) | ast.AnnAssign(annotation=ast.Name(id="TypeAlias")):
             return True
-        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.Raise(exc=ast.Name(id="NotImplementedError")):
             return True
         case ast.Call(func=function):
             return ast.unparse(function).split(".")[0] in _UNCHANGED_CALLS
@@ -325,7 +326,9 @@ def _at(parent: ast.AST, field: str, position: int | None, child: ast.AST, path:
                 yield parent, field, position, operand
         case ast.Constant(value=bool(value)) if not isinstance(parent, ast.MatchSingleton):
             yield parent, field, position, ast.Constant(not value)
-        case ast.Constant(value=int(value) | float(value)) if not isinstance(parent, ast.MatchValue):
+        case ast.Constant(value=int(value) | float(value)) if not (
+            isinstance(parent, ast.MatchValue) or any(map(_is_limit, path))
+        ):
             yield parent, field, position, ast.Constant(value + 1)
             yield parent, field, position, ast.Constant(value - 1)
         case ast.Continue():
@@ -340,6 +343,16 @@ def _at(parent: ast.AST, field: str, position: int | None, child: ast.AST, path:
                 yield parent, field, position, ast.Pass()
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
             yield parent, field, position, ast.Pass()
+
+
+def _is_limit(node: ast.AST) -> bool:
+    """Whether a module's constant gets a number here that is too large for one more to matter."""
+    if not (isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "Final" and node.value is not None):
+        return False
+    if not all(isinstance(part, ast.BinOp | ast.operator | ast.Constant) for part in ast.walk(node.value)):
+        return False
+    number = eval(compile(ast.Expression(node.value), "<constant>", "eval"), {})
+    return isinstance(number, int | float) and number >= 50
 
 
 def _other_returns(value: ast.expr | None, path: _Path) -> Sequence[bool | None]:

@@ -91,10 +91,22 @@ def test_other_returns_of_truth_values() -> None:
         "_log.warning('%d', 1 + 1)",
         "isinstance(a, (B, C))",
         "@cache(maxsize=1)\nclass A: ...",
+        "def f(): raise NotImplementedError",
+        "LIMIT: Final = 64",
     ],
 )
 def test_places_without_meaning(source: str) -> None:
     assert mutants_of(source) == []
+
+
+def test_a_small_number_is_no_limit() -> None:
+    assert {mutant.change for mutant in mutants_of("DEPTH: Final = 4")} == {
+        "DEPTH: Final = 4 -> DEPTH: Final = 5",
+        "DEPTH: Final = 4 -> DEPTH: Final = 3",
+    }
+    assert [mutant.change for mutant in mutants_of("ROOM: Final = 1 << 20")] == [
+        "ROOM: Final = 1 << 20 -> ROOM: Final = 1 >> 20"
+    ]
 
 
 def test_a_mutant_differs_in_one_place_and_knows_where() -> None:

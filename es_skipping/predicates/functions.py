@@ -133,7 +133,8 @@ def _image(call: Call, declarations: Declarations) -> Callable[[Any], Any] | Non
     function, type = declared.image, call.type
     if not (type.is_integer or type.name in _AS_IN_PYTHON):
         return None
-    if not (call.arguments[0].type.is_integer or call.arguments[0].type.name == "decimal"):
+    (argument,) = call.arguments
+    if not (argument.type.is_integer or argument.type.name == "decimal"):
         return None
     try:
         if function(None) is not None:

@@ -367,8 +367,6 @@ def _is_in(leaf: IsIn, negated: bool, depth: int) -> Predicate:
         return NEVER  # false or null of every row: a NULL might be the value
     if _is_null(operand):
         return NEVER if leaf.values or leaf.has_null else _constant(negated)
-    if not leaf.values:
-        return _constant(negated)
     if isinstance(operand, Opaque):
         return operand
     if not operand.type.supported:

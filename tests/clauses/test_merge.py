@@ -226,6 +226,12 @@ def test_why_a_comparison_of_two_columns_keeps() -> None:
     assert odd.reason == reasons.NO_INDEX_OF_BOTH.of(operands="")
 
 
+def test_why_a_conjunction_keeps() -> None:
+    """Each of its parts says why; the whole says that there is none to use."""
+    assert merge_traced(And((is_(X, 1), is_(Y, 2))), []).reason == reasons.NO_PART.text
+    assert merge_traced(Or((is_(X, 1), is_(Y, 2))), []).reason == reasons.PART_OF_OR.text
+
+
 def test_wide_trees() -> None:
     tree = And(tuple(is_(X, n) for n in range(50_000)))
     assert len(merge_clause(tree, [labeller(X)]).clauses) == 50_000  # type: ignore[union-attr]

@@ -432,6 +432,7 @@ def test_lists_of_nothing_and_of_null() -> None:
     assert normalise(IsIn(null, (), negated=True)) == ALWAYS
     assert normalise(IsIn(null, (1,))) == normalise(IsIn(null, (1,), negated=True)) == NEVER
     assert normalise(IsIn(null, (), has_null=True)) == normalise(IsIn(null, (), True, True)) == NEVER
+    assert normalise(IsIn(Literal(None, DataType("void")), (1,))) == NEVER
     assert normalise(IsIn(lit(5, "int"), (5, 6))) == ALWAYS
     assert normalise(IsIn(lit(5, "int"), (6, 7))) == NEVER
     assert normalise(IsIn(lit(5, "int"), (6, 7), negated=True)) == ALWAYS

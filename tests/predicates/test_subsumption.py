@@ -149,6 +149,7 @@ SEEN: list[tuple[Predicate, Predicate]] = [
     (compare(">=", S, "a"), text("like", "ab%x")),
     (Comparison("<=", X, Y), Comparison(">", Y, X)),
     (Comparison("<>", X, Y), Comparison("<", X, Y)),
+    (Or((compare("<", X, 5), compare(">", X, 6))), IsIn(X, (5, 6), negated=True)),
     (ALWAYS, compare("=", X, 1)),
     (compare("=", X, 1), NEVER),
     (Holds(Call("f", (X,), DataType("boolean"))), Holds(Call("f", (X,), DataType("boolean")))),

@@ -212,7 +212,7 @@ class View:
 
     def select(self, proof: Query, deadline: Deadline) -> Selection:
         """The objects for which this query proves that no row matches."""
-        name = json.dumps(proof, sort_keys=True)
+        name = json.dumps(proof)
         with self._lock:
             known = self._answers.get(name)
             if known is not None:

@@ -85,6 +85,14 @@ def test_the_complement_of_each() -> None:
             assert truths(complement(demanded, {"group"})) == [not truth for truth in truths(made)], made
 
 
+def test_everything_swallows_the_rest() -> None:
+    one = {"term": {"field": 1}}
+    assert complement({"bool": {"must_not": [EVERY, one]}}, frozenset()) == EVERY
+    none = {"bool": {"must_not": [EVERY]}}
+    assert complement({"bool": {"should": [none, one]}}, frozenset()) == none_of([one])
+    assert complement({"bool": {"should": [none, none]}}, frozenset()) == EVERY
+
+
 def test_complements_without_a_negation() -> None:
     assert complement(EVERY, frozenset()) == NOTHING
     assert complement(KNOWN, {"group"}) == NOTHING
