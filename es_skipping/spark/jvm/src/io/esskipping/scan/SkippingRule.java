@@ -25,7 +25,7 @@ import scala.Option;
  */
 public final class SkippingRule extends Rule<SparkPlan> {
   /** Exact class names: an index of Delta, Hudi or a streaming sink knows more than the existing files. */
-  private static final Set<String> INDEXES = Set.of(
+  static final Set<String> INDEXES = Set.of(
       "org.apache.spark.sql.execution.datasources.InMemoryFileIndex",
       "org.apache.spark.sql.execution.datasources.CatalogFileIndex");
 
@@ -63,8 +63,8 @@ public final class SkippingRule extends Rule<SparkPlan> {
       FileSourceScanExec scan = (FileSourceScanExec) node;
       return eligible(scan) ? skipping(scan, conditions) : scan;
     }
-    if (node instanceof BatchScanExec && IcebergScan.eligible((BatchScanExec) node)) {
-      return IcebergScan.over(session, (BatchScanExec) node, conditions);
+    if (node instanceof BatchScanExec && SkippingScan.eligible((BatchScanExec) node)) {
+      return SkippingScan.over(session, (BatchScanExec) node, conditions);
     }
     List<SparkPlan> children = Scala.list(node.children());
     if (children.isEmpty()) return node;
@@ -81,7 +81,7 @@ public final class SkippingRule extends Rule<SparkPlan> {
 
   private static boolean scansFiles(SparkPlan node) {
     if (node instanceof FileSourceScanExec) return eligible((FileSourceScanExec) node);
-    if (node instanceof BatchScanExec) return IcebergScan.eligible((BatchScanExec) node);
+    if (node instanceof BatchScanExec) return SkippingScan.eligible((BatchScanExec) node);
     for (SparkPlan child : Scala.<SparkPlan>list(node.children())) if (scansFiles(child)) return true;
     return false;
   }
