@@ -61,7 +61,7 @@ public final class SkippingRule extends Rule<SparkPlan> {
   public SparkPlan rewritten(SparkPlan node, ScanConditions conditions) {
     if (node instanceof FileSourceScanExec) {
       FileSourceScanExec scan = (FileSourceScanExec) node;
-      return eligible(scan) ? skipping(scan, conditions) : scan;
+      return eligible(scan, conditions) ? skipping(scan, conditions) : scan;
     }
     if (node instanceof BatchScanExec && SkippingScan.eligible((BatchScanExec) node)) {
       return SkippingScan.over(session, (BatchScanExec) node, conditions);
@@ -80,17 +80,17 @@ public final class SkippingRule extends Rule<SparkPlan> {
   }
 
   private static boolean scansFiles(SparkPlan node) {
-    if (node instanceof FileSourceScanExec) return eligible((FileSourceScanExec) node);
+    if (node instanceof FileSourceScanExec) return eligible((FileSourceScanExec) node, ScanConditions.none());
     if (node instanceof BatchScanExec) return SkippingScan.eligible((BatchScanExec) node);
     for (SparkPlan child : Scala.<SparkPlan>list(node.children())) if (scansFiles(child)) return true;
     return false;
   }
 
-  private static boolean eligible(FileSourceScanExec scan) {
+  private static boolean eligible(FileSourceScanExec scan, ScanConditions conditions) {
     HadoopFsRelation relation = scan.relation();
     boolean files = INDEXES.contains(relation.location().getClass().getName())
         && Formats.known(relation.fileFormat());
-    return (files || DeltaTables.isSnapshotRead(relation)) && !streaming(scan);
+    return (files || DeltaTables.isSnapshotRead(relation) || DeltaFindPass.is(scan, conditions)) && !streaming(scan);
   }
 
   private static boolean streaming(FileSourceScanExec scan) {
