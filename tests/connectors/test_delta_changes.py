@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE of Delta tables: the search for the files to change skips, the rewriting of them does not."""
+"""Changes of Delta tables: the search of DELETE and UPDATE for the files to change skips, their rewriting does not."""
 
 from __future__ import annotations
 
@@ -27,9 +27,13 @@ def make(delta: SparkSession) -> Iterator[Make]:
         made.append(name)
         given = {"delta.enableDeletionVectors": str(vectors).lower(), **properties}
         text = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
-        delta.sql(f"CREATE TABLE {name} (id BIGINT, name STRING, part BIGINT, place STRING) USING delta TBLPROPERTIES ({text})")
+        columns = "id BIGINT, name STRING, part BIGINT, place STRING"
+        delta.sql(f"CREATE TABLE {name} ({columns}) USING delta TBLPROPERTIES ({text})")
         rows = delta.range(0, ROWS, 1, 4).selectExpr(
-            "id", "concat('n', lpad(CAST(pmod(id * 7919, 400) AS string), 3, '0')) AS name", "id div 100 AS part", "'x' AS place"
+            "id",
+            "concat('n', lpad(CAST(pmod(id * 7919, 400) AS string), 3, '0')) AS name",
+            "id div 100 AS part",
+            "'x' AS place",
         )
         rows.write.format("delta").mode("append").saveAsTable(name)
         return name
@@ -44,7 +48,7 @@ def name_of(id: int) -> str:
 
 
 def scans_of(spark: SparkSession, table: str, statement: str) -> list[tuple[str, int]]:
-    """The scans of a table in all that a statement executes: the execution's first words, and Spark's number of files."""
+    """The scans of a table in all that a statement executes: the first word about each, and Spark's number of files."""
     store: Any = spark._jsparkSession.sharedState().statusStore()
     before = {store.executionsList().apply(i).executionId() for i in range(store.executionsList().size())}
     spark.sql(statement.format(table)).collect()
@@ -53,8 +57,9 @@ def scans_of(spark: SparkSession, table: str, statement: str) -> list[tuple[str,
     executions = store.executionsList()
     for i in range(executions.size()):
         execution = executions.apply(i)
-        if execution.executionId() in before or "TahoeBatchFileIndex" not in execution.physicalPlanDescription() and (
-            "SkippingFileIndex" not in execution.physicalPlanDescription()
+        if execution.executionId() in before or (
+            "TahoeBatchFileIndex" not in execution.physicalPlanDescription()
+            and ("SkippingFileIndex" not in execution.physicalPlanDescription())
         ):
             continue
         values = store.executionMetrics(execution.executionId())
@@ -107,7 +112,7 @@ def test_only_the_search_skips(delta: SparkSession, make: Make, change: str, vec
 
 
 def test_the_rewriting_reads_each_file_whole(delta: SparkSession, make: Make) -> None:
-    """Its filter, of the rows to keep, is false of all rows of one file: to skip it would change the number of copied rows."""
+    """It keeps the rows that do not match. One file has none: to skip it would change the number of copied rows."""
     on, off = make(vectors=False), make(vectors=False)
     esk.Dataset(delta, table=on).create_indexes(esk.ValueList("name"), esk.MinMax("id"), esk.MinMax("part"))
     change = f"DELETE FROM {{}} WHERE part = 0 OR name = '{name_of(205)}'"
