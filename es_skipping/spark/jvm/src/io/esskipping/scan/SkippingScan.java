@@ -153,9 +153,11 @@ public abstract class SkippingScan implements Scan {
   }
 
   private static Set<FileKey> leftOut(Listing listing) {
+    Seq<PartitionDirectory> kept = listing.index.narrowed(listing.directories, List.of());
+    if (kept == listing.directories) return Set.of();
     Set<FileKey> found = new HashSet<>();
     for (FileStatus file : files(listing.directories)) found.add(FileKey.of(file));
-    for (FileStatus file : files(listing.index.narrowed(listing.directories, List.of()))) found.remove(FileKey.of(file));
+    for (FileStatus file : files(kept)) found.remove(FileKey.of(file));
     return found;
   }
 
