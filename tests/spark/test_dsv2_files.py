@@ -243,17 +243,16 @@ def test_files_that_are_new_or_changed_are_read(v2: SparkSession, lake: str) -> 
     assert opened(v2, where(lake, "id = 3")) == [2]
     assert opened(v2, where(lake, "id = 303")) == [1]
     frame = v2.read.parquet(lake).where("id = 3")
-    changed = next(iter(files_of_batches(same_rows(v2, where(lake, "id = 33")))[-1]))
     age(Path(lake), days=3)
     assert len(frame.collect()) == 1
-    assert opened(v2, where(lake, "id = 3")) == [5], f"{changed} and the others have other times"
+    assert opened(v2, where(lake, "id = 3")) == [5], "each has another time"
 
 
 def test_nested_and_computed_columns(v2: SparkSession, lake: str) -> None:
     assert opened(v2, where(lake, "S.A = 33")) == [1]
     assert opened(v2, lambda session: session.read.parquet(lake).where("s.a = 33").selectExpr("s.b")) == [1]
     assert opened(
-        v2, lambda session: session.read.parquet(lake).selectExpr("id + 1 AS next", "k").where("next = 34")
+        v2, lambda session: session.read.parquet(lake).selectExpr("id AS renamed", "k").where("renamed = 33")
     ) == [1]
     assert opened(v2, lambda session: session.read.parquet(lake).limit(5).where("id = 33")) == [4]
     assert opened(v2, where(lake, "id = 33 AND rand() >= 0 AND input_file_name() != ''")) == [1]
