@@ -119,7 +119,7 @@ def test_other_options_are_other_values(v2: SparkSession, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_aggregates_of_nothing(v2: SparkSession, lake: str, tmp_path: Path, adaptive: str) -> None:
-    """Without an exchange, an aggregate has one row for each partition that is left: there must be one."""
+    """An aggregate without groups has one row, whatever is left of its partitions."""
     v2.conf.set("spark.sql.adaptive.enabled", adaptive)
     single = str(tmp_path / "single")
     v2.range(0, 10, 1, 1).write.parquet(single)
