@@ -31,7 +31,7 @@ REPORTS = ROOT / "build" / "tests"
 ON_THE_OLDEST = [
     *(f"tests/spark/test_{name}.py" for name in ("bridge_queries", "bridge_failures", "session", "formats", "tables")),
     *(f"tests/spark/test_{name}.py" for name in ("end_to_end", "end_to_end_freshness", "functions", "times")),
-    *(f"tests/spark/test_{name}.py" for name in ("distinct_rows", "verify")),
+    *(f"tests/spark/test_{name}.py" for name in ("distinct_rows", "verify", "dsv2_files")),
     "tests/spark/test_matrix.py",
     "tests/layout/spark/test_groups.py::test_a_table_and_a_view",
     "tests/layout/spark/test_groups.py::test_a_query_opens_the_groups_and_blocks_that_it_needs",
@@ -45,7 +45,7 @@ ON_THE_OLDEST = [
 ]
 """Where versions of Spark differ: the bridge, what it reads of plans, and whole queries."""
 
-ON_DELTA = [f"tests/connectors/test_delta{name}.py" for name in ("", "_cases", "_generated", "_life")]
+ON_DELTA = [f"tests/connectors/test_delta{name}.py" for name in ("", "_cases", "_changes", "_generated", "_life")]
 """The random commits, which take longest, come last: the oldest goes without."""
 ON_ICEBERG = [f"tests/connectors/test_iceberg{name}.py" for name in ("", "_generated")]
 
@@ -171,7 +171,7 @@ def main() -> int:
         Leg("oldest", given.oldest, ON_THE_OLDEST, FEWEST_PREDICATES),
         *(Leg(name, given.newest, LEGS_OF_THEIR_OWN[name]) for name in ("commands", "stores", "traps")),
         Leg("delta", given.delta, ON_DELTA),
-        Leg("delta-oldest", given.oldest, ON_DELTA[:2]),
+        Leg("delta-oldest", given.oldest, ON_DELTA[:3]),
         Leg("avro", given.oldest, ["tests/connectors/test_avro.py"]),
         Leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
         Leg("iceberg", given.iceberg, ON_ICEBERG),

@@ -192,7 +192,7 @@ BEYOND: tuple[tuple[str, str, str], ...] = (
     ("CSV files with escaped quotes", "two quotes where one escapes the other", "Spark's value for one column depends on the other columns of the query, unless `columnPruning=false`"),
     ("CSV and JSON files with times that lack a date, where a TIMESTAMP is indexed", "`12:30`", "Spark reads it as a time on the current day"),
     ("Reads under other options or settings", "`nullValue`, the time zone, the rebase modes", "the values may differ; `esk.explain` names the setting"),
-    ("Files read as *DSv2* sources", "`spark.sql.sources.useV1SourceList` without the format", "Spark reads them through another interface, which es_skipping leaves alone"),
+    ("Aggregates that a *DSv2* scan takes from footers", "`spark.sql.parquet.aggregatePushdown` with `useV1SourceList` without Parquet", "the scan returns minima, maxima and counts, not rows"),
     ("Text files on HDFS that a writer has open", "CSV, JSON", "the writer may have added rows that the listing does not show"),
 )  # fmt: skip
 """What is read whatever the filter, an example, and why. Why a filter rules nothing out: ``predicates/reasons.py``."""

@@ -8,7 +8,15 @@ from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 
-__all__ = ["batch_scans", "blocks_read", "file_indexes", "files_of_rows", "num_files", "scans"]
+__all__ = [
+    "batch_scans",
+    "blocks_read",
+    "file_indexes",
+    "files_of_batches",
+    "files_of_rows",
+    "num_files",
+    "scans",
+]
 
 
 def num_files(df: DataFrame) -> list[int]:
@@ -41,6 +49,21 @@ def scans(df: DataFrame) -> list[Any]:
 def batch_scans(df: DataFrame) -> list[Any]:
     """The same of scans that a table format brings."""
     return _of_class(df, "BatchScanExec")
+
+
+def files_of_batches(df: DataFrame) -> list[set[str]]:
+    """The names of the files in the input partitions of each DSv2 scan, which its tasks open; fewest first.
+
+    Spark has no metric of them.
+    """
+    found = []
+    for scan in batch_scans(df):
+        names: set[str] = set()
+        partitions = scan.inputPartitions()
+        for i in range(partitions.size()):
+            names |= {str(file.toPath().getName()) for file in partitions.apply(i).files()}
+        found.append(names)
+    return sorted(found, key=len)
 
 
 def _of_class(df: DataFrame, name: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What is not a file source of Spark's own old way: it is left alone, and what stands beside it skips."""
+"""What is not a file source of Spark's own: it is left alone, and what stands beside it skips."""
 
 from __future__ import annotations
 
@@ -14,33 +14,6 @@ from pyspark.sql.types import StructType
 import es_skipping as esk
 from tests.spark.objects_read import num_files
 from tests.spark.skipping_on_off import age, same_rows
-
-
-@pytest.mark.parametrize("format", ["parquet", "orc", "csv", "json", "text"])
-def test_files_read_by_dsv2_never_skip(spark: SparkSession, tmp_path: Path, format: str) -> None:
-    """Stated, not wanted: `useV1SourceList` without a format lets Spark read it through another interface."""
-    path = str(tmp_path / "lake")
-    column = "concat('w', id) AS value" if format == "text" else "id"
-    spark.range(0, 40, 1, 4).selectExpr(column).write.format(format).save(path)
-    age(path)
-    schema = "value STRING" if format == "text" else "id BIGINT"
-    condition = "value = 'w3'" if format == "text" else "id = 3"
-    esk.enable(spark)
-    dataset = esk.Dataset(spark, path, format=format, schema=schema)
-    dataset.create_indexes(esk.MinMax("value" if format == "text" else "id"))
-
-    def read(session: SparkSession) -> Any:
-        return session.read.format(format).schema(schema).load(path).where(condition)
-
-    assert sum(num_files(same_rows(spark, read))) < 4
-    spark.conf.set("spark.sql.sources.useV1SourceList", "")
-    frame = same_rows(spark, read)
-    assert len(frame.collect()) == 1
-    assert num_files(frame) == [], "there is no file scan of the old way in the plan"
-    with esk.observe(spark) as report:
-        read(spark).collect()
-    assert not report.scans
-    assert dataset.refresh().unchanged == 4, "a build reads by the old way, whatever the session does"
 
 
 class _Squares(DataSource):

@@ -2,12 +2,12 @@ package io.esskipping.report;
 
 import io.esskipping.groups.GroupsScan;
 import io.esskipping.protocol.Reply;
-import io.esskipping.scan.IcebergScan;
 import io.esskipping.scan.PartitionResiduals;
 import io.esskipping.scan.RelationColumns;
 import io.esskipping.scan.Relations;
 import io.esskipping.scan.ScanRecord;
 import io.esskipping.scan.SkippingFileIndex;
+import io.esskipping.scan.SkippingScan;
 import io.esskipping.scan.Verification;
 import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
@@ -35,22 +35,8 @@ public final class PlannedScan {
   private final FileIndex inner;
   private final String columns;
 
-  PlannedScan(SparkSession session, FileSourceScanExec scan) {
-    this(session, (SkippingFileIndex) scan.relation().location(), known(scan.partitionFilters()), known(scan.dataFilters()),
-        columns(scan, (SkippingFileIndex) scan.relation().location()));
-  }
-
-  PlannedScan(SparkSession session, GroupsScan scan) {
-    this(session, scan.index, Scala.seq(List.of()), known(Scala.seq(scan.filters)), names(List.of(scan.readSchema().fieldNames())));
-  }
-
-  PlannedScan(SparkSession session, IcebergScan scan) {
-    this(session, scan.index(), Scala.seq(List.of()), Scala.seq(List.of()), names(List.of(scan.readSchema().fieldNames())));
-  }
-
   private PlannedScan(
-      SparkSession session, SkippingFileIndex index, Seq<Expression> partitionFilters, Seq<Expression> dataFilters, String columns) {
-    Seq<PartitionDirectory> all = index.inner.listFiles(partitionFilters, dataFilters);
+      SparkSession session, SkippingFileIndex index, Seq<PartitionDirectory> all, Seq<Expression> dataFilters, String columns) {
     record = new ScanRecord(session, index.relation, index.table, all);
     directories = Scala.list(all);
     residuals = PartitionResiduals.of(
@@ -58,6 +44,26 @@ public final class PlannedScan {
     request = index.request(residuals.residuals, record);
     inner = index.inner;
     this.columns = columns;
+  }
+
+  static PlannedScan of(SparkSession session, FileSourceScanExec scan) {
+    SkippingFileIndex index = (SkippingFileIndex) scan.relation().location();
+    Seq<Expression> filters = known(scan.dataFilters());
+    return new PlannedScan(session, index, index.inner.listFiles(known(scan.partitionFilters()), filters), filters, columns(scan, index));
+  }
+
+  static PlannedScan of(SparkSession session, GroupsScan scan) {
+    Seq<Expression> filters = known(Scala.seq(scan.filters));
+    Seq<PartitionDirectory> all = scan.index.inner.listFiles(Scala.seq(List.of()), filters);
+    return new PlannedScan(session, scan.index, all, filters, names(List.of(scan.readSchema().fieldNames())));
+  }
+
+  /** Null if the scan's files are unknown, so that none is left out. */
+  static PlannedScan of(SparkSession session, SkippingScan scan) {
+    SkippingScan.Listing listing = scan.listing();
+    if (listing == null) return null;
+    return new PlannedScan(
+        session, listing.index, listing.directories, Scala.seq(List.of()), names(List.of(scan.readSchema().fieldNames())));
   }
 
   /** The filters that Spark passes to {@code listFiles}, without subqueries, whose values are not known yet. */

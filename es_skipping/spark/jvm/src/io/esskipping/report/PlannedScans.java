@@ -1,10 +1,10 @@
 package io.esskipping.report;
 
 import io.esskipping.groups.GroupsScan;
-import io.esskipping.scan.IcebergScan;
 import io.esskipping.scan.ScanConditions;
 import io.esskipping.scan.SkippingFileIndex;
 import io.esskipping.scan.SkippingRule;
+import io.esskipping.scan.SkippingScan;
 import io.esskipping.util.Scala;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -60,14 +60,18 @@ public final class PlannedScans {
       collect(node);
     } else if (node instanceof FileSourceScanExec) {
       FileSourceScanExec scan = (FileSourceScanExec) node;
-      if (scan.relation().location() instanceof SkippingFileIndex) found.add(new PlannedScan(session, scan));
+      if (scan.relation().location() instanceof SkippingFileIndex) found.add(PlannedScan.of(session, scan));
     } else if (node instanceof BatchScanExec) {
       Scan scan = ((BatchScanExec) node).scan();
-      if (scan instanceof GroupsScan) found.add(new PlannedScan(session, (GroupsScan) scan));
-      else if (scan instanceof IcebergScan) found.add(new PlannedScan(session, (IcebergScan) scan));
+      if (scan instanceof GroupsScan) found.add(PlannedScan.of(session, (GroupsScan) scan));
+      else if (scan instanceof SkippingScan) add(PlannedScan.of(session, (SkippingScan) scan));
     }
     for (SparkPlan child : Scala.list(node.children())) walk(child);
     for (SparkPlan subquery : Scala.list(node.subqueries())) walkSubquery(subquery);
+  }
+
+  private void add(PlannedScan scan) {
+    if (scan != null) found.add(scan);
   }
 
   /** Two plans that compute the same run as one. */

@@ -32,7 +32,7 @@ final class DeltaTables {
 
   /**
    * Delta's indexes of a snapshot's files: after and without its own skipping. By name and exactly: others list files for
-   * change feeds, for streams, or for DELETE, UPDATE and MERGE, which count the rows that they read.
+   * change feeds, for streams, or for DELETE, UPDATE and MERGE ({@link DeltaFindPass}).
    */
   private static final Set<String> SNAPSHOTS =
       Set.of(PACKAGE + "stats.PreparedDeltaFileIndex", PACKAGE + "files.TahoeLogFileIndex");
@@ -41,9 +41,16 @@ final class DeltaTables {
 
   /** Whether a scan reads a snapshot's rows and nothing else, so that files may be left out of it. */
   static boolean isSnapshotRead(HadoopFsRelation relation) {
-    FileFormat format = relation.fileFormat();
-    return SNAPSHOTS.contains(relation.location().getClass().getName())
-        && format.getClass().getName().equals(PACKAGE + "DeltaParquetFileFormat")
+    return SNAPSHOTS.contains(relation.location().getClass().getName()) && readsRows(relation.fileFormat());
+  }
+
+  /** Whether a scan reads some files of a snapshot: a pass of a command, for example. */
+  static boolean isOfFiles(HadoopFsRelation relation) {
+    return relation.location().getClass().getName().equals(PACKAGE + "files.TahoeBatchFileIndex") && readsRows(relation.fileFormat());
+  }
+
+  private static boolean readsRows(FileFormat format) {
+    return format.getClass().getName().equals(PACKAGE + "DeltaParquetFileFormat")
         && call(format, "isCDCRead").equals(false);
   }
 

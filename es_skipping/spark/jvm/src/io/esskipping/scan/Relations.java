@@ -250,7 +250,13 @@ public final class Relations {
 
   /** A relation that only describes files and columns to look-ups and reports. */
   public static HadoopFsRelation of(SparkSession session, FileIndex index, StructType schema, FileFormat format) {
-    Object[] arguments = {index, new StructType(), schema, Option.empty(), format, Scala.emptyMap(), session};
+    return of(session, index, new StructType(), schema, format, Map.of());
+  }
+
+  /** The same with partition columns and with the options of the read. */
+  static HadoopFsRelation of(
+      SparkSession session, FileIndex index, StructType partitions, StructType schema, FileFormat format, Map<String, String> options) {
+    Object[] arguments = {index, partitions, schema, Option.empty(), format, Scala.map(options), session};
     try { // by reflection, because the session's declared type differs between Spark versions
       return (HadoopFsRelation) HadoopFsRelation.class.getConstructors()[0].newInstance(arguments);
     } catch (ReflectiveOperationException error) {

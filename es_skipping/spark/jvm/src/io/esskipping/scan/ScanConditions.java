@@ -30,7 +30,7 @@ import org.apache.spark.sql.execution.python.EvalPythonExec;
  * because its conditions do not apply to single rows of the scan.
  */
 public final class ScanConditions {
-  private static final ScanConditions NONE = new ScanConditions(List.of(), 0);
+  private static final ScanConditions NONE = new ScanConditions(List.of(), 0, null, null);
   private static final int MAX_CONJUNCTS = 10_000;
   private static final int MAX_PROJECTIONS = 8;
   private static final int MAX_PROJECTED_NODES = 64;
@@ -39,10 +39,14 @@ public final class ScanConditions {
 
   private final List<Expression> conjuncts;
   private final int projections;
+  private final ScanConditions above;
+  private final SparkPlan node;
 
-  private ScanConditions(List<Expression> conjuncts, int projections) {
+  private ScanConditions(List<Expression> conjuncts, int projections, ScanConditions above, SparkPlan node) {
     this.conjuncts = conjuncts;
     this.projections = projections;
+    this.above = above;
+    this.node = node;
   }
 
   public static ScanConditions none() {
@@ -56,7 +60,7 @@ public final class ScanConditions {
       for (Expression conjunct : split(((FilterExec) node).condition())) {
         if (conjunct.deterministic()) all.add(conjunct);
       }
-      return all.size() > MAX_CONJUNCTS ? NONE : new ScanConditions(all, projections);
+      return all.size() > MAX_CONJUNCTS ? NONE : new ScanConditions(all, projections, this, node);
     }
     if (node instanceof ProjectExec) return throughProjection((ProjectExec) node);
     if (node instanceof EvalPythonExec) return throughFunctions((EvalPythonExec) node);
@@ -64,23 +68,30 @@ public final class ScanConditions {
     return NONE;
   }
 
+  /** The filters and projections directly above, the lowest first. */
+  List<SparkPlan> nodes() {
+    List<SparkPlan> found = new ArrayList<>();
+    for (ScanConditions at = this; at.node != null; at = at.above) found.add(at.node);
+    return found;
+  }
+
   private ScanConditions throughProjection(ProjectExec node) {
-    if (conjuncts.isEmpty()) return this;
+    if (conjuncts.isEmpty()) return new ScanConditions(conjuncts, projections, this, node);
     if (projections == MAX_PROJECTIONS) return NONE;
     Map<ExprId, Expression> computed = new HashMap<>();
     for (NamedExpression named : Scala.list(node.projectList())) {
       if (named instanceof Alias) computed.put(named.exprId(), ((Alias) named).child());
     }
-    return new ScanConditions(substituted(computed), projections + 1);
+    return new ScanConditions(substituted(computed), projections + 1, this, (SparkPlan) (Object) node);
   }
 
   private ScanConditions throughFunctions(EvalPythonExec node) {
-    if (conjuncts.isEmpty()) return this;
+    if (conjuncts.isEmpty()) return new ScanConditions(conjuncts, projections, null, null);
     List<PythonUDF> functions = Scala.list(node.udfs());
     List<Attribute> results = Scala.list(node.resultAttrs());
     Map<ExprId, Expression> computed = new HashMap<>();
     for (int i = 0; i < functions.size(); i++) computed.put(results.get(i).exprId(), functions.get(i));
-    return new ScanConditions(substituted(computed), projections);
+    return new ScanConditions(substituted(computed), projections, null, null);
   }
 
   private List<Expression> substituted(Map<ExprId, Expression> computed) {

@@ -100,13 +100,17 @@ public final class SkippingFileIndex implements FileIndex {
   }
 
   @Override public Seq<PartitionDirectory> listFiles(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
-    Seq<PartitionDirectory> all = inner.listFiles(partitionFilters, dataFilters);
+    return narrowed(inner.listFiles(partitionFilters, dataFilters), Scala.list(dataFilters));
+  }
+
+  /** What a listing is left with: without the objects that have no row for the data filters and the conditions. */
+  Seq<PartitionDirectory> narrowed(Seq<PartitionDirectory> all, List<Expression> dataFilters) {
     ScanRecord record = null;
     try {
       SQLConf conf = session.sessionState().conf();
       if (!Bridge.connected() || !SessionSettings.enabled(conf)) return all;
       record = new ScanRecord(session, relation, table, all);
-      return kept(all, Scala.list(dataFilters), conf, record);
+      return kept(all, dataFilters, conf, record);
     } catch (Throwable error) {
       return unskipped(all, error, record);
     } finally {

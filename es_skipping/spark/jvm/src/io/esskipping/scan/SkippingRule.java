@@ -25,7 +25,7 @@ import scala.Option;
  */
 public final class SkippingRule extends Rule<SparkPlan> {
   /** Exact class names: an index of Delta, Hudi or a streaming sink knows more than the existing files. */
-  private static final Set<String> INDEXES = Set.of(
+  static final Set<String> INDEXES = Set.of(
       "org.apache.spark.sql.execution.datasources.InMemoryFileIndex",
       "org.apache.spark.sql.execution.datasources.CatalogFileIndex");
 
@@ -61,10 +61,10 @@ public final class SkippingRule extends Rule<SparkPlan> {
   public SparkPlan rewritten(SparkPlan node, ScanConditions conditions) {
     if (node instanceof FileSourceScanExec) {
       FileSourceScanExec scan = (FileSourceScanExec) node;
-      return eligible(scan) ? skipping(scan, conditions) : scan;
+      return eligible(scan, conditions) ? skipping(scan, conditions) : scan;
     }
-    if (node instanceof BatchScanExec && IcebergScan.eligible((BatchScanExec) node)) {
-      return IcebergScan.over(session, (BatchScanExec) node, conditions);
+    if (node instanceof BatchScanExec && SkippingScan.eligible((BatchScanExec) node)) {
+      return SkippingScan.over(session, (BatchScanExec) node, conditions);
     }
     List<SparkPlan> children = Scala.list(node.children());
     if (children.isEmpty()) return node;
@@ -80,17 +80,17 @@ public final class SkippingRule extends Rule<SparkPlan> {
   }
 
   private static boolean scansFiles(SparkPlan node) {
-    if (node instanceof FileSourceScanExec) return eligible((FileSourceScanExec) node);
-    if (node instanceof BatchScanExec) return IcebergScan.eligible((BatchScanExec) node);
+    if (node instanceof FileSourceScanExec) return eligible((FileSourceScanExec) node, ScanConditions.none());
+    if (node instanceof BatchScanExec) return SkippingScan.eligible((BatchScanExec) node);
     for (SparkPlan child : Scala.<SparkPlan>list(node.children())) if (scansFiles(child)) return true;
     return false;
   }
 
-  private static boolean eligible(FileSourceScanExec scan) {
+  private static boolean eligible(FileSourceScanExec scan, ScanConditions conditions) {
     HadoopFsRelation relation = scan.relation();
     boolean files = INDEXES.contains(relation.location().getClass().getName())
         && Formats.known(relation.fileFormat());
-    return (files || DeltaTables.isSnapshotRead(relation)) && !streaming(scan);
+    return (files || DeltaTables.isSnapshotRead(relation) || DeltaFindPass.is(scan, conditions)) && !streaming(scan);
   }
 
   private static boolean streaming(FileSourceScanExec scan) {

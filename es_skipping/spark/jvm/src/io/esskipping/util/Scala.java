@@ -32,6 +32,15 @@ public final class Scala {
     return (scala.collection.immutable.Map<K, V>) scala.collection.immutable.Map$.MODULE$.empty();
   }
 
+  @SuppressWarnings("unchecked")
+  public static <K, V> scala.collection.immutable.Map<K, V> map(java.util.Map<K, V> values) {
+    scala.collection.immutable.Map<K, V> map = emptyMap();
+    for (java.util.Map.Entry<K, V> entry : values.entrySet()) {
+      map = (scala.collection.immutable.Map<K, V>) map.updated(entry.getKey(), entry.getValue());
+    }
+    return map;
+  }
+
   /**
    * A total function as the partial function that {@code transform} needs; it returns its argument to change nothing.
    */

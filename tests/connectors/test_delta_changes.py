@@ -1,0 +1,127 @@
+"""Changes of Delta tables: the search of DELETE and UPDATE for the files to change skips, their rewriting does not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import es_skipping as esk
+
+_numbers = itertools.count()
+
+Make = Callable[..., str]
+ROWS = 400
+
+
+@pytest.fixture
+def make(delta: SparkSession) -> Iterator[Make]:
+    """Makes a table of four files; each name is in one of them, and their minima and maxima rule nothing out."""
+    made: list[str] = []
+
+    def table(*, vectors: bool, **properties: str) -> str:
+        name = f"changed{next(_numbers)}"
+        made.append(name)
+        given = {"delta.enableDeletionVectors": str(vectors).lower(), **properties}
+        text = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
+        columns = "id BIGINT, name STRING, flag BOOLEAN, place STRING"
+        delta.sql(f"CREATE TABLE {name} ({columns}) USING delta TBLPROPERTIES ({text})")
+        rows = delta.range(0, ROWS, 1, 4).selectExpr(
+            "id",
+            "concat('n', lpad(CAST(pmod(id * 7919, 400) AS string), 3, '0')) AS name",
+            "id < 100 OR id = 205 AS flag",
+            "'x' AS place",
+        )
+        rows.write.format("delta").mode("append").saveAsTable(name)
+        return name
+
+    yield table
+    for name in made:
+        delta.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def name_of(id: int) -> str:
+    return f"n{id * 7919 % ROWS:03d}"
+
+
+def scans_of(spark: SparkSession, table: str, statement: str) -> list[tuple[str, int]]:
+    """The scans of a table in all that a statement executes: the first word about each, and Spark's number of files."""
+    store: Any = spark._jsparkSession.sharedState().statusStore()
+    before = {store.executionsList().apply(i).executionId() for i in range(store.executionsList().size())}
+    spark.sql(statement.format(table)).collect()
+    spark._jsc.sc().listenerBus().waitUntilEmpty()
+    found = []
+    executions = store.executionsList()
+    for i in range(executions.size()):
+        execution = executions.apply(i)
+        if execution.executionId() in before or (
+            "TahoeBatchFileIndex" not in execution.physicalPlanDescription()
+            and ("SkippingFileIndex" not in execution.physicalPlanDescription())
+        ):
+            continue
+        values = store.executionMetrics(execution.executionId())
+        nodes = store.planGraph(execution.executionId()).allNodes()
+        for j in range(nodes.size()):
+            node = nodes.apply(j)
+            if not (node.name().startswith("Scan parquet") and node.name().endswith(table)):
+                continue
+            for k in range(node.metrics().size()):
+                metric = node.metrics().apply(k)
+                if metric.name() == "number of files read" and values.contains(metric.accumulatorId()):
+                    what = str(execution.description()).removeprefix("Delta: ").split(" ")[0]
+                    found.append((what, int(values.apply(metric.accumulatorId()).replace(",", ""))))
+    return found
+
+
+def metrics(spark: SparkSession, table: str) -> dict[str, str]:
+    found = spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").head()
+    assert found is not None
+    return {key: value for key, value in found["operationMetrics"].items() if "Time" not in key and "Bytes" not in key}
+
+
+CHANGES = {
+    "update": f"UPDATE {{}} SET place = 'updated' WHERE name = '{name_of(33)}'",
+    "delete": f"DELETE FROM {{}} WHERE name = '{name_of(205)}'",
+    "merge": f"MERGE INTO {{}} t USING (SELECT '{name_of(340)}' AS name) s ON t.name = s.name "
+    "WHEN MATCHED THEN UPDATE SET place = 'merged' WHEN NOT MATCHED THEN INSERT (name) VALUES (s.name)",
+    "nothing": "DELETE FROM {} WHERE name = 'n1234'",
+}
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("change", sorted(CHANGES))
+def test_only_the_search_skips(delta: SparkSession, make: Make, change: str, vectors: bool) -> None:
+    on, off = make(vectors=vectors), make(vectors=vectors)
+    esk.Dataset(delta, table=on).create_indexes(esk.ValueList("name"))
+    with esk.observe(delta) as report:
+        skipping = scans_of(delta, on, CHANGES[change])
+    esk.disable(delta)
+    try:
+        plain = scans_of(delta, off, CHANGES[change])
+        rows = [delta.table(one).orderBy("id", "name").collect() for one in (on, off)]
+    finally:
+        esk.enable(delta)
+    assert plain[0][1] == 4
+    assert skipping == [(plain[0][0], 0 if change == "nothing" else 1 if change != "merge" else 4), *plain[1:]]
+    assert [scan.objects_skipped for scan in report.scans] == ([] if change == "merge" else [4 - skipping[0][1]])
+    assert rows[0] == rows[1]
+    assert metrics(delta, on) == metrics(delta, off)
+
+
+def test_the_rewriting_reads_each_file_whole(delta: SparkSession, make: Make) -> None:
+    """It keeps the rows that do not match. One file has none: to skip it would change the number of copied rows."""
+    on, off = make(vectors=False), make(vectors=False)
+    esk.Dataset(delta, table=on).create_indexes(esk.ValueList("flag"))
+    change = "DELETE FROM {} WHERE flag"
+    skipping = scans_of(delta, on, change)
+    esk.disable(delta)
+    try:
+        plain = scans_of(delta, off, change)
+    finally:
+        esk.enable(delta)
+    assert skipping == [("Finding", 2), ("Rewriting", 2)]
+    assert plain == [("Finding", 4), ("Rewriting", 2)]
+    assert metrics(delta, on) == metrics(delta, off)
