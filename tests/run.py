@@ -45,7 +45,7 @@ ON_THE_OLDEST = [
 ]
 """Where versions of Spark differ: the bridge, what it reads of plans, and whole queries."""
 
-ON_DELTA = [f"tests/connectors/test_delta{name}.py" for name in ("", "_cases", "_changes", "_generated", "_life")]
+ON_DELTA = [f"tests/connectors/test_delta{name}.py" for name in ("", "_cases", "_search", "_generated", "_life")]
 """The random commits, which take longest, come last: the oldest goes without."""
 ON_ICEBERG = [f"tests/connectors/test_iceberg{name}.py" for name in ("", "_generated")]
 
