@@ -91,8 +91,10 @@ public final class IcebergScan implements Scan, SupportsRuntimeV2Filtering {
   private SkippingFileIndex index(List<FileStatus> files) {
     files.removeIf(file -> file == null);
     StructType schema = IcebergTables.scanSchema(inner);
-    return new SkippingFileIndex(
+    SkippingFileIndex index = new SkippingFileIndex(
         session, IcebergTables.relation(session, table, files, IcebergTables.scanSnapshot(inner), schema), IcebergTables.name(table), conditions);
+    index.listing = this;
+    return index;
   }
 
   @Override public Batch toBatch() {
