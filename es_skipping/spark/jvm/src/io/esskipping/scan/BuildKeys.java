@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.execution.joins.EmptyHashedRelation$;
 import org.apache.spark.sql.execution.joins.HashedRelation;
 import org.apache.spark.sql.execution.joins.LongHashedRelation;
 import org.apache.spark.sql.execution.joins.UnsafeHashedRelation;
@@ -43,6 +44,7 @@ final class BuildKeys {
    * @param keys computed from the streamed row, in the order of the relation's keys
    */
   static List<Expression> conditions(HashedRelation relation, List<Expression> keys) {
+    if (relation == EmptyHashedRelation$.MODULE$) return List.of(new Literal(false, DataTypes.BooleanType));
     boolean packed = relation.getClass() == LongHashedRelation.class;
     if (packed ? !fitsOneLong(keys) : relation.getClass() != UnsafeHashedRelation.class) return List.of();
     List<BuildKeys> columns = new ArrayList<>();

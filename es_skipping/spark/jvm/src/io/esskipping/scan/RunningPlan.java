@@ -44,7 +44,9 @@ final class RunningPlan {
   private void walk(SparkPlan node, ScanConditions conditions) {
     if (isListing(node)) {
       List<Attribute> output = Scala.list(node.output());
-      found.add(conditions.over(output));
+      List<Expression> known = conditions.over(output);
+      if (node instanceof FileSourceScanExec) known.addAll(ScalarResults.of(Scala.list(((FileSourceScanExec) node).dataFilters())));
+      found.add(known);
     }
     for (SparkPlan child : Scala.list(node.children())) walk(child, conditions.below(node, child));
     for (SparkPlan subquery : Scala.list(node.subqueries())) walk(subquery, ScanConditions.none());

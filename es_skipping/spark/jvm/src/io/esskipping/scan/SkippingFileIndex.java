@@ -36,6 +36,8 @@ public final class SkippingFileIndex implements FileIndex {
   volatile ScanMetrics metrics;
   /** By what the running plan's scan is found: this index, or the Iceberg scan that lists with it. */
   Object listing = this;
+  /** All filters of the scan that lists with this index. */
+  List<Expression> filters = List.of();
   private final List<Expression> conditions;
   private final List<Expression> canonical;
 
@@ -129,7 +131,7 @@ public final class SkippingFileIndex implements FileIndex {
     if (record.objects == 0) return record.nothing("no objects", all);
     Unindexed unindexed = Unindexed.of(conf, relation, table);
     if (unindexed.believed()) return record.nothing(Reply.NOT_INDEXED, all);
-    List<Expression> conjuncts = conjuncts(dataFilters, RunningPlan.conditions(session, listing));
+    List<Expression> conjuncts = conjuncts(dataFilters, knownNow());
     if (conjuncts.isEmpty()) return record.nothing("no filter", all);
     long start = System.nanoTime();
     long epoch = Unindexed.epoch();
@@ -147,6 +149,13 @@ public final class SkippingFileIndex implements FileIndex {
     Seq<PartitionDirectory> kept = without(inner, directories, residuals.residualOf, reply.skip, verification, record);
     record.applyMs = (System.nanoTime() - asked) / 1e6;
     return kept;
+  }
+
+  /** Conditions that were not known when the query was planned. */
+  private List<Expression> knownNow() {
+    List<Expression> found = ScalarResults.of(filters);
+    found.addAll(RunningPlan.conditions(session, listing));
+    return found;
   }
 
   /** The filters that Spark passes to the scan, and the stricter ones among the conditions above it. */

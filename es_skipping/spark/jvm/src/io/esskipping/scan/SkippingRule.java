@@ -106,6 +106,7 @@ public final class SkippingRule extends Rule<SparkPlan> {
     Object[] fields = fields(scan);
     fields[0] = copy(relation, index);
     FileSourceScanExec skipping = (FileSourceScanExec) scan.makeCopy(fields);
+    index.filters = Scala.list(skipping.dataFilters());
     index.metrics = ScanMetrics.of(skipping);
     return skipping;
   }
