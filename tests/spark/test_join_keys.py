@@ -47,7 +47,7 @@ def columns(numbers: list[int | None]) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``typed`` has ten numbers in each file, in order, and a file of nulls; ``keys`` has the picked ones and a null."""
+    """``typed`` has ten numbers in each file, in order, and a file of nulls; ``keys`` the picked ones and a null."""
     root = tmp_path_factory.mktemp("typed")
     (root / "typed").mkdir()
     (root / "keys").mkdir()
@@ -125,3 +125,13 @@ def test_many_keys_become_a_range(spark: SparkSession) -> None:
     assert (few.rows, few.files) == (["Row(n=-50)", "Row(n=-70)", "Row(n=-90)"], [3])
     many = same(spark, sql.format(200_050, 10_001), fact="typed")
     assert (many.rows, many.files) == (few.rows, [6])
+
+
+def test_long_strings_become_a_range(spark: SparkSession) -> None:
+    sql = """SELECT f.word FROM typed f JOIN (SELECT word FROM keys WHERE word IS NOT NULL
+             UNION ALL SELECT rpad('k', {}, 'o')) k ON f.word = k.word"""
+    few = same(spark, sql.format(1_000), fact="typed")
+    assert (len(few.rows), few.files) == (3, [3])
+    long = same(spark, sql.format(1 << 20), fact="typed")
+    assert long.rows == few.rows
+    assert long.files == [FILES - 1]

@@ -90,8 +90,9 @@ def test_equal_joins_still_share_their_exchange(spark: SparkSession) -> None:
 
 
 def test_a_join_within_a_broadcast_side_and_within_a_subquery(spark: SparkSession) -> None:
-    sql = f"""SELECT s_city, n FROM stores JOIN
-              (SELECT store_key, count(*) AS n FROM fact JOIN {MAY} ON date_key = d_key GROUP BY 1) ON s_key = store_key"""
+    sql = f"""SELECT s_city, n FROM stores
+              JOIN (SELECT store_key, count(*) AS n FROM fact JOIN {MAY} ON date_key = d_key GROUP BY 1)
+              ON s_key = store_key"""
     assert same(spark, sql).files == [4]
     sql = (
         f"SELECT s_city FROM stores WHERE s_key = (SELECT max(store_key) FROM fact JOIN {HOLIDAYS} ON date_key = d_key)"

@@ -1,4 +1,4 @@
-"""A join skips files of its probe side by the keys that were broadcast, and returns the rows that it returns without."""
+"""A join skips files of its probe side by the keys that were broadcast; rows, jobs and failed tasks stay as without."""
 
 from __future__ import annotations
 
@@ -124,10 +124,12 @@ WHOLE = {
             JOIN dates ON date_key = d_key WHERE {MAY_2020}"""
     ),
     "an exchange below": (
-        f"SELECT sum(qty) FROM (SELECT /*+ REPARTITION(2) */ * FROM fact) JOIN dates ON date_key = d_key WHERE {MAY_2020}"
+        f"""SELECT sum(qty) FROM (SELECT /*+ REPARTITION(2) */ * FROM fact)
+            JOIN dates ON date_key = d_key WHERE {MAY_2020}"""
     ),
     "a random number below": (
-        f"SELECT sum(qty) FROM (SELECT *, rand(1) AS r FROM fact) JOIN dates ON date_key = d_key AND r >= 0 WHERE {MAY_2020}"
+        f"""SELECT sum(qty) FROM (SELECT *, rand(1) AS r FROM fact)
+            JOIN dates ON date_key = d_key AND r >= 0 WHERE {MAY_2020}"""
     ),
     "a shuffled join": (
         f"SELECT /*+ MERGE(dates) */ sum(qty) FROM fact JOIN dates ON date_key = d_key WHERE {MAY_2020}"

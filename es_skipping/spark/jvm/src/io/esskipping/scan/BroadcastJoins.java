@@ -15,12 +15,14 @@ import org.apache.spark.sql.catalyst.plans.LeftAnti$;
 import org.apache.spark.sql.catalyst.plans.LeftOuter$;
 import org.apache.spark.sql.catalyst.plans.LeftSemi$;
 import org.apache.spark.sql.catalyst.plans.RightOuter$;
+import org.apache.spark.sql.catalyst.plans.logical.Statistics;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.InputAdapter;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.adaptive.BroadcastQueryStageExec;
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import org.apache.spark.sql.execution.exchange.BroadcastExchangeExec;
+import org.apache.spark.sql.execution.exchange.BroadcastExchangeLike;
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec;
 import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec;
 import org.apache.spark.sql.execution.joins.HashedRelation;
@@ -33,6 +35,8 @@ import scala.Option;
  * <p>It reads a broadcast that Spark has finished for the join itself. It starts nothing and waits for nothing.
  */
 final class BroadcastJoins {
+  private static final long MAX_BYTES = 128L << 20;
+
   private BroadcastJoins() {}
 
   /** The conditions that the keys imply; none if they are not known yet, or if rows without a match stay. */
@@ -72,19 +76,26 @@ final class BroadcastJoins {
     }
   }
 
-  /** The relation that a finished broadcast made of a join's build side, or null. */
+  /** The relation that a finished broadcast made of a join's build side; null if there is none, or a large one. */
   private static HashedRelation relation(SparkPlan build) {
     if (build instanceof InputAdapter) return relation(((InputAdapter) build).child());
     if (build instanceof ReusedExchangeExec) return relation(((ReusedExchangeExec) build).child());
     Object broadcast = null;
-    if (build instanceof BroadcastQueryStageExec) {
+    if (build instanceof BroadcastQueryStageExec && isSmall(((BroadcastQueryStageExec) build).broadcast())) {
       Option<Object> result = ((BroadcastQueryStageExec) build).resultOption().get();
       broadcast = result.isDefined() ? result.get() : null;
-    } else if (build instanceof BroadcastExchangeExec) {
+    } else if (build instanceof BroadcastExchangeExec && isSmall((BroadcastExchangeExec) build)) {
       broadcast = finished((BroadcastExchangeExec) build);
     }
     Object relation = broadcast instanceof Broadcast ? ((Broadcast<?>) broadcast).value() : null;
     return relation instanceof HashedRelation ? (HashedRelation) relation : null;
+  }
+
+  /** Whether the driver may hold the relation: Spark may have freed it there, and would build it again. */
+  private static boolean isSmall(BroadcastExchangeLike exchange) {
+    Statistics statistics = exchange.runtimeStatistics();
+    long rows = statistics.rowCount().isDefined() ? statistics.rowCount().get().toLong() : 0;
+    return rows <= BuildKeys.MAX_ROWS && statistics.sizeInBytes().toLong() <= MAX_BYTES;
   }
 
   /**

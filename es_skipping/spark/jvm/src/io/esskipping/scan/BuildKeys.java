@@ -23,13 +23,17 @@ import scala.collection.Iterator;
 
 /** The values of one join key in a hashed relation: all of them, or the least and the greatest if there are many. */
 final class BuildKeys {
-  static final int MAX_VALUES = 10_000;
-  /** Above it the conditions would delay the query: reading a million keys takes some 50 ms. */
-  private static final int MAX_ROWS = 1_000_000;
+  private static final int MAX_VALUES = 10_000;
+  /** Limit of the bytes of a key's listed strings, which the request carries. */
+  private static final int MAX_TEXT = 1 << 20;
+  /** Above it, reading the keys would delay the query. */
+  static final int MAX_ROWS = 1_000_000;
 
   private final Expression key;
   private final DataType type;
   private final Set<Object> values = new HashSet<>();
+  private boolean listed = true;
+  private long text;
   private Comparable<Object> least;
   private Comparable<Object> greatest;
 
@@ -108,7 +112,10 @@ final class BuildKeys {
   @SuppressWarnings("unchecked")
   private void add(Object value) {
     Comparable<Object> comparable = (Comparable<Object>) value;
-    if (values.size() <= MAX_VALUES) values.add(value);
+    if (listed && values.add(value)) {
+      if (value instanceof UTF8String) text += ((UTF8String) value).numBytes();
+      listed = values.size() <= MAX_VALUES && text <= MAX_TEXT;
+    }
     if (least == null || comparable.compareTo(least) < 0) least = comparable;
     if (greatest == null || comparable.compareTo(greatest) > 0) greatest = comparable;
   }
@@ -117,7 +124,7 @@ final class BuildKeys {
     if (!comparesByBytes() || !key.deterministic()) return;
     if (values.isEmpty()) {
       found.add(new Literal(false, DataTypes.BooleanType));
-    } else if (values.size() <= MAX_VALUES) {
+    } else if (listed) {
       found.add(new InSet(key, scalaSet(values)));
     } else {
       found.add(new GreaterThanOrEqual(key, new Literal(least, type)));
