@@ -126,7 +126,7 @@ NO_INDEX_OF_BOTH: Final = Reason(
 )
 NOT_A_COLUMN: Final = Reason(
     "not a column of the relation",
-    "the value of a subquery is not known when files are chosen; Spark may put it into the filter while the query runs",
+    "the result of a subquery is known only while the query runs; `esk.explain` does not run it",
     (("x = (SELECT max(id) FROM range(5))", "not a column of the relation"),),
 )
 """The JVM gives this reason, and sends such a node without its contents."""

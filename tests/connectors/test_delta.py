@@ -423,3 +423,16 @@ def test_plain_parquet_beside_it_skips(delta: SparkSession, tmp_path: Path) -> N
     with esk.observe(delta) as report:
         assert rows_on_and_off(delta, f"SELECT * FROM parquet.`{path}` WHERE id = 77") == [(77,)]
     assert report.scans[0].objects_skipped == 9
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_a_join_opens_the_files_of_its_keys(delta: SparkSession, maker: Maker, adaptive: str) -> None:
+    table = maker()
+    esk.Dataset(delta, table=table).create_indexes(esk.ValueList("name"))
+    delta.conf.set("spark.sql.adaptive.enabled", adaptive)
+    keys = f"(SELECT * FROM VALUES '{name_of(5)}', '{name_of(205)}' AS v(k) WHERE length(k) > rand(1))"
+    assert opened(delta, f"SELECT id FROM {table} JOIN {keys} ON name = k", 2) == 2
+    delta.sql(f"DELETE FROM {table} WHERE id = 205")
+    assert opened(delta, f"SELECT id FROM {table} WHERE name IN (SELECT k FROM {keys})", 1) == 2
+    assert opened(delta, f"SELECT id FROM {table} ANTI JOIN {keys} ON name = k", ROWS - 2) == FILES
+    delta.conf.unset("spark.sql.adaptive.enabled")

@@ -469,6 +469,19 @@ def test_one_table_twice_in_a_query(iceberg: SparkSession, maker: Maker) -> None
     iceberg.conf.unset("spark.sql.adaptive.enabled")
 
 
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_a_join_opens_the_files_of_its_keys(iceberg: SparkSession, maker: Maker, adaptive: str) -> None:
+    table = maker(**NO_STATISTICS)
+    esk.Dataset(iceberg, table=table).create_indexes(esk.ValueList("name"))
+    iceberg.conf.set("spark.sql.adaptive.enabled", adaptive)
+    keys = f"(SELECT * FROM VALUES '{name_of(5)}', '{name_of(205)}' AS v(k) WHERE length(k) > rand(1))"
+    assert opened(iceberg, f"SELECT id FROM {table} JOIN {keys} ON name = k", 2) == 2
+    iceberg.sql(f"DELETE FROM {table} WHERE id = 205")
+    assert opened(iceberg, f"SELECT id FROM {table} WHERE name IN (SELECT k FROM {keys})", 1) == 2
+    assert opened(iceberg, f"SELECT id FROM {table} ANTI JOIN {keys} ON name = k", ROWS - 2) == FILES
+    iceberg.conf.unset("spark.sql.adaptive.enabled")
+
+
 def test_what_is_left_alone(iceberg: SparkSession, maker: Maker, tmp_path: Path) -> None:
     table = maker()
     esk.Dataset(iceberg, table=table).create_indexes(esk.ValueList("name"))

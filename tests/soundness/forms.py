@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType
 
+from tests.soundness.joins import random_join
 from tests.soundness.lake import Lake
 
 __all__ = ["Executed", "execute", "random_query"]
@@ -51,12 +52,18 @@ _FORMS = (
 )
 
 
+_JOINS = 0.3
+"""The share of queries that join several tables."""
+
+
 def _even(number: int) -> bool:
     return number % 2 == 0
 
 
 def random_query(rng: random.Random, lake: Lake) -> str:
     """One query over ``t``; what it returns is the same every time."""
+    if rng.random() < _JOINS:
+        return random_join(rng, lake)
     draw = lake.predicates(rng)
     column = rng.choice([c.sql for c in lake.columns if "." not in c.sql] or ["id"])
     return rng.choice(_FORMS).replace("{c}", column).replace("{p}", str(draw.draw(2))).replace("{q}", str(draw.draw(1)))

@@ -135,7 +135,7 @@ FORMS: dict[str, list[int]] = {
     "SELECT a.id FROM t a JOIN t b ON a.grp = b.grp WHERE a.id < 20 AND b.city = 'city7'": [1, 1],
     "SELECT id FROM t WHERE id < 20 UNION ALL SELECT id FROM t WHERE city = 'city9'": [1, 1],
     "WITH c AS (SELECT * FROM t WHERE id < 40) SELECT grp, sum(id) FROM c GROUP BY grp": [2],
-    "SELECT * FROM t WHERE id IN (SELECT id FROM t WHERE city = 'city3') AND id < 80": [1, 4],
+    "SELECT * FROM t WHERE id IN (SELECT id FROM t WHERE city = 'city3') AND id < 80": [1, 1],
     "SELECT * FROM t WHERE id < 40 AND id > (SELECT max(id) - 3 FROM t WHERE city = 'city0')": [1, 2],
     "SELECT city, count(*) FROM t WHERE score < 2 GROUP BY city HAVING count(*) > 1": [1],
     "SELECT * FROM (SELECT id AS i, city AS c FROM t) WHERE i < 5 AND c = 'city0'": [1],

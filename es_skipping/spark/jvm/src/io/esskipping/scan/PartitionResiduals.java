@@ -109,7 +109,7 @@ public final class PartitionResiduals {
   }
 
   /** Evaluates a node with folded children if possible; otherwise returns it unchanged. */
-  private static Expression fold(Expression node) {
+  static Expression fold(Expression node) {
     if (node instanceof Literal) return node;
     if (node instanceof Or) {
       Or or = (Or) node;

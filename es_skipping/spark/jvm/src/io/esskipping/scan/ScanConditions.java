@@ -20,14 +20,16 @@ import org.apache.spark.sql.execution.InputAdapter;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.WholeStageCodegenExec;
+import org.apache.spark.sql.execution.joins.BroadcastHashJoinExec;
 import org.apache.spark.sql.execution.python.EvalPythonExec;
 
 /**
  * The conditions that a scan's rows must meet to pass the nodes directly above it.
  *
  * <p>The rule passes them down a physical plan from node to child, through filters, projections and the evaluation of
- * Python functions, which treat each row separately. Any other node (a limit, a join, an aggregate) clears them,
- * because its conditions do not apply to single rows of the scan.
+ * Python functions, which treat each row separately, and through broadcast joins to their streamed side (see
+ * {@link BroadcastJoins}). Any other node (a limit, an exchange, an aggregate) clears them, because its conditions do
+ * not apply to single rows of the scan.
  */
 public final class ScanConditions {
   private static final ScanConditions NONE = new ScanConditions(List.of(), 0, null, null);
@@ -53,10 +55,12 @@ public final class ScanConditions {
     return NONE;
   }
 
-  /** The conditions on the rows of a node's child, given these conditions on the node's output. */
-  ScanConditions below(SparkPlan node) {
+  /** The conditions on the rows of one of a node's children, given these conditions on the node's output. */
+  ScanConditions below(SparkPlan node, SparkPlan child) {
+    if (node instanceof BroadcastHashJoinExec) return throughJoin((BroadcastHashJoinExec) node, child);
     if (node instanceof FilterExec) {
-      List<Expression> all = new ArrayList<>(conjuncts);
+      // Spark itself passes no condition over one that has a state, such as rand()
+      List<Expression> all = new ArrayList<>(((FilterExec) node).condition().deterministic() ? conjuncts : List.of());
       for (Expression conjunct : split(((FilterExec) node).condition())) {
         if (conjunct.deterministic()) all.add(conjunct);
       }
@@ -75,11 +79,26 @@ public final class ScanConditions {
     return found;
   }
 
+  /** Whether conditions pass a node with one child. */
+  static boolean treatsRowsSeparately(SparkPlan node) {
+    return node instanceof FilterExec || node instanceof ProjectExec || node instanceof EvalPythonExec
+        || node instanceof ColumnarToRowExec || node instanceof InputAdapter || node instanceof WholeStageCodegenExec;
+  }
+
+  private ScanConditions throughJoin(BroadcastHashJoinExec node, SparkPlan child) {
+    if (child != node.streamedPlan()) return NONE;
+    List<Expression> all = new ArrayList<>();
+    for (Expression conjunct : conjuncts) if (BroadcastJoins.passes(node, conjunct)) all.add(conjunct);
+    all.addAll(BroadcastJoins.keyConditions(node));
+    return all.size() > MAX_CONJUNCTS ? NONE : new ScanConditions(all, projections, null, null);
+  }
+
   private ScanConditions throughProjection(ProjectExec node) {
     if (conjuncts.isEmpty()) return new ScanConditions(conjuncts, projections, this, node);
     if (projections == MAX_PROJECTIONS) return NONE;
     Map<ExprId, Expression> computed = new HashMap<>();
     for (NamedExpression named : Scala.list(node.projectList())) {
+      if (!((Expression) named).deterministic()) return NONE;
       if (named instanceof Alias) computed.put(named.exprId(), ((Alias) named).child());
     }
     return new ScanConditions(substituted(computed), projections + 1, this, (SparkPlan) (Object) node);
@@ -90,6 +109,7 @@ public final class ScanConditions {
     List<PythonUDF> functions = Scala.list(node.udfs());
     List<Attribute> results = Scala.list(node.resultAttrs());
     Map<ExprId, Expression> computed = new HashMap<>();
+    for (PythonUDF function : functions) if (!function.deterministic()) return NONE;
     for (int i = 0; i < functions.size(); i++) computed.put(results.get(i).exprId(), functions.get(i));
     return new ScanConditions(substituted(computed), projections, null, null);
   }

@@ -34,6 +34,10 @@ public final class SkippingFileIndex implements FileIndex {
   public final String table;
   /** The metrics of the scan that lists with this index; may be null. */
   volatile ScanMetrics metrics;
+  /** By what the running plan's scan is found: this index, or the Iceberg scan that lists with it. */
+  Object listing = this;
+  /** All filters of the scan that lists with this index. */
+  List<Expression> filters = List.of();
   private final List<Expression> conditions;
   private final List<Expression> canonical;
 
@@ -131,7 +135,7 @@ public final class SkippingFileIndex implements FileIndex {
     if (record.objects == 0) return record.nothing("no objects", all);
     Unindexed unindexed = Unindexed.of(conf, relation, table);
     if (unindexed.believed()) return record.nothing(Reply.NOT_INDEXED, all);
-    List<Expression> conjuncts = conjuncts(dataFilters);
+    List<Expression> conjuncts = conjuncts(dataFilters, knownNow());
     if (conjuncts.isEmpty()) return record.nothing("no filter", all);
     long start = System.nanoTime();
     long epoch = Unindexed.epoch();
@@ -151,8 +155,19 @@ public final class SkippingFileIndex implements FileIndex {
     return kept;
   }
 
+  /** Conditions that were not known when the query was planned. */
+  private List<Expression> knownNow() {
+    List<Expression> found = ScalarResults.of(filters);
+    found.addAll(RunningPlan.conditions(session, listing));
+    return found;
+  }
+
   /** The filters that Spark passes to the scan, and the stricter ones among the conditions above it. */
   public List<Expression> conjuncts(List<Expression> dataFilters) {
+    return conjuncts(dataFilters, List.of());
+  }
+
+  private List<Expression> conjuncts(List<Expression> dataFilters, List<Expression> atRunTime) {
     List<Expression> found = new ArrayList<>();
     java.util.Set<String> seen = new java.util.HashSet<>();
     RelationColumns columns = Relations.columns(relation);
@@ -161,7 +176,9 @@ public final class SkippingFileIndex implements FileIndex {
         if (seen.add(ExpressionTrees.write(conjunct, columns))) found.add(conjunct);
       }
     }
-    for (Expression condition : conditions) {
+    List<Expression> all = new ArrayList<>(conditions);
+    for (Expression condition : atRunTime) if (!canonical.contains(condition.canonicalized())) all.add(condition);
+    for (Expression condition : all) {
       String tree = ExpressionTrees.write(condition, columns);
       if (seen.add(tree) || tree.contains("\"c\":\"Opaque\"")) found.add(condition);
     }

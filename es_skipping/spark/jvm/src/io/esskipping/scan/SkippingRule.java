@@ -68,11 +68,10 @@ public final class SkippingRule extends Rule<SparkPlan> {
     }
     List<SparkPlan> children = Scala.list(node.children());
     if (children.isEmpty()) return node;
-    ScanConditions below = conditions.below(node);
     List<SparkPlan> replaced = new ArrayList<>(children.size());
     boolean changed = false;
     for (SparkPlan child : children) {
-      SparkPlan replacement = rewritten(child, below);
+      SparkPlan replacement = rewritten(child, conditions.below(node, child));
       changed |= replacement != child;
       replaced.add(replacement);
     }
@@ -107,6 +106,7 @@ public final class SkippingRule extends Rule<SparkPlan> {
     Object[] fields = fields(scan);
     fields[0] = copy(relation, index);
     FileSourceScanExec skipping = (FileSourceScanExec) scan.makeCopy(fields);
+    index.filters = Scala.list(skipping.dataFilters());
     index.metrics = ScanMetrics.of(skipping);
     return skipping;
   }

@@ -137,6 +137,7 @@ public abstract class SkippingScan implements Scan {
     try {
       Listing listing = listing(all);
       if (listing == null) return all;
+      listing.index.listing = this;
       if (!same(listing.identity, asked)) { // the first time, and where a runtime filter leaves others
         leftOut = leftOut(listing);
         asked = listing.identity;
