@@ -20,6 +20,7 @@ from es_skipping.cli.output import Console
 from es_skipping.cli.session import given_conf, spark_session
 from es_skipping.errors import EsSkippingError, SettingError
 from es_skipping.settings import PREFIX, SETTINGS, Settings
+from es_skipping.spark.formats import TABLES
 from es_skipping.stores.registry import open_store, store_type
 
 __all__ = ["Finding", "run_doctor"]
@@ -115,7 +116,11 @@ def _store(args: argparse.Namespace) -> Iterator[Finding]:
     if store_type(url).uses_files:
         return  # only Spark's file systems reach it: the round trip tests it
     store = open_store(url, Settings(conf))
-    yield Finding("store", "good", f"{store.url} answers; it holds {len(store.datasets())} datasets")
+    datasets = store.datasets()
+    yield Finding("store", "good", f"{store.url} answers; it holds {len(datasets)} datasets")
+    for dataset in (entry.definition for entry in datasets if entry.definition.format in TABLES):
+        covered = f"snapshot {dataset.snapshot}" if dataset.snapshot else "an unknown snapshot"
+        yield Finding("tables", "good", f"{dataset.id}: {dataset.format}, the metadata covers {covered}")
     for check in store.checks(args.stale_days):
         yield Finding(check.name, check.state, check.found)
 

@@ -95,10 +95,12 @@ def list_indexes(args: argparse.Namespace, console: Console) -> int:
         {
             "id": entry.definition.id,
             "dataset": entry.definition.table or ", ".join(entry.definition.roots),
+            "format": entry.definition.format,
             "index": index_label(index),
             "objects": entry.objects,
             "metadata bytes": entry.metadata_bytes.get(index.id),
             "refreshed": datetime.fromtimestamp(entry.refreshed / 1000, timezone.utc).isoformat(timespec="seconds"),
+            "snapshot": entry.definition.snapshot,
         }
         for entry in entries
         for index in entry.definition.indexes

@@ -103,8 +103,7 @@ public final class Relations {
    * ms], ...]}, so that no process holds all of them as text.
    */
   public static void objects(Object dataset, TableSnapshot snapshot, String file) throws IOException {
-    HadoopFsRelation relation = snapshot == null ? relation(leaf((Dataset<?>) dataset), session(dataset)) : snapshot.relation();
-    FileIndex index = relation.location();
+    FileIndex index = snapshot == null ? relation(leaf((Dataset<?>) dataset), session(dataset)).location() : snapshot.files();
     try (Writer lines = java.nio.file.Files.newBufferedWriter(java.nio.file.Path.of(file))) {
       StringBuilder out = new StringBuilder();
       int row = 0;
