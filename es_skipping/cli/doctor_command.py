@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Literal
 
 import es_skipping
+from es_skipping.cli.index_commands import needs_no_spark
 from es_skipping.cli.output import Console
 from es_skipping.cli.session import given_conf, spark_session
-from es_skipping.errors import EsSkippingError, SettingError
+from es_skipping.errors import EsSkippingError, SettingError, StoreError
 from es_skipping.settings import PREFIX, SETTINGS, Settings
 from es_skipping.spark.formats import TABLES
 from es_skipping.stores.registry import open_store, store_type
@@ -116,13 +117,25 @@ def _store(args: argparse.Namespace) -> Iterator[Finding]:
     if store_type(url).uses_files:
         return  # only Spark's file systems reach it: the round trip tests it
     store = open_store(url, Settings(conf))
-    datasets = store.datasets()
-    yield Finding("store", "good", f"{store.url} answers; it holds {len(datasets)} datasets")
-    for dataset in (entry.definition for entry in datasets if entry.definition.format in TABLES):
-        covered = f"snapshot {dataset.snapshot}" if dataset.snapshot else "an unknown snapshot"
-        yield Finding("tables", "good", f"{dataset.id}: {dataset.format}, the metadata covers {covered}")
+    yield Finding("store", "good", f"{store.url} answers; it holds {len(store.datasets())} datasets")
     for check in store.checks(args.stale_days):
         yield Finding(check.name, check.state, check.found)
+
+
+def _tables(args: argparse.Namespace) -> Iterator[Finding]:
+    """Name the Delta and Iceberg tables of the store, with the snapshots that their metadata covers."""
+    conf = given_conf(args)
+    url = conf.get(PREFIX + "store.url")
+    if url is None or not needs_no_spark(url):
+        return
+    try:
+        entries = open_store(url, Settings(conf)).datasets()
+    except StoreError:  # the round trip, or the check of the store, says so
+        return
+    for dataset in (entry.definition for entry in entries):
+        if dataset.format in TABLES:
+            covered = f"snapshot {dataset.snapshot}" if dataset.snapshot else "an unknown snapshot"
+            yield Finding("tables", "good", f"{dataset.id}: {dataset.format}, the metadata covers {covered}")
 
 
 def _round_trip(args: argparse.Namespace) -> Iterator[Finding]:
@@ -151,4 +164,4 @@ def _round_trip(args: argparse.Namespace) -> Iterator[Finding]:
         yield Finding("round trip", state, f"a query read {on.objects} of {off.objects} objects; expected 1 of 4")
 
 
-_CHECKS: tuple[Check, ...] = (_python, _pyspark, _java, _settings, _store)
+_CHECKS: tuple[Check, ...] = (_python, _pyspark, _java, _settings, _store, _tables)
