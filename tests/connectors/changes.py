@@ -27,7 +27,7 @@ _LIBRARY = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def opened_in(*folders: Path) -> Iterator[list[str]]:
-    """The names of the files that any process opens in these directories; ``"listed"`` for each list of one of them.
+    """The names of the files and directories that any process opens in these; ``"listed"`` for each list of one itself.
 
     Linux tells it (inotify), so nothing that the JVM does is missed.
     """
@@ -46,7 +46,7 @@ def opened_in(*folders: Path) -> Iterator[list[str]]:
             while events:
                 _, mask, _, length = _EVENT.unpack_from(events)
                 name = events[_EVENT.size : _EVENT.size + length].rstrip(b"\0").decode()
-                found.append("listed" if mask & _IS_DIRECTORY else name)
+                found.append("listed" if mask & _IS_DIRECTORY and not name else name)
                 events = events[_EVENT.size + length :]
     finally:
         os.close(watcher)
