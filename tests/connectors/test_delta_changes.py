@@ -26,7 +26,7 @@ from tests.spark.objects_read import num_files
 
 __all__ = ["asked"]
 
-STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "8"))
+STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "5"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "7"))
 _COLUMNS = [column for column in COLUMNS if column.sql in ("i32", "f64", "s", "city", "d", "n.x", "n.deep.y")]
 INDEXES = [esk.ValueList("v"), esk.MinMax("id")]

@@ -23,7 +23,7 @@ from tests.spark.objects_read import batch_scans
 
 __all__ = ["asked"]
 
-STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "8"))
+STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "5"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "7"))
 INDEXES = [esk.ValueList("v"), esk.MinMax("id")]
 _FILES = 100

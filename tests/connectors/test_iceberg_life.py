@@ -22,7 +22,7 @@ from tests.connectors.lives import Busy, answer, quietly
 from tests.connectors.test_iceberg_generated import Run, Table
 from tests.spark.objects_read import batch_scans
 
-STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "5"))
+STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "4"))
 ROUNDS = int(os.environ.get("ES_SKIPPING_ROUNDS", "3"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "7"))
 
@@ -87,6 +87,7 @@ def test_the_life_of_a_table(iceberg: SparkSession, tmp_path: Path) -> None:
         def refresh() -> str:
             session = rng.choice(ons)
             table.seen_by(session)
+            run.refreshes += 1
             return str(esk.Dataset(session, table=name).refresh())
 
         def rebuild() -> str:
@@ -122,7 +123,7 @@ def test_the_life_of_a_table(iceberg: SparkSession, tmp_path: Path) -> None:
                     assert got[0] == expected[0], f"seed {SEED}, {sql} after\n" + "\n".join(table.log)
                     assert got[1] <= expected[1], sql
                     run.executed, run.opened = run.executed + 1, run.opened + got[1]
-                    run.opened_without += expected[1]
+                    run.opened_without, run.rows = run.opened_without + expected[1], run.rows + len(expected[0])
             if meanwhile.ident is not None:
                 meanwhile.join()
         print(f"\n{STEPS} steps: {run}, seed {SEED}\n" + "\n".join(table.log))  # noqa: T201 - for a record run, with -s
