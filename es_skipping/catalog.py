@@ -13,6 +13,7 @@ from es_skipping.predicates.types import DataType
 
 __all__ = [
     "UNDERSTOOD",
+    "CoveredSnapshot",
     "DatasetDefinition",
     "DatasetEntry",
     "IndexDefinition",
@@ -85,6 +86,25 @@ class IndexDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class CoveredSnapshot:
+    """The snapshot of a Delta or Iceberg table that a dataset's metadata covers.
+
+    Parameters
+    ----------
+    id
+        Delta's version or Iceberg's snapshot id, as text.
+    stamp
+        Tells it from a snapshot with the same id in another table, or in a log that was written anew.
+    retained
+        Whether the store also has metadata of objects that the snapshot does not have.
+    """
+
+    id: str
+    stamp: str
+    retained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetDefinition:
     """A dataset and its indexes.
 
@@ -102,6 +122,9 @@ class DatasetDefinition:
         Facts that must hold for the whole dataset to be used.
     needs
         Needs of every index of the dataset.
+    covered
+        Of a table with a log: the store has metadata of each object of this snapshot, or names it as failed. None where
+        that is unknown: then a refresh lists all objects.
     """
 
     id: str
@@ -113,6 +136,7 @@ class DatasetDefinition:
     schema: str = "{}"
     built_with: Mapping[str, str] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    covered: CoveredSnapshot | None = None
 
     def not_understood(self, index: IndexDefinition | None = None) -> tuple[str, ...]:
         """The needs of the dataset and of one of its indexes that this version lacks; the index is unknown then."""
@@ -125,6 +149,11 @@ class DatasetDefinition:
     def understood(self) -> tuple[IndexDefinition, ...]:
         """The indexes that this version can use."""
         return tuple(index for index in self.indexes if not self.not_understood(index))
+
+    @property
+    def snapshot(self) -> str | None:
+        """The version or snapshot id of the table that the metadata covers; None for plain files, or where unknown."""
+        return None if self.covered is None else self.covered.id
 
     def index(self, id: str) -> IndexDefinition:
         """The index with that id; KeyError if there is none."""

@@ -191,6 +191,15 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "writes. The driver also writes what they cannot, and everything if a first task cannot reach the server.",
             _count,
         ),
+        Setting(
+            "retainRemoved",
+            "refresh",
+            "refresh or vacuum",
+            "How long to keep the metadata of files that a Delta or Iceberg table has removed. `refresh`: until the "
+            "next refresh. `vacuum`: until a refresh finds the file deleted, so that queries of older snapshots skip; "
+            "each refresh then lists all files of the snapshot.",
+            _one_of("refresh", "vacuum"),
+        ),
         Setting("query.budget", "6s", "duration", "Time limit of all look-ups of one query together.", _seconds),
         Setting(
             "breaker.failures",

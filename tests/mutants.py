@@ -31,7 +31,9 @@ _HEADER: Final = re.compile(r"Wrong: (?P<wrong>.+)\nFails: (?P<test>\S+::\S+)\n\
 _PYTHONS: Final = {
     "tests/connectors/test_delta.py": ".venv-spark42",
     "tests/connectors/test_delta_search.py": ".venv-spark42",
+    "tests/connectors/test_delta_changes.py": ".venv-spark42",
     "tests/connectors/test_iceberg.py": ".venv-spark41",
+    "tests/connectors/test_iceberg_changes.py": ".venv-spark41",
 }
 """The virtual environments of tests that need another Spark than the newest."""
 _NOTICED, _UNNOTICED, _UNUSABLE = "noticed", "NOT NOTICED", "UNUSABLE"

@@ -46,9 +46,14 @@ ON_THE_OLDEST = [
 ]
 """Where versions of Spark differ: the bridge, what it reads of plans, and whole queries."""
 
-ON_DELTA = [f"tests/connectors/test_delta{name}.py" for name in ("", "_cases", "_search", "_generated", "_life")]
+ON_DELTA = [
+    f"tests/connectors/test_delta{name}.py" for name in ("", "_cases", "_search", "_changes", "_generated", "_life")
+]
 """The random commits, which take longest, come last: the oldest goes without."""
-ON_ICEBERG = [f"tests/connectors/test_iceberg{name}.py" for name in ("", "_generated")]
+ON_ICEBERG = [
+    f"tests/connectors/test_iceberg{name}.py" for name in ("", "_changes", "_pyiceberg", "_generated", "_life")
+]
+"""The first two also on the oldest."""
 
 AT_A_TIME = 2
 
@@ -172,11 +177,11 @@ def main() -> int:
         Leg("oldest", given.oldest, ON_THE_OLDEST, FEWEST_PREDICATES),
         *(Leg(name, given.newest, LEGS_OF_THEIR_OWN[name]) for name in ("commands", "stores", "traps")),
         Leg("delta", given.delta, ON_DELTA),
-        Leg("delta-oldest", given.oldest, ON_DELTA[:3]),
+        Leg("delta-oldest", given.oldest, ON_DELTA[:4]),
         Leg("avro", given.oldest, ["tests/connectors/test_avro.py"]),
         Leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
         Leg("iceberg", given.iceberg, ON_ICEBERG),
-        Leg("iceberg-oldest", given.oldest, ON_ICEBERG[:1]),
+        Leg("iceberg-oldest", given.oldest, ON_ICEBERG[:2]),
     ]
     waiting: queue.SimpleQueue[Leg] = queue.SimpleQueue()
     for leg in legs:

@@ -121,7 +121,7 @@ class Collected:
 def _is_same(one: DatasetDefinition, other: DatasetDefinition, indexes: frozenset[str]) -> bool:
     """Whether metadata that was collected for one definition of these indexes is valid for the other."""
     first, second = ({index.id: index for index in definition.indexes} for definition in (one, other))
-    return replace(one, indexes=()) == replace(other, indexes=()) and all(
+    return replace(one, indexes=(), covered=None) == replace(other, indexes=(), covered=None) and all(
         id in first and first[id] == second.get(id) for id in indexes
     )
 

@@ -41,7 +41,9 @@ _DESCRIPTION: Final = (
     "metadata_bytes bigint, bytes_per_object double"
 )
 _LIST: Final = (
-    "dataset string, `table` string, roots array<string>, format string, " + _DESCRIPTION + ", refreshed timestamp"
+    "dataset string, `table` string, roots array<string>, format string, "
+    + _DESCRIPTION
+    + ", refreshed timestamp, snapshot string"
 )
 _SESSION_CATALOG: Final = "spark_catalog"
 _CONFLICT_ATTEMPTS: Final = 6
@@ -237,7 +239,8 @@ class Dataset:
         """Compare the metadata with a fresh listing of the dataset."""
         store = self._store()
         entry = store.dataset(self.id)
-        listed = Source.open(self._spark, self._reading(entry)).objects()
+        source = Source.open(self._spark, self._reading(entry))
+        listed, current = source.objects(), source.origin.snapshot
         known = set() if entry is None else {object for object, _ in store.objects(self.id)}
         paths = {object.path for object in known}
         now = {object.path for object in listed}
@@ -254,6 +257,9 @@ class Dataset:
             gone=len(paths - now),
             refreshed=None if entry is None else _moment(entry.refreshed),
             failed=() if entry is None else entry.failed,
+            table_format=source.format if source.is_table else None,
+            snapshot=None if current is None else current.id,
+            indexed_snapshot=None if entry is None else entry.definition.snapshot,
         )
 
     # --- inside ---------------------------------------------------------------------------------------------------
@@ -288,6 +294,7 @@ class Dataset:
 
     def _updated(self, store: MetadataStore, settings: Settings, add: Sequence[Index], **options: Any) -> RefreshResult:
         limits = {"budget": settings["metadata.budget"], "writers": settings["build.executorWriters"]}
+        limits["retain_removed"] = settings["retainRemoved"] == "vacuum"
         with Collected() as collected:
             for left in reversed(range(_CONFLICT_ATTEMPTS)):
                 entry = store.dataset(self.id)
@@ -347,7 +354,8 @@ def list_indexes(spark: SparkSession) -> DataFrame:
     Returns
     -------
     DataFrame
-        A row per index: the dataset's location, the indexed columns, the metadata's size, and its last change.
+        A row per index: the dataset's location, the indexed columns, the metadata's size, its last change, and of a
+        Delta or Iceberg table the snapshot that the metadata covers.
     """
     from es_skipping.spark.classic import classic_session, local_frame
 
@@ -360,6 +368,7 @@ def list_indexes(spark: SparkSession) -> DataFrame:
             entry.definition.format,
             *_description(entry, index, entry.objects),
             _moment(entry.refreshed),
+            entry.definition.snapshot,
         )
         for entry in sorted(entries, key=lambda entry: entry.definition.id)
         for index in entry.definition.indexes

@@ -43,30 +43,36 @@ class Listing:
         The objects that can be indexed.
     unsettled
         The objects that may still change within their modification time, with the reason to report.
+    removed
+        None if `objects` has every object. Otherwise it has what a table added since the stored metadata's snapshot,
+        and these paths are what the table removed.
     """
 
     source: Source
     objects: ObjectList
     unsettled: Mapping[ObjectId, str]
+    removed: frozenset[str] | None = None
 
 
 def settled(
-    spark: SparkSession, reading: Reading, restored: Callable[[Source], Source] = lambda source: source
+    spark: SparkSession,
+    reading: Reading,
+    source: Source,
+    restored: Callable[[Source], Source] = lambda source: source,
 ) -> Listing:
-    """List a dataset, and wait briefly if objects are so new that they can change within their time stamp.
+    """List a dataset of files, and wait briefly if objects are so new that they can change within their time stamp.
 
     A writer can change an object without a trace while it is younger than twice the file system's time resolution. Git
     protects its index by the same rule.
 
     Parameters
     ----------
+    source
+        The dataset, just opened.
     restored
-        Called with the opened source.
+        Called with the source that was listed.
     """
-    source = Source.open(spark, reading)
     objects = source.objects()
-    if source.is_table:
-        return Listing(restored(source), objects, {})
     resolution = _resolution(objects)
     youngest = int(objects.mtimes.max(initial=0))
     wait = youngest + 2 * resolution - time.time() * 1000

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.build.object_ids import encoded_path
-from es_skipping.catalog import ObjectId
+from es_skipping.catalog import CoveredSnapshot, ObjectId
 from es_skipping.errors import DatasetError
 from es_skipping.spark.relations import TableSnapshot, list_objects
 from es_skipping.stores.object_list import ObjectList
@@ -20,7 +20,7 @@ from es_skipping.stores.object_list import ObjectList
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["FileOrigin", "Origin", "Rows", "TableOrigin"]
+__all__ = ["Changes", "FileOrigin", "Origin", "Rows", "TableOrigin"]
 
 _WITHOUT_AUTHORITY: Final = "^([A-Za-z][A-Za-z0-9+.-]*):///"
 """How a location may begin that Hadoop writes with one slash."""
@@ -55,6 +55,22 @@ class Rows:
         return bool(jvm.org.apache.hadoop.fs.Path(object.path).toUri().toString() == self.texts[object])
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changed in a dataset since a snapshot.
+
+    Parameters
+    ----------
+    origin
+        Of the added objects only. An object with a new identity counts as added.
+    removed
+        Paths that the snapshot may have had and the dataset no longer has.
+    """
+
+    origin: Origin
+    removed: frozenset[str]
+
+
 class Origin(ABC):
     """Where a dataset's objects come from."""
 
@@ -77,6 +93,15 @@ class Origin(ABC):
             Whether these are all.
         """
 
+    @property
+    @abstractmethod
+    def snapshot(self) -> CoveredSnapshot | None:
+        """The snapshot that `objects` lists; None where there is none, or nothing tells it from others."""
+
+    @abstractmethod
+    def changes_since(self, snapshot: CoveredSnapshot) -> Changes | None:
+        """What changed since an earlier snapshot, found without listing all objects; None means: list them."""
+
     @abstractmethod
     def close(self) -> None:
         """Release what `rows` made."""
@@ -94,6 +119,7 @@ class FileOrigin(Origin):
 
     df: DataFrame
     is_table = False
+    snapshot = None
 
     def objects(self) -> ObjectList:
         return ObjectList(ObjectId(*one) for one in list_objects(self.df))
@@ -102,6 +128,9 @@ class FileOrigin(Origin):
         texts = {object: encoded_path(object.path) for object in objects}
         path = _file_path(self.df)
         return Rows(self.df if all_objects else self.df.where(path.isin(list(texts.values()))), path, texts)
+
+    def changes_since(self, snapshot: CoveredSnapshot) -> None:
+        return None
 
     def close(self) -> None:
         pass
@@ -115,31 +144,43 @@ class TableOrigin(Origin):
     ----------
     df
         Reads the table.
-    snapshot
-        The snapshot.
+    opened
+        The snapshot, or its files that are new.
     format
         The table's.
     """
 
     df: DataFrame
-    snapshot: TableSnapshot
+    opened: TableSnapshot
     format: str
     is_table = True
 
     def objects(self) -> ObjectList:
-        return ObjectList(ObjectId(*one) for one in list_objects(self.df, self.snapshot))
+        return ObjectList(ObjectId(*one) for one in list_objects(self.df, self.opened))
 
     def rows(self, objects: Sequence[ObjectId], *, all_objects: bool) -> Rows:
         from es_skipping.spark.classic import functions as F
 
-        frame = self.snapshot.rows(None if all_objects else [object.path for object in objects])
+        frame = self.opened.rows(None if all_objects else [object.path for object in objects])
         if self.format != "iceberg":
             return Rows(frame, _file_path(frame), {object: encoded_path(object.path) for object in objects})
         path = F.regexp_replace(F.col("_file"), _WITHOUT_AUTHORITY, "$1:/")
         return Rows(frame, path, {object: object.path for object in objects}, encoded=False)
 
+    @property
+    def snapshot(self) -> CoveredSnapshot | None:
+        stamp = self.opened.stamp
+        return None if stamp is None else CoveredSnapshot(self.opened.id, stamp)
+
+    def changes_since(self, snapshot: CoveredSnapshot) -> Changes | None:
+        found = self.opened.since(snapshot.id, snapshot.stamp)
+        if found is None:
+            return None
+        added, removed = found
+        return Changes(TableOrigin(self.df, added, self.format), frozenset(removed))
+
     def close(self) -> None:
-        self.snapshot.close()
+        self.opened.close()
 
 
 def _file_path(frame: DataFrame) -> Column:

@@ -100,6 +100,8 @@ class Health(Rendered):
         Time of the metadata's last change; None without metadata.
     failed
         ``(path, reason)`` of objects that the last build could not read.
+    table_format, snapshot, indexed_snapshot
+        For a Delta or Iceberg table: its format, its current snapshot, and the snapshot that the metadata covers.
     """
 
     objects: int
@@ -111,6 +113,9 @@ class Health(Rendered):
     gone: int
     refreshed: datetime | None
     failed: tuple[tuple[str, str], ...] = ()
+    table_format: str | None = None
+    snapshot: str | None = None
+    indexed_snapshot: str | None = None
 
     def __repr__(self) -> str:
         return _health_line(self)
@@ -145,6 +150,9 @@ def _health_parts(health: Health) -> Iterator[str | Table]:
     row = [_count(health.objects), Cell(covered, number=True), Cell(stale, number=True)]
     row += [_count(health.missing), _count(health.gone), _count(len(health.failed)), Cell(refreshed)]
     yield Table(["objects", "covered", "stale", "missing", "gone", "failed", "refreshed"], [row])
+    if health.table_format is not None:
+        indexed = health.indexed_snapshot or "an unknown one"
+        yield f"{health.table_format} snapshot {health.snapshot or 'none'}; the metadata covers {indexed}"
     yield from _failures(health.failed)
 
 
@@ -152,7 +160,8 @@ def _health_line(health: Health) -> str:
     """A dataset's health in one line."""
     others = ", ".join(f"{getattr(health, name)} {name}" for name in ("stale", "missing", "gone"))
     known = f"{health.covered} of {health.objects} objects covered ({share(health.covered, health.objects)})"
-    return f"Health({known}, {others}, {len(health.failed)} failed)"
+    table = f", {health.table_format} snapshot {health.snapshot}" if health.snapshot is not None else ""
+    return f"Health({known}, {others}, {len(health.failed)} failed{table})"
 
 
 def dataset_html(name: str, store_of: Callable[[], MetadataStore], id: str) -> str:

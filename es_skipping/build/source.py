@@ -56,6 +56,7 @@ _PINNED: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.databricks.delta.stats.skipping": "false",  # else each optimized plan lists all files of a Delta table
     "spark.sql.sources.useV1SourceList": "avro,csv,json,kafka,orc,parquet,text",
 }
 

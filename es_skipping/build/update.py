@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -14,22 +13,21 @@ import numpy as np
 from es_skipping.build.budget import Budget
 from es_skipping.build.collect import Collection, Progress
 from es_skipping.build.collected import Collected, Put
-from es_skipping.build.columns import ResolvedColumn, resolve
+from es_skipping.build.definitions import Defined, defined_dataset
 from es_skipping.build.executor_writing import LEARNED, ExecutorWriting
 from es_skipping.build.listing import Listing, Restriction, changed_since, settled
 from es_skipping.build.narrowing import has_glob, narrowed
 from es_skipping.build.open_files import open_among
 from es_skipping.build.results import RefreshResult
 from es_skipping.build.shipping import ship_package
+from es_skipping.build.source import Source
 from es_skipping.build.table_formats import refuse_table_formats
 from es_skipping.build.wanted import Wanted
-from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
-from es_skipping.errors import ColumnError, DatasetError, IndexDefinitionError, StoreConflict
+from es_skipping.catalog import DatasetDefinition, ObjectId, ObjectMetadata
+from es_skipping.errors import DatasetError, StoreConflict
 from es_skipping.indexes.base import Index
-from es_skipping.indexes.registry import from_definition, index_id, readable_id
-from es_skipping.lookup.built_with import dataset_facts, index_facts, is_secret
-from es_skipping.predicates.codec import operand_to_data
 from es_skipping.spark.formats import TABLES
+from es_skipping.spark.relations import existing_files
 from es_skipping.stores.base import check_understood
 from es_skipping.stores.object_list import Keys, ObjectList, as_keys, is_among
 
@@ -37,11 +35,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from pyspark.sql import SparkSession
 
-    from es_skipping.build.source import Reading, Source
+    from es_skipping.build.origin import Changes
+    from es_skipping.build.source import Reading
     from es_skipping.catalog import DatasetEntry
     from es_skipping.stores.base import Change, MetadataStore
 
-__all__ = ["Update", "defined", "same_index"]
+__all__ = ["Update"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +93,8 @@ class Update:
         Number of executor tasks that write metadata at the same time; None if the driver writes.
     collected
         The metadata of earlier attempts at this update; a conflict adds this attempt's.
+    retain_removed
+        Whether metadata of objects that a table removed is kept while their files exist.
     """
 
     spark: SparkSession
@@ -109,6 +110,7 @@ class Update:
     budget: int | None = None
     writers: int | None = None
     collected: Collected | None = None
+    retain_removed: bool = False
 
     def run(self) -> RefreshResult:
         """List the dataset, compare, collect the new metadata, and publish all of it at once.
@@ -131,25 +133,73 @@ class Update:
         if entry is not None and not self.add and (self.paths is None) != (self.partitions is None):
             part = narrowed(self.spark, self.reading, entry.definition, self.paths, self.partitions)
         reading = self.reading if part is None else part.reading
-        listing = settled(self.spark, reading) if part is None else settled(self.spark, reading, part.restored)
-        with closing(listing.source.origin):
-            return self._run(entry, listing, reading, None if part is None else part.paths)
-
-    def _run(
-        self, entry: DatasetEntry | None, listing: Listing, reading: Reading, under: tuple[str, ...] | None
-    ) -> RefreshResult:
-        if not listing.source.is_table:
+        source = Source.open(self.spark, reading)
+        with closing(source.origin):
+            if source.is_table:
+                return self._of_table(entry, source)
+            listing = settled(self.spark, reading, source, *([] if part is None else [part.restored]))
             refuse_table_formats(self.spark, set(listing.source.roots) - set(self.reading.paths), self.reading.name)
-        elif self.partitions is not None:
+            restriction = self._restriction(entry, listing.source)
+            defined = self._defined(entry, listing.source, restriction)
+            return self._run(entry, listing, reading, defined, restriction, None if part is None else part.paths)
+
+    def _of_table(self, entry: DatasetEntry | None, source: Source) -> RefreshResult:
+        if self.partitions is not None:
             raise DatasetError(
-                f"{self.reading.name} is a {listing.source.format} table, whose paths do not tell partitions: refresh "
+                f"{self.reading.name} is a {source.format} table, whose paths do not tell partitions: refresh "
                 "without partitions, which reads the table's log and not its directories"
             )
-        restriction = Restriction(self.spark, self.paths, self.partitions, listing.source.partition_columns)
+        restriction = self._restriction(entry, source)
+        defined = self._defined(entry, source, restriction)
+        changes = self._changes(entry, source, defined, restriction)
+        if changes is None:
+            return self._run(entry, Listing(source, source.objects(), {}), self.reading, defined, restriction, None)
+        with closing(changes.origin):
+            source = replace(source, origin=changes.origin)
+            listing = Listing(source, source.objects(), {}, changes.removed)
+            touched = changes.removed.union(object.path for object in listing.objects)
+            return self._run(entry, listing, self.reading, defined, restriction, touched)
+
+    def _changes(
+        self, entry: DatasetEntry | None, source: Source, defined: Defined, restriction: Restriction
+    ) -> Changes | None:
+        """What the table changed since the metadata's snapshot; None if all of its objects are needed, or unknown."""
+        covered = None if entry is None else entry.definition.covered
+        if entry is None or covered is None or covered.retained or self.retain_removed:
+            return None
+        if defined.fresh or defined.new or entry.failed or not restriction.everything:
+            return None
+        return source.origin.changes_since(covered)
+
+    def _restriction(self, entry: DatasetEntry | None, source: Source) -> Restriction:
+        restriction = Restriction(self.spark, self.paths, self.partitions, source.partition_columns)
         if self.reading.table is None and not any(has_glob(path) for path in self.reading.paths):
             known = entry.definition.roots if entry is not None else ()
-            restriction.refuse_elsewhere(self.reading.name, (*listing.source.roots, *known))
-        plan = self._plan(entry, listing, restriction, under)
+            restriction.refuse_elsewhere(self.reading.name, (*source.roots, *known))
+        return restriction
+
+    def _defined(self, entry: DatasetEntry | None, source: Source, restriction: Restriction) -> Defined:
+        stored = entry.definition if entry is not None else None
+        if stored is not None:  # an index made again lacks its needs: of a protected one all would be in clear
+            check_understood(stored)
+        defined = defined_dataset(source, self.id, stored, self.add, ensure=self.ensure)
+        if stored is not None and not restriction.everything and defined.fresh:
+            raise DatasetError(
+                f"{self.reading.name} has another schema, other options or other settings than when it was indexed: "
+                "refresh it without paths and partitions to index all of it again"
+            )
+        return defined
+
+    def _run(
+        self,
+        entry: DatasetEntry | None,
+        listing: Listing,
+        reading: Reading,
+        defined: Defined,
+        restriction: Restriction,
+        under: Sequence[str] | frozenset[str] | None,
+    ) -> RefreshResult:
+        plan = self._plan(entry, listing, defined, restriction, under)
         unsettled = {object: why for object, why in listing.unsettled.items() if restriction.holds(object.path)}
         unsettled |= (written := open_among(listing.source, chain(plan.all_indexes, plan.new_indexes)))
         plan = plan.without(written)
@@ -167,6 +217,8 @@ class Update:
         collection = Collection(listing.source, self.progress)
         with ExitStack() as context:
             change = context.enter_context(self.store.change(plan.definition, fresh=plan.fresh))
+            if listing.removed is not None and _snapshot(self.store.dataset(self.id)) != _snapshot(entry):
+                raise StoreConflict(f"another writer changed dataset {self.id!r} at the same time: run it again")
             budget = self._budget(entry, plan)
             put = Put(plan.known_paths)
             writing = None
@@ -249,42 +301,17 @@ class Update:
                         change.put(noted(found if budget is None else budget.kept(found, len(wanted), added=added)))
 
     def _plan(
-        self, entry: DatasetEntry | None, listing: Listing, restriction: Restriction, under: tuple[str, ...] | None
+        self,
+        entry: DatasetEntry | None,
+        listing: Listing,
+        defined: Defined,
+        restriction: Restriction,
+        under: Sequence[str] | frozenset[str] | None,
     ) -> _Plan:
-        source = listing.source
-        stored = entry.definition if entry is not None else None
-        if stored is not None:  # an index made again lacks its needs: of a protected one all would be in clear
-            check_understood(stored)
-        kept = [defined(source, from_definition(index), again=True) for index in (stored.indexes if stored else ())]
-        added: list[tuple[IndexDefinition, Wanted]] = []
-        for index in self.add:
-            asked = defined(source, index)
-            twice = next((one for one, _ in (*kept, *added) if same_index(one, asked[0])), None)
-            if twice is None:
-                added.append(asked)
-            elif not self.ensure:
-                raise IndexDefinitionError(
-                    f"index {readable_id(twice.id)} exists already: call ensure_indexes to accept that, refresh to "
-                    "update it, or drop it first to rebuild it"
-                )
-        both = [*kept, *added]
-        definition = DatasetDefinition(
-            id=self.id,
-            roots=source.roots,
-            format=source.format,
-            indexes=tuple(one for one, _ in both),
-            table=source.table,
-            options={name: value for name, value in source.options.items() if not is_secret(name)},
-            schema=json.dumps(source.schema, ensure_ascii=False, separators=(",", ":")),
-            built_with=dataset_facts(source.format, source.options, source.schema),
-        )
-        fresh = stored is None or _rebuilt(stored, definition)
-        if stored is not None and not restriction.everything and fresh:
-            raise DatasetError(
-                f"{self.reading.name} has another schema, other options or other settings than when it was indexed: "
-                "refresh it without paths and partitions to index all of it again"
-            )
-        found = None if fresh or under is None else ObjectList(id for id, _ in self.store.objects(self.id, under=under))
+        fresh, new, wanted = defined.fresh, defined.new, defined.wanted
+        found = None
+        if not fresh and under is not None:
+            found = ObjectList(id for id, _ in self.store.objects(self.id, under=under)) if under else ObjectList()
         if fresh:
             known = as_keys(b"")
         else:  # a part has few objects; of the whole dataset only the keys are kept in memory
@@ -294,16 +321,23 @@ class Update:
         left = known[~is_among(known, current)]
         old = self._stored(left) if found is None else list(found.those(is_among(found.keys, left)))
         gone = tuple(object for object in old if restriction.holds(object.path))
+        retained = self._retained(gone, listing) if self.retain_removed else frozenset()
+        gone = tuple(object for object in gone if object not in retained)
         within = np.ones(len(listed), np.bool_)
         if not restriction.everything:
             within = np.fromiter((restriction.holds(object.path) for object in listed), np.bool_, len(listed))
-        new = frozenset(one.id for one, _ in added)
         there = is_among(listed.keys, known)
-        again = self._incomplete(entry, listed, there, frozenset(one.id for one, _ in both) - new)
+        again = self._incomplete(entry, listed, there, frozenset(one.id for one in wanted) - new)
         rest = within & there & ~again
+        covered = listing.source.origin.snapshot
+        if covered is not None and retained:
+            covered = replace(covered, retained=True)
+        if not restriction.everything:  # the other parts are as they were
+            covered = entry.definition.covered if entry is not None else None
+        untouched = entry.objects - len(known) if entry is not None and listing.removed is not None else 0
         return _Plan(
-            definition,
-            tuple(wanted for _, wanted in both),
+            replace(defined.definition, covered=covered),
+            wanted,
             fresh,
             all_indexes=listed.those(within & ~(there & ~again)),
             new_indexes=listed.those(rest) if new else ObjectList(),
@@ -312,8 +346,18 @@ class Update:
             removed=_paths_without(gone, (listed.those(within & ~there), listing.unsettled, listed)),
             known=known,
             known_paths=frozenset(object.path for object in old),
-            unchanged=0 if new else int(rest.sum()),
+            unchanged=0 if new else int(rest.sum()) + untouched,
         )
+
+    def _retained(self, gone: Sequence[ObjectId], listing: Listing) -> frozenset[ObjectId]:
+        """Those that older snapshots of a table can still read: the file exists, under no new identity."""
+        if not listing.source.is_table or not gone:
+            return frozenset()
+        paths = {object.path for object in gone}
+        paths.difference_update(object.path for object in listing.objects)
+        left = [object for object in gone if object.path in paths]
+        exist = existing_files(self.spark, [object.path for object in left])
+        return frozenset(object for object, exists in zip(left, exist, strict=True) if exists)
 
     def _stored(self, keys: Keys) -> list[ObjectId]:
         return list({id: None for id, _ in self.store.objects(self.id, keys=keys.tobytes())}) if len(keys) else []
@@ -336,72 +380,8 @@ class Update:
             self.progress(done, total, phase)
 
 
-def defined(source: Source, index: Index, *, again: bool = False) -> tuple[IndexDefinition, Wanted]:
-    """An index in its stored form and in its form for collecting.
-
-    Parameters
-    ----------
-    again
-        Whether the dataset has the index already.
-
-    Raises
-    ------
-    ColumnError
-        A column is unknown or cannot carry the index.
-    """
-    try:
-        given = tuple(resolve(source, one) for one in index.columns)
-        columns = _summarised(source, index, given)
-        types = tuple(column.type for column in columns)
-        index.check(types)
-    except ColumnError as error:
-        if again:
-            raise ColumnError(f"{error} (an index uses this column: drop the index, or restore the column)") from None
-        raise
-    texts = tuple(column.text for column in given)
-    operands = tuple(column.operand for column in columns)
-    id = index_id(index, texts)
-    definition = IndexDefinition(
-        id=id,
-        type=index.type,
-        columns=texts,
-        kind=index.kind,
-        value_type=index.value_type(types),
-        operands=tuple(operand_to_data(operand) for operand in operands),
-        column_types=types,
-        parameters=dict(index.parameters),
-        built_with=index_facts(source.format, operands, source.schema, source.settings),
-    )
-    return definition, Wanted(id, index, columns)
-
-
-def _summarised(source: Source, index: Index, given: tuple[ResolvedColumn, ...]) -> tuple[ResolvedColumn, ...]:
-    """The expression that an index computes of its columns, if it is not just the columns."""
-    columns = [column.sql for column in given]
-    expressions = list(index.summarised(columns))
-    return given if expressions == columns else tuple(resolve(source, expression) for expression in expressions)
-
-
-def same_index(first: IndexDefinition, second: IndexDefinition) -> bool:
-    """Whether two definitions describe the same index, even if its columns are written differently."""
-    return first.id == second.id or (
-        first.type == second.type
-        and list(first.operands) == list(second.operands)
-        and dict(first.parameters) == dict(second.parameters)
-    )
-
-
-def _rebuilt(stored: DatasetDefinition, now: DatasetDefinition) -> bool:
-    """Whether the stored metadata was built from other values than a build now sees."""
-    if dict(stored.built_with) != dict(now.built_with) or stored.format != now.format:
-        return True
-    indexes = {index.id: index for index in now.indexes}
-    return any(_facts(index) != _facts(indexes[index.id]) for index in stored.indexes if index.id in indexes)
-
-
-def _facts(index: IndexDefinition) -> tuple[Any, ...]:
-    plain = replace(index, operands=(), built_with={}, parameters={})
-    return plain, list(index.operands), dict(index.built_with), dict(index.parameters)
+def _snapshot(entry: DatasetEntry | None) -> str | None:
+    return None if entry is None else entry.snapshot
 
 
 def _paths_without(objects: Sequence[ObjectId], others: Sequence[Iterable[ObjectId]]) -> int:

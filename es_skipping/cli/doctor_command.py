@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Literal
 
 import es_skipping
+from es_skipping.cli.index_commands import needs_no_spark
 from es_skipping.cli.output import Console
 from es_skipping.cli.session import given_conf, spark_session
-from es_skipping.errors import EsSkippingError, SettingError
+from es_skipping.errors import EsSkippingError, SettingError, StoreError
 from es_skipping.settings import PREFIX, SETTINGS, Settings
+from es_skipping.spark.formats import TABLES
 from es_skipping.stores.registry import open_store, store_type
 
 __all__ = ["Finding", "run_doctor"]
@@ -120,6 +122,22 @@ def _store(args: argparse.Namespace) -> Iterator[Finding]:
         yield Finding(check.name, check.state, check.found)
 
 
+def _tables(args: argparse.Namespace) -> Iterator[Finding]:
+    """Name the Delta and Iceberg tables of the store, with the snapshots that their metadata covers."""
+    conf = given_conf(args)
+    url = conf.get(PREFIX + "store.url")
+    if url is None or not needs_no_spark(url):
+        return
+    try:
+        entries = open_store(url, Settings(conf)).datasets()
+    except StoreError:  # the round trip, or the check of the store, says so
+        return
+    for dataset in (entry.definition for entry in entries):
+        if dataset.format in TABLES:
+            covered = f"snapshot {dataset.snapshot}" if dataset.snapshot else "an unknown snapshot"
+            yield Finding("tables", "good", f"{dataset.id}: {dataset.format}, the metadata covers {covered}")
+
+
 def _round_trip(args: argparse.Namespace) -> Iterator[Finding]:
     """Index four objects and run a query that needs one of them; then remove everything."""
     import es_skipping as esk
@@ -146,4 +164,4 @@ def _round_trip(args: argparse.Namespace) -> Iterator[Finding]:
         yield Finding("round trip", state, f"a query read {on.objects} of {off.objects} objects; expected 1 of 4")
 
 
-_CHECKS: tuple[Check, ...] = (_python, _pyspark, _java, _settings, _store)
+_CHECKS: tuple[Check, ...] = (_python, _pyspark, _java, _settings, _store, _tables)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from es_skipping.build.dataset import Dataset
     from es_skipping.build.results import RefreshResult
 
-__all__ = ["create", "describe", "drop", "index_label", "list_indexes", "refresh"]
+__all__ = ["create", "describe", "drop", "index_label", "list_indexes", "needs_no_spark", "refresh"]
 
 SOME_FAILED = 3
 STORE_URL = PREFIX + "store.url"
@@ -85,7 +85,7 @@ def drop(args: argparse.Namespace, console: Console) -> int:
 
 def list_indexes(args: argparse.Namespace, console: Console) -> int:
     url = args.store or given_conf(args).get(STORE_URL)
-    if url and _needs_no_spark(url):
+    if url and needs_no_spark(url):
         entries = open_store(url, Settings(given_conf(args))).datasets()
     else:
         with spark_session(args) as spark:
@@ -95,10 +95,12 @@ def list_indexes(args: argparse.Namespace, console: Console) -> int:
         {
             "id": entry.definition.id,
             "dataset": entry.definition.table or ", ".join(entry.definition.roots),
+            "format": entry.definition.format,
             "index": index_label(index),
             "objects": entry.objects,
             "metadata bytes": entry.metadata_bytes.get(index.id),
             "refreshed": datetime.fromtimestamp(entry.refreshed / 1000, timezone.utc).isoformat(timespec="seconds"),
+            "snapshot": entry.definition.snapshot,
         }
         for entry in entries
         for index in entry.definition.indexes
@@ -132,7 +134,7 @@ def _defaults(index_type: str) -> dict[str, Any]:
     return {field.name: field.default for field in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else {}
 
 
-def _needs_no_spark(url: str) -> bool:
+def needs_no_spark(url: str) -> bool:
     """Whether a store can be reached without a session's file systems: a server, or files on a local disk."""
     return not store_type(url).uses_files or scheme_of(url) in (None, "file")
 

@@ -170,4 +170,5 @@ def _entry(note: _Note, record: Mapping[str, Any] | None, application: str | Non
         bytes_skipped=known.get("skippedBytes"),
         lookup_seconds=None if record is None else float(record["askMs"]) / 1000,
         apply_seconds=None if record is None else float(record["applyMs"]) / 1000,
+        snapshot=request.snapshot,
     )

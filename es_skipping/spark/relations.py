@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TableSnapshot",
     "distinct_rows",
+    "existing_files",
     "expression_tree",
     "list_objects",
     "list_objects_again",
@@ -87,6 +89,33 @@ class TableSnapshot:
             file.flush()
             return ClassicDataFrame(api.rows(self.java, file.name), self._spark)
 
+    @property
+    def id(self) -> str:
+        """Delta's version or Iceberg's snapshot id."""
+        return str(jvm_api(self._spark).snapshotId(self.java))
+
+    @property
+    def stamp(self) -> str | None:
+        """Tells this snapshot from one with the same id in another table or log; None if nothing does."""
+        found = jvm_api(self._spark).snapshotStamp(self.java)
+        return None if found is None else str(found)
+
+    def since(self, id: str, stamp: str) -> tuple[TableSnapshot, list[str]] | None:
+        """The changes since an earlier snapshot, from the table's commits.
+
+        Returns
+        -------
+        (TableSnapshot, list of str) or None
+            This snapshot with the added files only, and the paths of removed files; None where the commits do not tell.
+        """
+        api = jvm_api(self._spark)
+        found = api.since(self.java, id, stamp)
+        if found is None:
+            return None
+        narrowed = copy.copy(self)
+        narrowed.java = found
+        return narrowed, json.loads(api.removed(found))
+
     def close(self) -> None:
         """Release what `rows` made; its frames can no longer be read."""
         jvm_api(self._spark).close(self.java)
@@ -147,6 +176,12 @@ def _objects(file: Any) -> Iterator[tuple[str, int, int]]:
     with file:
         for line in file:
             yield from map(tuple, json.loads(line))
+
+
+def existing_files(spark: SparkSession, paths: Sequence[str]) -> list[bool]:
+    """Whether each of these files exists; true where the file system does not tell."""
+    found: list[bool] = json.loads(jvm_api(spark).existingFiles(spark._jsparkSession, json.dumps(list(paths))))
+    return found
 
 
 def same_files(spark: SparkSession, files: Sequence[tuple[str, int, int]]) -> bool:

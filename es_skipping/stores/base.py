@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
@@ -154,9 +154,11 @@ class Change(ABC):
         """The metadata of those of these objects that are in `written`, read back from the store, in any order."""
 
 
-def is_under(path: str, under: Sequence[str] | None) -> bool:
-    """Whether a path is one of these, or below one; None is everywhere."""
-    return under is None or any(path == part or path.startswith(part + "/") for part in under)
+def is_under(path: str, under: Collection[str] | None) -> bool:
+    """Whether a path is one of these, or below one; None is everywhere. Pass a set where there are many."""
+    if under is None or path in under:
+        return True
+    return any(letter == "/" and path[:at] in under for at, letter in enumerate(path))
 
 
 def check_change(fresh: bool, name: str | None) -> None:
@@ -261,7 +263,7 @@ class MetadataStore(ABC):
 
     @abstractmethod
     def objects(
-        self, id: str, *, under: Sequence[str] | None = None, keys: bytes | None = None
+        self, id: str, *, under: Collection[str] | None = None, keys: bytes | None = None
     ) -> Iterator[tuple[ObjectId, frozenset[str]]]:
         """Every object of the published snapshot, with the ids of the indexes that know something of it.
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from es_skipping.catalog import DatasetDefinition, IndexDefinition
+from es_skipping.catalog import CoveredSnapshot, DatasetDefinition, IndexDefinition
 from es_skipping.clauses.metadata import Boxes, Fingerprints, Intervals, Metadata, Values
 from es_skipping.errors import StoreError, StoreFormatError
 from es_skipping.predicates.codec import value_from_data, value_to_data
@@ -156,6 +156,7 @@ def definition_to_data(definition: DatasetDefinition) -> dict[str, Any]:
     >>> definition_from_data(data).roots
     ('file:/data/events',)
     """
+    covered = definition.covered
     return {
         "format": FORMAT_VERSION,
         "id": definition.id,
@@ -167,6 +168,7 @@ def definition_to_data(definition: DatasetDefinition) -> dict[str, Any]:
         "built_with": dict(definition.built_with),
         "indexes": [index_to_data(index) for index in definition.indexes],
         **({"needs": list(definition.needs)} if definition.needs else {}),
+        **({} if covered is None else {"covered": [covered.id, covered.stamp, covered.retained]}),
     }
 
 
@@ -192,6 +194,7 @@ def definition_from_data(data: Mapping[str, Any]) -> DatasetDefinition:
             schema=data["schema"],
             built_with=dict(data["built_with"]),
             needs=_needs_from_data(data),
+            covered=CoveredSnapshot(*data["covered"]) if "covered" in data else None,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"a dataset's definition in the store is damaged: {type(error).__name__}: {error}") from error

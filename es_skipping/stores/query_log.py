@@ -28,6 +28,8 @@ class LoggedQuery:
         Spark's application id, the session's UUID, the SQL execution, the shim's number of the scan.
     dataset, table, roots, format
         What Spark read. ``dataset`` is the store's id, several joined by commas; None if it is not indexed.
+    snapshot
+        Of a Delta or Iceberg table: the version that the scan read; None for plain files.
     status
         ``"skipped"``, ``"nothing"`` or ``"failed"``; ``"unknown"`` where the scan's outcome was not seen.
     reason
@@ -69,6 +71,7 @@ class LoggedQuery:
     bytes_skipped: int | None = None
     lookup_seconds: float | None = None
     apply_seconds: float | None = None
+    snapshot: str | None = None
 
     def to_document(self) -> dict[str, Any]:
         """The stored document, without unknown fields."""

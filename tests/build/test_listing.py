@@ -45,7 +45,7 @@ def settled(monkeypatch: pytest.MonkeyPatch, *listings: tuple[ObjectId, ...]) ->
     lake: Any = _Lake(NOW, *listings)
     monkeypatch.setattr(listing, "time", SimpleNamespace(time=lake.time, sleep=lake.sleep))
     monkeypatch.setattr(listing, "Source", lake)
-    return listing.settled(lake, lake)
+    return listing.settled(lake, lake, listing.Source.open(lake, lake))
 
 
 def test_an_object_that_is_young_after_the_wait_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

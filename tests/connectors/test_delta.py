@@ -113,6 +113,14 @@ def test_what_a_report_says(delta: SparkSession, maker: Maker) -> None:
     assert (scan.objects_total, scan.objects_skipped, scan.table_format, scan.snapshot) == (4, 3, "delta", "1")
     explained = str(esk.explain(delta.sql(point(table, 205))))
     assert "3 of 4 objects would be skipped" in explained and "delta snapshot 1\n" in explained
+    (row,) = [row for row in esk.list_indexes(delta).collect() if row.table and row.table.endswith(table)]
+    assert (row.format, row.snapshot) == ("delta", "1")
+    (query,) = esk.queries(delta).where(f"table LIKE '%{table}' AND objects_skipped > 0").tail(1)
+    assert (query.table_format, query.snapshot) == ("delta", "1")
+    append(delta, table, 400, 500)
+    health = esk.Dataset(delta, table=table).health()
+    assert (health.table_format, health.snapshot, health.indexed_snapshot) == ("delta", "2", "1")
+    assert repr(health).endswith("0 failed, delta snapshot 2)")
 
 
 def test_or_and_deltas_own_pruning(delta: SparkSession, maker: Maker) -> None:

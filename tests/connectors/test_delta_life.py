@@ -6,21 +6,19 @@ queries while two commit and one refreshes, ``ES_SKIPPING_SEED`` the random numb
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
 from es_skipping.errors import EsSkippingError
 from tests.connectors.delta_tables import RandomTable, dropped, indexes_of, sessions_of
+from tests.connectors.lives import Busy, answer, quietly
 from tests.soundness.data import COLUMNS
 from tests.spark.objects_read import num_files
 
@@ -54,18 +52,18 @@ def test_the_life_of_a_table(delta: SparkSession, tmp_path: Path) -> None:
                     table.log.append(f"{table.version} {refresh()}")
                 except EsSkippingError as error:  # a column that is gone
                     table.log.append(f"{table.version} {error}: {rebuild()}")
-            meanwhile = threading.Thread(target=_quietly, args=(rng.choice((refresh, refresh, rebuild)),))
+            meanwhile = threading.Thread(target=quietly, args=(rng.choice((refresh, refresh, rebuild)),))
             if rng.random() < 0.3:
                 table.log.append(f"{table.version} a refresh or a rebuild meanwhile")
                 meanwhile.start()
             version = table.some_version() if rng.random() < 0.3 else None
             for _ in range(2):
                 sql = f"SELECT * FROM {table.snapshot(version)} WHERE {table.predicates(rng, version).draw(1)}"
-                expected = _answer(off, sql)
+                expected = answer(off, sql, _opened)
                 if isinstance(expected, str):
                     continue
                 for on in ons:
-                    got = _answer(on, sql)
+                    got = answer(on, sql, _opened)
                     assert not isinstance(got, str), f"seed {SEED}, only with skipping: {got}\n" + "\n".join(table.log)
                     assert got[0] == expected[0], f"seed {SEED}, {sql} after\n" + "\n".join(table.log)
                     assert got[1] <= expected[1], sql
@@ -77,18 +75,8 @@ def test_the_life_of_a_table(delta: SparkSession, tmp_path: Path) -> None:
         assert opened < without or STEPS < 50, said  # Delta itself prunes most of a small table's files
 
 
-def _quietly(action: Callable[[], str]) -> None:
-    with contextlib.suppress(EsSkippingError):
-        action()
-
-
-def _answer(session: SparkSession, sql: str) -> tuple[list[str], int] | str:
-    """A query's rows and how many files it opened, or its error."""
-    try:
-        frame = session.sql(sql)
-        return sorted(map(repr, frame.collect())), sum(num_files(frame))
-    except Exception as error:
-        return str(error) or "error"
+def _opened(frame: DataFrame) -> int:
+    return sum(num_files(frame))
 
 
 CHANGES = (
@@ -124,70 +112,18 @@ def busy(delta: SparkSession, tmp_path: Path) -> Iterator[list[SparkSession]]:
 
 def test_two_sessions_commit_while_a_third_queries_and_a_fourth_refreshes(busy: list[SparkSession]) -> None:
     off, on, refreshing, *committing = busy
-    table = _logged(off)
-    done = threading.Event()
-    commits = [0, 0]
-    conflicts: list[str] = []
-    refreshes: list[Any] = []
-
-    def commit(number: int) -> None:
-        rng = random.Random(SEED * 10 + number)
-        while not done.is_set():
-            change = rng.choice(CHANGES[:4] * 3 + CHANGES).format(k=rng.randrange(1_000), old=rng.randint(1, table()))
-            try:
-                committing[number].sql(change).collect()
-                commits[number] += 1
-            except Exception as error:
-                if "CONCURRENT" not in str(error).upper():
-                    raise
-                conflicts.append(str(error).splitlines()[0])
-
-    def refresh() -> None:
-        while not done.is_set():
-            refreshes.append(esk.Dataset(refreshing, table="busy").refresh())
-
-    rng = random.Random(SEED)
-    opened = without = 0
-    with ThreadPoolExecutor(3) as pool:
-        running = [pool.submit(commit, 0), pool.submit(commit, 1), pool.submit(refresh)]
-        try:
-            for _ in range(ROUNDS):
-                where = rng.choice(
-                    (f"v = 'v{rng.randrange(10)}'", f"v = 'u{rng.randrange(7)}'", f"id = {rng.randrange(500)}")
-                )
-                version = table()
-                pinned = f"SELECT * FROM busy VERSION AS OF {version} WHERE {where}"
-                expected, got = _answer(off, pinned), _answer(on, pinned)
-                assert not isinstance(expected, str), expected
-                assert got[0] == expected[0], f"seed {SEED}, {pinned}"
-                opened, without = opened + int(got[1]), without + expected[1]
-                _latest(off, on, where, table)
-                assert not any(one.done() for one in running), [one.exception(0) for one in running if one.done()]
-        finally:
-            done.set()
-        for one in running:
-            one.result()
-    said = f"{ROUNDS} rounds, {commits} commits, {len(conflicts)} conflicts, {len(refreshes)} refreshes, "
-    said += f"{opened} of {without} files opened"
-    print(f"\n{said}, seed {SEED}")  # noqa: T201 - for a record run, with -s
-    assert refreshes and any(commits), said
-    assert opened < without or ROUNDS < 20, said  # a few rounds may ask for nothing that can be skipped
-
-
-def _logged(session: SparkSession) -> Callable[[], int]:
-    """Says the latest version of the busy table."""
-    detail = session.sql("DESCRIBE DETAIL busy").head()
+    detail = off.sql("DESCRIBE DETAIL busy").head()
     assert detail is not None
     log = Path(detail["location"].removeprefix("file:")) / "_delta_log"
-    return lambda: max(int(path.stem) for path in log.glob("*.json") if path.stem.isdigit())
 
+    def versions() -> list[int]:
+        return sorted(int(path.stem) for path in log.glob("*.json") if path.stem.isdigit())
 
-def _latest(off: SparkSession, on: SparkSession, where: str, version: Callable[[], int]) -> None:
-    """A query of the latest version has the rows of one of the versions that were the latest meanwhile."""
-    first = version()
-    got = _answer(on, f"SELECT * FROM busy WHERE {where}")
-    assert not isinstance(got, str), got
-    seen = [
-        _answer(off, f"SELECT * FROM busy VERSION AS OF {one} WHERE {where}") for one in range(first, version() + 1)
-    ]
-    assert got[0] in [one[0] for one in seen], f"seed {SEED}, {where}, versions from {first}: {got[0]}"
+    def change(rng: random.Random) -> str:
+        chosen = rng.choice(CHANGES[:4] * 3 + CHANGES)
+        return chosen.format(k=rng.randrange(1_000), old=rng.randint(1, versions()[-1]))
+
+    def is_conflict(error: str) -> bool:
+        return "CONCURRENT" in error.upper()
+
+    Busy("busy", off, on, refreshing, committing, versions, change, is_conflict, _opened).run(ROUNDS, SEED)

@@ -136,6 +136,15 @@ def test_what_a_report_says(iceberg: SparkSession, maker: Maker) -> None:
     assert node.metrics().apply("filesSkipped").value() == 3
     health = esk.Dataset(iceberg, table=table).health()
     assert (health.objects, health.covered) == (FILES, FILES)
+    assert (health.table_format, health.snapshot, health.indexed_snapshot) == ("iceberg", snapshot, snapshot)
+    (row,) = [row for row in esk.list_indexes(iceberg).collect() if row.table and row.table.endswith(table)]
+    assert (row.format, row.snapshot) == ("iceberg", snapshot)
+    (query,) = esk.queries(iceberg).where(f"table LIKE '%{table}' AND objects_skipped > 0").tail(1)
+    assert (query.table_format, query.snapshot) == ("iceberg", snapshot)
+    append(iceberg, table, 400, 500)
+    health = esk.Dataset(iceberg, table=table).health()
+    assert health.snapshot != snapshot == health.indexed_snapshot
+    assert f"iceberg snapshot {health.snapshot}; the metadata covers {snapshot}" in str(health)
 
 
 def test_or_and_icebergs_own_pruning(iceberg: SparkSession, maker: Maker) -> None:

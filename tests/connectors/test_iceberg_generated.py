@@ -93,12 +93,16 @@ class Table:
     def predicates(self, fields: tuple[Field, ...] | None, rng: random.Random) -> Predicates:
         return Predicates(rng, [one.column for one in (self.fields if fields is None else fields)])
 
-    def commit(self, session: SparkSession, run: Run) -> None:
-        """One action; what Spark or Iceberg refuses without skipping too counts as refused."""
-        actions: list[tuple[int, Callable[[SparkSession], str]]] = [
+    @property
+    def actions(self) -> list[tuple[int, Callable[[SparkSession], str]]]:
+        return [
             (4, self.append), (4, self.delete), (3, self.update), (2, self.merge), (2, self.rewrite),
             (2, self.roll_back), (2, self.rename), (1, self.swap), (1, self.add_again),
         ]  # fmt: skip
+
+    def commit(self, session: SparkSession, run: Run) -> None:
+        """One action; what Spark or Iceberg refuses without skipping too counts as refused."""
+        actions = self.actions
         (action,) = self._rng.choices([one for _, one in actions], [weight for weight, _ in actions])
         run.commits += 1
         try:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from es_skipping.catalog import DatasetDefinition, IndexDefinition
+from es_skipping.catalog import CoveredSnapshot, DatasetDefinition, IndexDefinition
 from es_skipping.errors import StoreError, StoreFormatError
 from es_skipping.predicates.types import parse_type
 from es_skipping.stores.base import FORMAT_VERSION
@@ -62,6 +62,17 @@ def test_operands_of_any_shape(operand: object) -> None:
     read = definition_from_data(json.loads(text))
     assert read == definition
     assert repr(read) == repr(definition)
+
+
+def test_the_covered_snapshot() -> None:
+    definition = DatasetDefinition("d", ("file:/d",), "delta", covered=CoveredSnapshot("7", "a/1/2", retained=True))
+    data = definition_to_data(definition)
+    assert definition_from_data(json.loads(json.dumps(data))) == definition
+    del data["covered"]  # as earlier versions write it
+    assert definition_from_data(data).snapshot is None
+    for damage in ("7", ["7"], 7):
+        with pytest.raises(StoreError, match="damaged"):
+            definition_from_data({**data, "covered": damage})
 
 
 @pytest.mark.parametrize("data", [{}, {"format": 0}, {"format": "1"}, {"format": True}, {"format": None}])

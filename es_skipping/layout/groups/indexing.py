@@ -32,7 +32,7 @@ _CONFLICT_RETRIES: Final = 3
 
 def evaluation(source: Source, conditions: Sequence[str]) -> dict[str, str]:
     """The facts under which a session evaluates these features; empty without features."""
-    from es_skipping.build.update import defined
+    from es_skipping.build.definitions import defined
 
     return evaluated_with(defined(source, Features(*conditions))[0]) if conditions else {}
 
@@ -70,7 +70,7 @@ def index_groups(spark: SparkSession, path: str) -> int:
 def index_blocks(spark: SparkSession, path: str, root: str, manifest: GroupManifest, *, fresh: bool = False) -> int:
     """Publish a manifest's blocks; other blocks in the store stay, unless the index starts fresh."""
     from es_skipping.build.dataset import Dataset
-    from es_skipping.build.update import defined
+    from es_skipping.build.definitions import defined
     from es_skipping.catalog import DatasetDefinition, ObjectMetadata
     from es_skipping.clauses.metadata import Values
     from es_skipping.lookup.built_with import dataset_facts

@@ -7,7 +7,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
@@ -228,7 +228,7 @@ class ElasticsearchStore(MetadataStore):
         return b"".join(one.key for one, _ in self.objects(id))
 
     def objects(
-        self, id: str, *, under: Sequence[str] | None = None, keys: bytes | None = None
+        self, id: str, *, under: Collection[str] | None = None, keys: bytes | None = None
     ) -> Iterator[tuple[ObjectId, frozenset[str]]]:
         fields = ["path", "size", "modified", "known", "indexed"]
         sources = self._sources(id, fields, under) if keys is None else self._sources_of(id, fields, keys)
@@ -267,7 +267,7 @@ class ElasticsearchStore(MetadataStore):
             yield object_metadata(source, state.groups)
 
     def _sources(
-        self, id: str, fields: list[str] | None, under: Sequence[str] | None = None
+        self, id: str, fields: list[str] | None, under: Collection[str] | None = None
     ) -> Iterator[tuple[State, dict[str, Any]]]:
         with self._cluster.translated(f"reading the objects of dataset {id!r}"):
             state = self._cluster.state(id)
@@ -280,7 +280,7 @@ class ElasticsearchStore(MetadataStore):
                     before = source["path"]
                     yield state, source
 
-    def _at_or_below(self, under: Sequence[str] | None) -> Query | None:
+    def _at_or_below(self, under: Collection[str] | None) -> Query | None:
         """Documents of these paths; None is all of them, where they are too many for one query or it is refused."""
         if under is None or len(under) > _MAX_PATHS_PER_QUERY or not self._cluster.allows_expensive():
             return None

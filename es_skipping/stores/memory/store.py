@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -122,7 +122,7 @@ class MemoryStore(MetadataStore):
         return b"".join(one.id.key for one in self._objects(id))
 
     def objects(
-        self, id: str, *, under: Sequence[str] | None = None, keys: bytes | None = None
+        self, id: str, *, under: Collection[str] | None = None, keys: bytes | None = None
     ) -> Iterator[tuple[ObjectId, frozenset[str]]]:
         wanted = None if keys is None else {keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES)}
         for one in self._objects(id):

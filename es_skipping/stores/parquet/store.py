@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -195,7 +195,7 @@ class ParquetStore(MetadataStore):
         return b"".join(part.tobytes() for part in parts)
 
     def objects(
-        self, id: str, *, under: Sequence[str] | None = None, keys: bytes | None = None
+        self, id: str, *, under: Collection[str] | None = None, keys: bytes | None = None
     ) -> Iterator[tuple[ObjectId, frozenset[str]]]:
         wanted = None if keys is None else np.sort(as_keys(keys))
         for segment, layout in self._segments(id):

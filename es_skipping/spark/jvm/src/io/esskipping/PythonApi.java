@@ -57,6 +57,28 @@ public final class PythonApi {
     return ((TableSnapshot) snapshot).rows(paths);
   }
 
+  /** See {@link TableSnapshot#id}. */
+  public String snapshotId(Object snapshot) {
+    return ((TableSnapshot) snapshot).id();
+  }
+
+  /** See {@link TableSnapshot#stamp}. */
+  public String snapshotStamp(Object snapshot) {
+    return ((TableSnapshot) snapshot).stamp();
+  }
+
+  /** See {@link TableSnapshot#since}. */
+  public Object since(Object snapshot, String id, String stamp) {
+    return ((TableSnapshot) snapshot).since(id, stamp);
+  }
+
+  /** See {@link TableSnapshot#removed}; a JSON list. */
+  public String removed(Object snapshot) {
+    StringBuilder out = new StringBuilder("[");
+    for (String path : ((TableSnapshot) snapshot).removed()) Json.text(out.append(out.length() > 1 ? "," : ""), path);
+    return out.append(']').toString();
+  }
+
   /** See {@link TableSnapshot#close}. */
   public void close(Object snapshot) {
     ((TableSnapshot) snapshot).close();
@@ -75,6 +97,11 @@ public final class PythonApi {
   /** See {@link ListedFiles#same}. */
   public boolean sameFiles(Object session, String files) throws Exception {
     return ListedFiles.same((SparkSession) session, files);
+  }
+
+  /** See {@link ListedFiles#existing}. */
+  public String existingFiles(Object session, String paths) throws Exception {
+    return ListedFiles.existing((SparkSession) session, paths);
   }
 
   /** See {@link OpenFiles#possible}. */

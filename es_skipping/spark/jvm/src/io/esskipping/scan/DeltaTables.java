@@ -1,12 +1,25 @@
 package io.esskipping.scan;
 
 import static io.esskipping.scan.Reflection.call;
+import static io.esskipping.scan.Reflection.sibling;
 
 import io.esskipping.util.Scala;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
 import java.lang.reflect.Constructor;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.execution.datasources.FileFormat;
@@ -80,39 +93,138 @@ final class DeltaTables {
 
   private static final class Opened implements TableSnapshot {
     private final Dataset<?> dataset;
+    private final FileIndex index;
     private final Object log;
     private final Object snapshot;
-    private final List<Product> files = new ArrayList<>();
-    private final Dataset<?> all;
+    private final Set<String> removed;
+    private Collection<Product> files;
 
     Opened(Dataset<?> dataset, FileIndex index) {
-      this.dataset = dataset;
-      this.log = call(index, "deltaLog");
-      this.snapshot = call(index, "getSnapshot");
-      for (Object file : (Object[]) ((Dataset<?>) call(snapshot, "allFiles")).collect()) files.add(withoutDeletions((Product) file));
-      this.all = frame(files);
+      this(dataset, index, call(index, "deltaLog"), call(index, "getSnapshot"), null, Set.of());
     }
 
-    private Dataset<?> frame(List<Product> some) {
+    private Opened(
+        Dataset<?> dataset, FileIndex index, Object log, Object snapshot, Collection<Product> files, Set<String> removed) {
+      this.dataset = dataset;
+      this.index = index;
+      this.log = log;
+      this.snapshot = snapshot;
+      this.files = files;
+      this.removed = removed;
+    }
+
+    /** The files of the log, all of them where no changes were asked for. */
+    private Collection<Product> logged() {
+      if (files == null) {
+        files = new ArrayList<>();
+        for (Object file : (Object[]) ((Dataset<?>) call(snapshot, "allFiles")).collect()) files.add(withoutDeletions((Product) file));
+      }
+      return files;
+    }
+
+    private Dataset<?> frame(Collection<Product> some) {
       // it makes the frame in the active session
       return (Dataset<?>) dataset.sparkSession().withActive(
-          () -> call(log, "createDataFrame", snapshot, Scala.seq(some), false, Option.empty()));
+          () -> call(log, "createDataFrame", snapshot, Scala.seq(new ArrayList<>(some)), false, Option.empty()));
     }
 
-    @Override public HadoopFsRelation relation() {
-      LogicalPlan plan = all.queryExecution().analyzed();
+    private HadoopFsRelation relation(Collection<Product> some) {
+      LogicalPlan plan = frame(some).queryExecution().analyzed();
       while (!(plan instanceof LogicalRelation)) plan = plan.children().head();
       return (HadoopFsRelation) ((LogicalRelation) plan).relation();
     }
 
+    @Override public HadoopFsRelation relation() {
+      return relation(List.of());
+    }
+
+    @Override public FileIndex files() {
+      return relation(logged()).location();
+    }
+
     @Override public Dataset<?> rows(Set<String> paths) {
-      if (paths == null) return all;
-      FileIndex index = relation().location();
+      if (paths == null) return frame(logged());
       List<Product> chosen = new ArrayList<>();
-      for (Product file : files) {
-        if (paths.contains(call(index, "absolutePath", call(file, "path")).toString())) chosen.add(file);
+      for (Product file : logged()) {
+        if (paths.contains(path(file))) chosen.add(file);
       }
       return frame(chosen);
+    }
+
+    private String path(Product file) {
+      return call(index, "absolutePath", call(file, "path")).toString();
+    }
+
+    @Override public String id() {
+      return String.valueOf(call(snapshot, "version"));
+    }
+
+    @Override public String stamp() {
+      return stamp((Long) call(snapshot, "version"));
+    }
+
+    /** The table's id with length and time of a version's commit; null if the commit is gone or elsewhere. */
+    private String stamp(long version) {
+      try {
+        Path commit = commit(version);
+        FileStatus found = commit.getFileSystem(configuration()).getFileStatus(commit);
+        return call(call(snapshot, "metadata"), "id") + "/" + found.getLen() + "/" + found.getModificationTime();
+      } catch (IOException error) {
+        return null;
+      }
+    }
+
+    private Path commit(long version) {
+      return new Path((Path) call(log, "logPath"), String.format(Locale.ROOT, "%020d.json", version));
+    }
+
+    private Configuration configuration() {
+      return (Configuration) call(log, "newDeltaHadoopConf");
+    }
+
+    @Override public TableSnapshot since(String id, String stamp) {
+      long from = Long.parseLong(id);
+      long to = (Long) call(snapshot, "version");
+      if (from > to || to - from > MOST_COMMITS || !stamp.equals(stamp(from))) return null;
+      Map<String, Product> last = new LinkedHashMap<>(); // a file's latest action
+      try {
+        for (long version = from + 1; version <= to; version++) {
+          List<Product> added = new ArrayList<>();
+          for (Object action : actions(version)) {
+            String name = action.getClass().getSimpleName();
+            if (name.equals("AddFile")) added.add((Product) action);
+            if (name.equals("RemoveFile")) last.put(path((Product) action), null);
+          }
+          // a commit that gives a file another deletion vector removes it and adds it, in any order
+          for (Product file : added) last.put(path(file), withoutDeletions(file));
+        }
+      } catch (IOException error) { // commits were cleaned up, or are not where a plain log has them
+        return null;
+      }
+      Set<String> gone = new LinkedHashSet<>();
+      last.forEach((path, file) -> {
+        if (file == null) gone.add(path);
+      });
+      last.keySet().removeAll(gone);
+      return new Opened(dataset, index, log, snapshot, last.values(), gone);
+    }
+
+    private List<Object> actions(long version) throws IOException {
+      Object reader = Reflection.companion(sibling(log, PACKAGE + "actions.Action$"));
+      List<Object> found = new ArrayList<>();
+      Path commit = commit(version);
+      try (BufferedReader lines = new BufferedReader(
+          new InputStreamReader(commit.getFileSystem(configuration()).open(commit), StandardCharsets.UTF_8))) {
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+          Object action = line.isBlank() ? null : call(reader, "fromJson", line);
+          if (action != null) found.add(action);
+        }
+      }
+      return found;
+    }
+
+    @Override public Set<String> removed() {
+      return removed;
     }
 
     @Override public void close() {}

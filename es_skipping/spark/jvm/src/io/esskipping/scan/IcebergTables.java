@@ -7,8 +7,11 @@ import static io.esskipping.scan.Reflection.sibling;
 
 import io.esskipping.util.Scala;
 import java.lang.reflect.Array;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -22,6 +25,7 @@ import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -112,7 +116,10 @@ final class IcebergTables {
    * have one path.
    */
   static FileStatus status(Object task) {
-    Object file = call(task, "file");
+    return fileStatus(call(task, "file"));
+  }
+
+  private static FileStatus fileStatus(Object file) {
     String location = location(file);
     Path path;
     try {
@@ -200,43 +207,108 @@ final class IcebergTables {
     private final SparkSession session;
     private final Table table;
     private final Object iceberg;
-    private final Map<String, Object> tasks = new LinkedHashMap<>();
-    private final HadoopFsRelation relation;
+    private final Object current;
+    private final Set<String> removed;
+    private Map<String, Object> files;
     private final List<String> staged = new ArrayList<>();
 
     Opened(SparkSession session, Table table) {
+      this(session, table, call(call(table, "table"), "currentSnapshot"), null, Set.of());
+    }
+
+    private Opened(SparkSession session, Table table, Object current, Map<String, Object> files, Set<String> removed) {
       this.session = session;
       this.table = table;
       this.iceberg = call(table, "table");
-      List<FileStatus> files = new ArrayList<>();
-      Object current = call(iceberg, "currentSnapshot");
-      Object id = current == null ? "none" : call(current, "snapshotId");
-      if (current != null) {
-        Object scan = call(call(iceberg, "newScan"), "useSnapshot", id);
-        try (AutoCloseable planned = (AutoCloseable) call(scan, "planFiles")) {
-          for (Object task : (Iterable<?>) planned) {
-            FileStatus file = status(task);
-            if (file != null && tasks.put(file.getPath().toString(), task) == null) files.add(file);
+      this.current = current;
+      this.files = files;
+      this.removed = removed;
+    }
+
+    /** The data files by path, all of the snapshot where no changes were asked for. */
+    private Map<String, Object> logged() {
+      if (files == null) {
+        Map<String, Object> found = new LinkedHashMap<>();
+        if (current != null) {
+          Object scan = call(call(iceberg, "newScan"), "useSnapshot", call(current, "snapshotId"));
+          try (AutoCloseable planned = (AutoCloseable) call(scan, "planFiles")) {
+            for (Object task : (Iterable<?>) planned) {
+              FileStatus file = status(task);
+              if (file != null) found.put(file.getPath().toString(), call(task, "file"));
+            }
+          } catch (RuntimeException error) {
+            throw error;
+          } catch (Exception error) {
+            throw new IllegalStateException(error);
           }
-        } catch (RuntimeException error) {
-          throw error;
-        } catch (Exception error) {
-          throw new IllegalStateException(error);
         }
+        files = found;
       }
+      return files;
+    }
+
+    private HadoopFsRelation relation(List<FileStatus> listed) {
       StructType schema = withIds(table.schema(), call(call(iceberg, "schema"), "asStruct"));
-      this.relation = IcebergTables.relation(session, table, files, id.toString(), schema);
+      return IcebergTables.relation(session, table, listed, id(), schema);
     }
 
     @Override public HadoopFsRelation relation() {
-      return relation;
+      return relation(List.of());
+    }
+
+    @Override public FileIndex files() {
+      List<FileStatus> listed = new ArrayList<>();
+      for (Object file : logged().values()) listed.add(fileStatus(file));
+      return relation(listed).location();
+    }
+
+    @Override public String id() {
+      return current == null ? "none" : call(current, "snapshotId").toString();
+    }
+
+    @Override public String stamp() {
+      return current == null ? null : call(iceberg, "uuid").toString();
+    }
+
+    /** By ancestry: the current snapshot need not descend from an earlier one, such as after a rollback. */
+    @Override public TableSnapshot since(String id, String stamp) {
+      if (!stamp.equals(stamp())) return null;
+      Deque<Object> newer = new ArrayDeque<>();
+      Object at = current;
+      while (!call(at, "snapshotId").toString().equals(id)) {
+        newer.push(at);
+        Object parent = call(at, "parentId");
+        at = parent == null ? null : call(iceberg, "snapshot", parent);
+        if (at == null || newer.size() > MOST_COMMITS) return null;
+      }
+      Map<String, Object> last = new LinkedHashMap<>();
+      Set<String> gone = new LinkedHashSet<>();
+      for (Object snapshot : newer) { // the oldest first
+        for (Object file : (Iterable<?>) call(snapshot, "removedDataFiles", call(iceberg, "io"))) {
+          FileStatus status = fileStatus(file);
+          if (status == null) continue;
+          gone.add(status.getPath().toString());
+          last.remove(status.getPath().toString());
+        }
+        for (Object file : (Iterable<?>) call(snapshot, "addedDataFiles", call(iceberg, "io"))) {
+          FileStatus status = fileStatus(file);
+          if (status == null) continue;
+          last.put(status.getPath().toString(), file);
+          gone.remove(status.getPath().toString());
+        }
+      }
+      return new Opened(session, table, current, last, gone);
+    }
+
+    @Override public Set<String> removed() {
+      return removed;
     }
 
     /** A scan of staged tasks: Iceberg's own reader finds columns by id, fills in defaults, and applies no deletes. */
     @Override public Dataset<?> rows(Set<String> paths) {
       List<Object> chosen = new ArrayList<>();
-      for (Map.Entry<String, Object> task : tasks.entrySet()) {
-        if (paths == null || paths.contains(task.getKey())) chosen.add(withoutDeletes(task.getValue()));
+      for (Map.Entry<String, Object> file : logged().entrySet()) {
+        if (paths == null || paths.contains(file.getKey())) chosen.add(withoutDeletes(file.getValue()));
       }
       String id = UUID.randomUUID().toString();
       call(callStatic(sibling(table, ICEBERG + "spark.SparkTableCache"), "get"), "add", id, iceberg);
@@ -259,15 +331,16 @@ final class IcebergTables {
       return Dataset.ofRows(session, (LogicalPlan) relation.makeCopy(fields));
     }
 
-    private Object withoutDeletes(Object task) {
+    private Object withoutDeletes(Object file) {
       Object noDeletes = Array.newInstance(sibling(table, ICEBERG + "DeleteFile"), 0);
+      Object spec = ((Map<?, ?>) call(iceberg, "specs")).get(call(file, "specId"));
       Object schema = callStatic(sibling(table, ICEBERG + "SchemaParser"), "toJson", call(iceberg, "schema"));
-      Object spec = callStatic(sibling(table, ICEBERG + "PartitionSpecParser"), "toJson", call(task, "spec"));
+      Object partitions = callStatic(sibling(table, ICEBERG + "PartitionSpecParser"), "toJson", spec);
       Object all = callStatic(sibling(table, ICEBERG + "expressions.Expressions"), "alwaysTrue");
       Object residuals = callStatic(sibling(table, ICEBERG + "expressions.ResidualEvaluator"), "unpartitioned", all);
       try {
         return sibling(table, ICEBERG + "BaseFileScanTask").getConstructors()[0].newInstance(
-            call(task, "file"), noDeletes, schema, spec, residuals);
+            file, noDeletes, schema, partitions, residuals);
       } catch (ReflectiveOperationException error) {
         throw new IllegalStateException("this version of Iceberg makes its tasks otherwise", error);
       }

@@ -40,6 +40,32 @@ public final class ListedFiles {
     }
   }
 
+  /** Whether each of {@code [path, ...]} exists, as a JSON list; true where the file system does not tell. */
+  public static String existing(SparkSession session, String paths) throws IOException, InterruptedException {
+    Configuration hadoop = session.sessionState().newHadoopConf();
+    ExecutorService pool = Executors.newFixedThreadPool(AT_A_TIME);
+    try {
+      List<Future<Boolean>> found = new ArrayList<>();
+      for (JsonNode text : new ObjectMapper().readTree(paths)) {
+        Path path = new Path(text.textValue());
+        found.add(pool.submit(() -> path.getFileSystem(hadoop).exists(path)));
+      }
+      StringBuilder out = new StringBuilder("[");
+      for (Future<Boolean> one : found) out.append(out.length() > 1 ? "," : "").append(exists(one));
+      return out.append(']').toString();
+    } finally {
+      pool.shutdownNow();
+    }
+  }
+
+  private static boolean exists(Future<Boolean> found) throws InterruptedException {
+    try {
+      return found.get();
+    } catch (ExecutionException error) {
+      return true;
+    }
+  }
+
   private static boolean same(Configuration hadoop, JsonNode file) throws IOException {
     Path path = new Path(file.get(0).textValue());
     FileStatus now = path.getFileSystem(hadoop).getFileStatus(path);

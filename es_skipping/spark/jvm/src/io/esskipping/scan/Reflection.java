@@ -38,6 +38,15 @@ final class Reflection {
     }
   }
 
+  /** The single instance of a Scala object's class. */
+  static Object companion(Class<?> type) {
+    try {
+      return type.getField("MODULE$").get(null);
+    } catch (ReflectiveOperationException error) {
+      throw new IllegalStateException("this version has another " + type.getName(), error);
+    }
+  }
+
   /** A field's value; the second result of a version without that field. */
   static Object field(Object of, String name, Object otherwise) {
     for (Class<?> type = of.getClass(); type != null; type = type.getSuperclass()) {

@@ -35,6 +35,7 @@ import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation$;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
@@ -103,8 +104,7 @@ public final class Relations {
    * ms], ...]}, so that no process holds all of them as text.
    */
   public static void objects(Object dataset, TableSnapshot snapshot, String file) throws IOException {
-    HadoopFsRelation relation = snapshot == null ? relation(leaf((Dataset<?>) dataset), session(dataset)) : snapshot.relation();
-    FileIndex index = relation.location();
+    FileIndex index = snapshot == null ? relation(leaf((Dataset<?>) dataset), session(dataset)).location() : snapshot.files();
     try (Writer lines = java.nio.file.Files.newBufferedWriter(java.nio.file.Path.of(file))) {
       StringBuilder out = new StringBuilder();
       int row = 0;
@@ -138,7 +138,7 @@ public final class Relations {
 
   /** The tree of the one expression that a DataFrame projects from a file relation, after Spark's optimizer. */
   public static String tree(Object dataset) {
-    LogicalPlan plan = ((Dataset<?>) dataset).queryExecution().optimizedPlan();
+    LogicalPlan plan = withoutPlannedFiles((Dataset<?>) dataset).queryExecution().optimizedPlan();
     if (plan.output().size() != 1) throw new IllegalArgumentException("expected one column, not " + plan.output().size());
     Expression expression = plan.output().head();
     while (!readsFiles(plan)) {
@@ -160,6 +160,20 @@ public final class Relations {
       plan = plan.children().head();
     }
     return ExpressionTrees.write(expression, columns(relation(plan, session(dataset))));
+  }
+
+  /** Spark's optimizer makes Iceberg plan a scan's files, which reads all manifests: an expression does not need them. */
+  private static Dataset<?> withoutPlannedFiles(Dataset<?> dataset) {
+    SparkSession session = session(dataset);
+    LogicalPlan plan = dataset.queryExecution().analyzed();
+    LogicalPlan described = (LogicalPlan) plan.transformDown(Scala.everywhere(node -> {
+      if (!(node instanceof LogicalPlan) || IcebergTables.table((LogicalPlan) node) == null) return node;
+      LogicalRelation made = LogicalRelation$.MODULE$.apply(relation((LogicalPlan) node, session), false);
+      Object[] fields = new Object[made.productArity()];
+      for (int i = 0; i < fields.length; i++) fields[i] = made.productElement(i) == made.output() ? ((LogicalPlan) node).output() : made.productElement(i);
+      return made.makeCopy(fields);
+    }));
+    return described == plan ? dataset : Dataset.ofRows(session, described);
   }
 
   public static Expression substitute(Expression expression, Map<ExprId, Expression> byId) {

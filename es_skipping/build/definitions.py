@@ -1,0 +1,155 @@
+"""The definitions of a dataset's indexes, as a build stores them, and whether stored metadata still fits them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from es_skipping.build.columns import ResolvedColumn, resolve
+from es_skipping.build.wanted import Wanted
+from es_skipping.catalog import DatasetDefinition, IndexDefinition
+from es_skipping.errors import ColumnError, IndexDefinitionError
+from es_skipping.indexes.base import Index
+from es_skipping.indexes.registry import from_definition, index_id, readable_id
+from es_skipping.lookup.built_with import dataset_facts, index_facts, is_secret
+from es_skipping.predicates.codec import operand_to_data
+
+if TYPE_CHECKING:
+    from es_skipping.build.source import Source
+
+__all__ = ["Defined", "defined", "defined_dataset", "same_index"]
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """A dataset's definition as a build of its source leaves it.
+
+    Parameters
+    ----------
+    definition
+        With the stored indexes and the added ones.
+    wanted
+        All of these indexes, for collecting.
+    new
+        The ids of the added ones.
+    fresh
+        Whether all stored metadata is built again, or there is none.
+    """
+
+    definition: DatasetDefinition
+    wanted: tuple[Wanted, ...]
+    new: frozenset[str]
+    fresh: bool
+
+
+def defined_dataset(
+    source: Source, id: str, stored: DatasetDefinition | None, add: Sequence[Index], *, ensure: bool
+) -> Defined:
+    """Define the stored indexes again, and these.
+
+    Raises
+    ------
+    ColumnError
+        A column is unknown or cannot carry the index.
+    IndexDefinitionError
+        An added index is there already, and ``ensure`` does not allow that.
+    """
+    kept = [defined(source, from_definition(index), again=True) for index in (stored.indexes if stored else ())]
+    added: list[tuple[IndexDefinition, Wanted]] = []
+    for index in add:
+        asked = defined(source, index)
+        twice = next((one for one, _ in (*kept, *added) if same_index(one, asked[0])), None)
+        if twice is None:
+            added.append(asked)
+        elif not ensure:
+            raise IndexDefinitionError(
+                f"index {readable_id(twice.id)} exists already: call ensure_indexes to accept that, refresh to "
+                "update it, or drop it first to rebuild it"
+            )
+    both = [*kept, *added]
+    definition = DatasetDefinition(
+        id=id,
+        roots=source.roots,
+        format=source.format,
+        indexes=tuple(one for one, _ in both),
+        table=source.table,
+        options={name: value for name, value in source.options.items() if not is_secret(name)},
+        schema=json.dumps(source.schema, ensure_ascii=False, separators=(",", ":")),
+        built_with=dataset_facts(source.format, source.options, source.schema),
+    )
+    return Defined(
+        definition,
+        tuple(wanted for _, wanted in both),
+        frozenset(one.id for one, _ in added),
+        stored is None or _is_rebuilt(stored, definition),
+    )
+
+
+def defined(source: Source, index: Index, *, again: bool = False) -> tuple[IndexDefinition, Wanted]:
+    """An index in its stored form and in its form for collecting.
+
+    Parameters
+    ----------
+    again
+        Whether the dataset has the index already.
+
+    Raises
+    ------
+    ColumnError
+        A column is unknown or cannot carry the index.
+    """
+    try:
+        given = tuple(resolve(source, one) for one in index.columns)
+        columns = _summarised(source, index, given)
+        types = tuple(column.type for column in columns)
+        index.check(types)
+    except ColumnError as error:
+        if again:
+            raise ColumnError(f"{error} (an index uses this column: drop the index, or restore the column)") from None
+        raise
+    texts = tuple(column.text for column in given)
+    operands = tuple(column.operand for column in columns)
+    id = index_id(index, texts)
+    definition = IndexDefinition(
+        id=id,
+        type=index.type,
+        columns=texts,
+        kind=index.kind,
+        value_type=index.value_type(types),
+        operands=tuple(operand_to_data(operand) for operand in operands),
+        column_types=types,
+        parameters=dict(index.parameters),
+        built_with=index_facts(source.format, operands, source.schema, source.settings),
+    )
+    return definition, Wanted(id, index, columns)
+
+
+def _summarised(source: Source, index: Index, given: tuple[ResolvedColumn, ...]) -> tuple[ResolvedColumn, ...]:
+    """The expression that an index computes of its columns, if it is not just the columns."""
+    columns = [column.sql for column in given]
+    expressions = list(index.summarised(columns))
+    return given if expressions == columns else tuple(resolve(source, expression) for expression in expressions)
+
+
+def same_index(first: IndexDefinition, second: IndexDefinition) -> bool:
+    """Whether two definitions describe the same index, even if its columns are written differently."""
+    return first.id == second.id or (
+        first.type == second.type
+        and list(first.operands) == list(second.operands)
+        and dict(first.parameters) == dict(second.parameters)
+    )
+
+
+def _is_rebuilt(stored: DatasetDefinition, now: DatasetDefinition) -> bool:
+    """Whether the stored metadata was built from other values than a build now sees."""
+    if dict(stored.built_with) != dict(now.built_with) or stored.format != now.format:
+        return True
+    indexes = {index.id: index for index in now.indexes}
+    return any(_facts(index) != _facts(indexes[index.id]) for index in stored.indexes if index.id in indexes)
+
+
+def _facts(index: IndexDefinition) -> tuple[Any, ...]:
+    plain = replace(index, operands=(), built_with={}, parameters={})
+    return plain, list(index.operands), dict(index.built_with), dict(index.parameters)
