@@ -60,7 +60,9 @@ def test_create_list_describe_explain_refresh_drop(tmp_path: Path) -> None:
     assert ensured.code == 0, ensured.err
     assert [row["index"] for row in listed.json] == ["MinMax(id)", "ValueList(name)", "Prefix(name, length=1)"]
     assert {row["objects"] for row in listed.json} == {4}
-    assert list(listed.json[0]) == ["id", "dataset", "index", "objects", "metadata_bytes", "refreshed"]
+    columns = ["id", "dataset", "format", "index", "objects", "metadata_bytes", "refreshed", "snapshot"]
+    assert list(listed.json[0]) == columns
+    assert (listed.json[0]["format"], listed.json[0]["snapshot"]) == ("parquet", None)
     assert copied.code == 0, copied.err
     assert [(row["dataset"], row["objects"]) for row in copied.json] == [(listed.json[0]["id"], 4)]
     assert described.code == 0, described.err

@@ -6,15 +6,19 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pyspark
 import pytest
 
 import es_skipping
+from es_skipping.catalog import CoveredSnapshot, DatasetDefinition, IndexDefinition
 from es_skipping.cli import main
 from es_skipping.cli.session import key_values
 from es_skipping.errors import SettingError
+from es_skipping.predicates.types import parse_type
+from es_skipping.stores.registry import open_store
 
 EVERY = (
     ["demo"],
@@ -122,6 +126,20 @@ def test_a_doctor_without_spark_names_what_it_found(capsys: pytest.CaptureFixtur
         "settings": "good",
         "store": "note",
     }
+
+
+def test_a_doctor_and_a_list_name_the_snapshots_of_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    index = IndexDefinition("minmax(a)", "MinMax", ("a",), "intervals", parse_type("int"))
+    definition = DatasetDefinition("orders", ("file:/lake/orders",), "delta", (index,))
+    for covered, said in ((CoveredSnapshot("7", "stamp"), "snapshot 7"), (None, "an unknown snapshot")):
+        with open_store(str(tmp_path)).change(replace(definition, covered=covered)) as change:
+            change.publish()
+        assert main(["doctor", "--no-spark", "--json", "--store", str(tmp_path)]) == 0
+        (table,) = [one for one in json.loads(capsys.readouterr().out) if one["check"] == "tables"]
+        assert table["found"] == f"orders: delta, the metadata covers {said}"
+        assert main(["index", "list", "--json", "--store", str(tmp_path)]) == 0
+        (listed,) = json.loads(capsys.readouterr().out)
+        assert (listed["format"], listed["snapshot"]) == ("delta", None if covered is None else "7")
 
 
 def test_a_doctor_looks_at_the_pyspark_that_is_imported(
