@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["create", "describe", "drop", "index_label", "list_indexes", "needs_no_spark", "refresh"]
 
 SOME_FAILED = 3
+_OF_TABLES = ("table_format", "snapshot", "indexed_snapshot")
 STORE_URL = PREFIX + "store.url"
 
 
@@ -52,16 +53,18 @@ def describe(args: argparse.Namespace, console: Console) -> int:
     with spark_session(args) as spark:
         dataset = _dataset(spark, args)
         rows = _rows(dataset.describe())
-        health = dataset.health()
+        health = _fields(dataset.health())
+        if health["table_format"] is None:  # plain files have no snapshot
+            health = {name: health[name] for name in health if name not in _OF_TABLES}
         if console.form == "json":
-            console.value({"indexes": rows, "health": _fields(health)})
+            console.value({"indexes": rows, "health": health})
         else:
             if rows:
                 console.rows(rows)
                 console.text("")
             else:
                 console.tell(f"no indexes of {args.dataset} in the store {store_of(spark).url}")
-            console.value(_fields(health))
+            console.value(health)
     return 0
 
 

@@ -135,3 +135,11 @@ def test_long_strings_become_a_range(spark: SparkSession) -> None:
     long = same(spark, sql.format(1 << 20), fact="typed")
     assert long.rows == few.rows
     assert long.files == [FILES - 1]
+
+
+def test_a_million_rows_and_one_are_not_read(spark: SparkSession) -> None:
+    sql = "SELECT /*+ BROADCAST(k) */ f.n FROM typed f JOIN (SELECT id - 50 AS id FROM range({})) k ON f.n = k.id"
+    few = same(spark, sql.format(20_000), fact="typed")
+    assert (len(few.rows), few.files) == (150, [15])
+    many = same(spark, sql.format(1_000_001), fact="typed")
+    assert (many.rows, many.files) == (few.rows, [FILES - 1])

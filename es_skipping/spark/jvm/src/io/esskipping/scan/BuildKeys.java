@@ -97,7 +97,7 @@ final class BuildKeys {
   private void read(InternalRow row, int at) {
     if (!comparesByBytes() || row.isNullAt(at)) return; // no row has null as its match
     Object value = row.get(at, type);
-    add(value instanceof UTF8String ? ((UTF8String) value).clone() : value); // the row shows the next key soon
+    add(value instanceof UTF8String ? ((UTF8String) value).clone() : value); // its bytes are the relation's memory
   }
 
   /**
