@@ -12,7 +12,7 @@ from es_skipping.clauses.questions import HasNotNull, Range
 from es_skipping.indexes.base import Collector, Target
 from es_skipping.indexes.labels import IsOneOf, Leaf, Text, Within, constraint_on, value_clause
 from es_skipping.indexes.toolkit.arguments import require_share
-from es_skipping.indexes.toolkit.column import ColumnIndex
+from es_skipping.indexes.toolkit.column import ColumnIndex, only
 from es_skipping.indexes.toolkit.hashes import Hashes, fingerprints, hashes_of, merge_hashes
 from es_skipping.indexes.toolkit.summaries import plain
 from es_skipping.predicates.tree import Predicate
@@ -63,13 +63,11 @@ class BloomFilter(ColumnIndex):
         require_share(self, "fpp", self.fpp)
 
     def collector(self, types: Sequence[DataType]) -> Collector[Hashes]:
-        (type,) = types
-        return _HashCollector(type, self.fpp)
+        return _HashCollector(only(types), self.fpp)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
         leaf = constraint_on(node, target)
-        (type,) = target.types
-        if isinstance(leaf, Within) and (listed := _listed(leaf, type)) is not None:
+        if isinstance(leaf, Within) and (listed := _listed(leaf, only(target.types))) is not None:
             leaf = listed
         if isinstance(leaf, Text | Within) or (isinstance(leaf, IsOneOf) and leaf.negated):
             return target.ask(HasNotNull())
@@ -104,8 +102,7 @@ class _HashCollector(Collector[Hashes]):
         self._fpp = fpp
 
     def partial(self, columns: Sequence[pa.Array]) -> Hashes:
-        (column,) = columns
-        return hashes_of(plain(column, self._type))
+        return hashes_of(plain(only(columns), self._type))
 
     def merge(self, first: Hashes, second: Hashes) -> Hashes:
         return merge_hashes(first, second)

@@ -13,7 +13,7 @@ from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.base import Collector, Target
 from es_skipping.indexes.labels import constraint_on
 from es_skipping.indexes.toolkit.arguments import require_positive
-from es_skipping.indexes.toolkit.column import ColumnIndex
+from es_skipping.indexes.toolkit.column import ColumnIndex, only
 from es_skipping.indexes.toolkit.summaries import Distinct
 from es_skipping.indexes.valuelist import DEFAULT_LIMIT, ValuesCollector, listed_clause
 from es_skipping.predicates.tree import Predicate
@@ -75,8 +75,7 @@ class Formatted(ColumnIndex):
         return [self.transform.replace(_PLACE, column) if _PLACE in self.transform else f"{self.transform}({column})"]
 
     def collector(self, types: Sequence[DataType]) -> Collector[Distinct]:
-        (type,) = types
-        return ValuesCollector(type, self.limit)
+        return ValuesCollector(only(types), self.limit)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
         leaf = constraint_on(node, target)

@@ -11,7 +11,7 @@ from es_skipping.clauses.metadata import Intervals, Kind
 from es_skipping.indexes.base import Collector, Target
 from es_skipping.indexes.labels import constraint_on, value_clause
 from es_skipping.indexes.toolkit.arguments import require_positive
-from es_skipping.indexes.toolkit.column import ColumnIndex
+from es_skipping.indexes.toolkit.column import ColumnIndex, only
 from es_skipping.indexes.toolkit.stretches import Stretches, points, union, values_of
 from es_skipping.indexes.toolkit.summaries import plain
 from es_skipping.predicates.tree import Predicate
@@ -65,8 +65,7 @@ class GapList(ColumnIndex):
         require_positive(self, "gaps", self.gaps)
 
     def collector(self, types: Sequence[DataType]) -> Collector[Covered]:
-        (type,) = types
-        return _GapCollector(type, self.gaps)
+        return _GapCollector(only(types), self.gaps)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
         leaf = constraint_on(node, target)
@@ -92,8 +91,7 @@ class _GapCollector(Collector[Covered]):
         self._most = max(_STRETCHES, 4 * gaps)
 
     def partial(self, columns: Sequence[pa.Array]) -> Covered:
-        (column,) = columns
-        array, nulls, nans = plain(column, self._type)
+        array, nulls, nans = plain(only(columns), self._type)
         return points(array, self._type).with_gaps(self._most), nulls, nans
 
     def merge(self, first: Covered, second: Covered) -> Covered:

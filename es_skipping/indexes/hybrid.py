@@ -11,7 +11,7 @@ from es_skipping.clauses.metadata import Fingerprints, Kind, Values
 from es_skipping.indexes.base import Collector, Target
 from es_skipping.indexes.labels import constraint_on
 from es_skipping.indexes.toolkit.arguments import require_positive, require_share
-from es_skipping.indexes.toolkit.column import ColumnIndex
+from es_skipping.indexes.toolkit.column import ColumnIndex, only
 from es_skipping.indexes.toolkit.hashes import Hashes, fingerprints, hashes_of, hashes_of_distinct, merge_hashes
 from es_skipping.indexes.toolkit.summaries import Distinct, distinct, merge_distinct, plain
 from es_skipping.indexes.valuelist import DEFAULT_LIMIT, LIMIT_BYTES, listed_clause, listed_values
@@ -61,8 +61,7 @@ class Hybrid(ColumnIndex):
         require_share(self, "fpp", self.fpp)
 
     def collector(self, types: Sequence[DataType]) -> Collector[Gathered]:
-        (type,) = types
-        return _HybridCollector(type, self.threshold, self.fpp)
+        return _HybridCollector(only(types), self.threshold, self.fpp)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
         leaf = constraint_on(node, target)
@@ -82,8 +81,7 @@ class _HybridCollector(Collector[Gathered]):
         self._fpp = fpp
 
     def partial(self, columns: Sequence[pa.Array]) -> Gathered:
-        (given,) = columns
-        column = plain(given, self._type)
+        column = plain(only(columns), self._type)
         few = distinct(column, self._threshold, LIMIT_BYTES)
         return few if few.chunks is not None else hashes_of(column)
 

@@ -16,6 +16,7 @@ from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.base import Collector, Index, Target
 from es_skipping.indexes.minmax import Extent, MinMax
 from es_skipping.indexes.toolkit.arguments import require_column, require_supported
+from es_skipping.indexes.toolkit.column import only
 from es_skipping.indexes.toolkit.metrics import METRICS, Metric, called_sql, declared_points, points_of
 from es_skipping.predicates.tree import Comparison, Literal, NullTest, Operand, Predicate
 from es_skipping.predicates.types import DataType
@@ -120,7 +121,7 @@ class MetricDistance(Index):
         return MinMax("distance").collector([_DOUBLE])
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        (indexed,) = target.operands
+        indexed = only(target.operands)
         if isinstance(node, NullTest):
             known = self.metric in METRICS and self._points(node.operand, indexed) is not None
             if node.operand != indexed and not known:
@@ -158,12 +159,11 @@ class MetricDistance(Index):
 
     def _between(self, asked: Operand, target: Target) -> float | None:
         """How far the point that a distance is asked from is from the origin; None where it is another distance."""
-        (indexed,) = target.operands
         if self.metric in METRICS:
-            found = self._points(asked, indexed)
+            found = self._points(asked, only(target.operands))
             measure: Any = None if found is None else partial(METRICS[self.metric].measure, *found)
         else:
-            declared = declared_points(asked, indexed, target.functions)
+            declared = declared_points(asked, only(target.operands), target.functions)
             measure = None if declared is None else partial(declared[2], *declared[0], *declared[1])
         if measure is None:
             return None

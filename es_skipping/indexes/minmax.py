@@ -11,7 +11,7 @@ from es_skipping.clauses.metadata import Intervals, Kind
 from es_skipping.clauses.questions import Range
 from es_skipping.indexes.base import Collector, Target
 from es_skipping.indexes.labels import NotNull, Text, Within, common_values, leaf_of, text_prefix, value_clause
-from es_skipping.indexes.toolkit.column import ColumnIndex
+from es_skipping.indexes.toolkit.column import ColumnIndex, only
 from es_skipping.indexes.toolkit.summaries import lower_bound, plain, python_bound, upper_bound
 from es_skipping.predicates.text import successor
 from es_skipping.predicates.tree import Predicate
@@ -44,11 +44,10 @@ class MinMax(ColumnIndex):
     kind: ClassVar[Kind] = "intervals"
 
     def collector(self, types: Sequence[DataType]) -> Collector[Extent]:
-        (type,) = types
-        return _MinMaxCollector(type)
+        return _MinMaxCollector(only(types))
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        (operand,), (type,) = target.operands, target.types
+        operand, type = only(target.operands), only(target.types)
         leaf = common_values(node, operand, type, of_one_stretch=True) or leaf_of(node, operand, type)
         if isinstance(leaf, Text):
             leaf = _within(leaf)
@@ -89,8 +88,7 @@ class _MinMaxCollector(Collector[Extent]):
     def partial(self, columns: Sequence[pa.Array]) -> Extent:
         import pyarrow.compute as pc
 
-        (column,) = columns
-        array, nulls, nans = plain(column, self._type)
+        array, nulls, nans = plain(only(columns), self._type)
         bounds = pc.min_max(array)
         low, high = bounds["min"].as_py(), bounds["max"].as_py()
         if isinstance(low, bytes) and isinstance(high, bytes):

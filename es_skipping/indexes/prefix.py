@@ -10,6 +10,7 @@ from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.questions import Overlaps, Range
 from es_skipping.indexes.base import Target
 from es_skipping.indexes.labels import Text, Within, constraint_on, text_prefix
+from es_skipping.indexes.toolkit.column import only
 from es_skipping.indexes.toolkit.ends import EndIndex, checked_end
 from es_skipping.predicates.tree import Predicate
 
@@ -47,8 +48,7 @@ class Prefix(EndIndex):
         from pyspark.sql import functions as F
 
         # Spark takes no byte for the first of a character of more than four.
-        (column,) = columns
-        return [checked_end(column, F.substring(column, 1, self.length), safe_bytes=4 * self.length)]
+        return [checked_end(only(columns), F.substring(only(columns), 1, self.length), safe_bytes=4 * self.length)]
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
         leaf = constraint_on(node, target)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from es_skipping.clauses.clause import Clause
 from es_skipping.indexes.base import Target
 from es_skipping.indexes.labels import Text, leaf_of, text_endings
+from es_skipping.indexes.toolkit.column import only
 from es_skipping.indexes.toolkit.ends import EndIndex, checked_end
 from es_skipping.predicates.tree import Predicate
 
@@ -46,12 +47,10 @@ class Suffix(EndIndex):
         from pyspark.sql import functions as F
 
         # A string shorter than the length is taken whole.
-        (column,) = columns
-        return [checked_end(column, F.substring(column, -self.length, self.length))]
+        return [checked_end(only(columns), F.substring(only(columns), -self.length, self.length))]
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
-        (operand,), (type,) = target.operands, target.types
-        leaf = leaf_of(node, operand, type)
+        leaf = leaf_of(node, only(target.operands), only(target.types))
         if leaf is None:
             return None
         return self.end_clause(leaf, target)

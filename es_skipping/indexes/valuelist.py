@@ -12,7 +12,7 @@ from es_skipping.clauses.questions import TextMatch
 from es_skipping.indexes.base import Collector, Target
 from es_skipping.indexes.labels import Leaf, Text, constraint_on, text_prefix, value_clause
 from es_skipping.indexes.toolkit.arguments import require_positive
-from es_skipping.indexes.toolkit.column import ColumnIndex
+from es_skipping.indexes.toolkit.column import ColumnIndex, only
 from es_skipping.indexes.toolkit.summaries import (
     Distinct,
     distinct,
@@ -63,8 +63,7 @@ class ValueList(ColumnIndex):
         require_positive(self, "limit", self.limit)
 
     def collector(self, types: Sequence[DataType]) -> Collector[Distinct]:
-        (type,) = types
-        return ValuesCollector(type, self.limit)
+        return ValuesCollector(only(types), self.limit)
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
         leaf = constraint_on(node, target)
@@ -94,8 +93,7 @@ class ValuesCollector(Collector[Distinct]):
         self._limit = self.distinct_limit = limit
 
     def partial(self, columns: Sequence[pa.Array]) -> Distinct:
-        (column,) = columns
-        return distinct(plain(column, self._type), self._limit, LIMIT_BYTES)
+        return distinct(plain(only(columns), self._type), self._limit, LIMIT_BYTES)
 
     def merge(self, first: Distinct, second: Distinct) -> Distinct:
         return merge_distinct(first, second, self._limit, LIMIT_BYTES)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.toolkit.arguments import require_column, require_supported
 from es_skipping.predicates.types import DataType
 
-__all__ = ["ColumnIndex"]
+__all__ = ["ColumnIndex", "only"]
+
+_T = TypeVar("_T")
+
+
+def only(sequence: Sequence[_T]) -> _T:
+    """The one element: an index of one column gets sequences of one column, operand or type."""
+    (element,) = sequence
+    return element
 
 
 @dataclass(frozen=True)
@@ -52,5 +60,4 @@ class ColumnIndex(Index):
         require_supported(self, types, self.wanted, *self.wanted_types)
 
     def value_type(self, types: Sequence[DataType]) -> DataType:
-        (type,) = types
-        return type
+        return only(types)

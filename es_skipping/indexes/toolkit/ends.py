@@ -30,7 +30,7 @@ from es_skipping.clauses.questions import (
 from es_skipping.indexes.base import Collector, Target
 from es_skipping.indexes.labels import IsNull, IsOneOf, Leaf, NotNull, Text, Within
 from es_skipping.indexes.toolkit.arguments import require_positive
-from es_skipping.indexes.toolkit.column import ColumnIndex
+from es_skipping.indexes.toolkit.column import ColumnIndex, only
 from es_skipping.indexes.toolkit.summaries import Distinct
 from es_skipping.indexes.valuelist import DEFAULT_LIMIT, ValuesCollector
 from es_skipping.predicates.types import DataType
@@ -73,8 +73,7 @@ class EndIndex(ColumnIndex):
         """The ends that strings passing the test can have; empty if nothing is certain."""
 
     def collector(self, types: Sequence[DataType]) -> Collector[Distinct]:
-        (type,) = types
-        return ValuesCollector(type, self.limit)
+        return ValuesCollector(only(types), self.limit)
 
     def end_clause(self, leaf: Leaf, target: Target) -> Clause:
         """The clause of a leaf."""
