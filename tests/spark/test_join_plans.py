@@ -61,7 +61,10 @@ def test_the_parts_of_a_union(spark: SparkSession) -> None:
     sql = f"""SELECT date_key, qty FROM fact JOIN {MAY} ON date_key = d_key
               UNION ALL SELECT date_key, qty FROM fact JOIN {HOLIDAYS} ON date_key = d_key"""
     files = same(spark, sql).files
-    assert files == [3, 4] or (files == [FILES, FILES] and spark.conf.get("spark.sql.adaptive.enabled") == "false")
+    if spark.conf.get("spark.sql.adaptive.enabled") == "true":
+        assert files == [3, 4]
+    else:  # a part whose broadcast ended in time skips
+        assert set(files) <= {3, 4, FILES}
 
 
 def test_one_exchange_for_two_joins_still_serves_both(spark: SparkSession) -> None:

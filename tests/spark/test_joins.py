@@ -168,3 +168,10 @@ SCALARS = {
 @pytest.mark.parametrize("condition", SCALARS)
 def test_the_result_of_a_scalar_subquery(spark: SparkSession, condition: str) -> None:
     assert sum(same(spark, f"SELECT date_key, qty FROM fact WHERE {condition}").files) == SCALARS[condition]
+
+
+def test_one_subquery_for_two_scans(spark: SparkSession) -> None:
+    """Spark runs it once. The plan that the rule saw is not the one that gets the result."""
+    condition = "date_key >= (SELECT max(d_key) - 30 FROM dates WHERE d_year = 2023)"
+    parts = [f"SELECT date_key, {column} FROM fact WHERE {condition}" for column in ("qty", "int(store_key)")]
+    assert same(spark, " UNION ALL ".join(parts)).files == [20, 20]
