@@ -11,6 +11,7 @@ import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.SQLExecution$;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
+import scala.util.Try;
 
 /**
  * The plan of the execution that lists a scan's files now.
@@ -35,10 +36,21 @@ final class RunningPlan {
   static List<Expression> conditions(SparkSession session, Object listing) {
     String id = session.sparkContext().getLocalProperty("spark.sql.execution.id");
     QueryExecution execution = id == null ? null : SQLExecution$.MODULE$.getQueryExecution(Long.parseLong(id));
-    if (execution == null) return List.of();
+    SparkPlan finished = execution == null ? null : finished(execution);
+    if (finished == null) return List.of();
     RunningPlan plan = new RunningPlan(listing);
-    plan.walk(execution.executedPlan(), ScanConditions.none());
+    plan.walk(finished, ScanConditions.none());
     return plan.found.size() == 1 ? plan.found.get(0) : List.of();
+  }
+
+  /**
+   * An execution's plan; null while Spark still makes it. It reads the field, because the method of the same name makes
+   * the plan: called from a listing that planning itself asks for, it would plan for ever.
+   */
+  private static SparkPlan finished(QueryExecution execution) {
+    Object lazy = Reflection.field(execution, "lazyExecutedPlan", null);
+    Object made = lazy == null ? null : Reflection.field(lazy, "tryT", null);
+    return made instanceof Try && ((Try<?>) made).isSuccess() ? (SparkPlan) ((Try<?>) made).get() : null;
   }
 
   private void walk(SparkPlan node, ScanConditions conditions) {
