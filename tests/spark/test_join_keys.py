@@ -69,7 +69,7 @@ def store(base: SparkSession, tables: Path, tmp_path_factory: pytest.TempPathFac
     return url
 
 
-@pytest.fixture(params=["true", "false"], ids=["adaptive", "fixed"])
+@pytest.fixture(scope="module", params=["true", "false"], ids=["adaptive", "fixed"])
 def spark(base: SparkSession, store: str, tables: Path, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     session = configured(base, store, request.param)
     views(session, tables)

@@ -35,7 +35,7 @@ def store(base: SparkSession, star: Path, tmp_path_factory: pytest.TempPathFacto
     return indexed(base, star, tmp_path_factory.mktemp("store").as_uri())
 
 
-@pytest.fixture(params=["true", "false"], ids=["adaptive", "fixed"])
+@pytest.fixture(scope="module", params=["true", "false"], ids=["adaptive", "fixed"])
 def spark(base: SparkSession, store: str, star: Path, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     session = configured(base, store, request.param)
     views(session, star)
