@@ -17,7 +17,7 @@ from es_skipping.build.collected import Collected
 from es_skipping.build.index_arguments import checked, is_definition_of
 from es_skipping.build.listing import qualified
 from es_skipping.build.results import Health, RefreshResult, dataset_html, index_table, shown_as
-from es_skipping.build.source import Reading, Source, as_paths, schema_of
+from es_skipping.build.source import DELTA_SKIPPING, Reading, Source, as_paths, schema_of
 from es_skipping.build.table_formats import table_format_at
 from es_skipping.build.update import Update
 from es_skipping.catalog import DatasetEntry, IndexDefinition
@@ -335,7 +335,10 @@ def _wait(left: int) -> None:
 
 def source_of(dataset: Dataset) -> Source:
     """A dataset's data, opened as its arguments say, whatever its store knows; for the layouts."""
-    return Source.open(dataset._spark, dataset._as_given)
+    source = Source.open(dataset._spark, dataset._as_given)
+    if source.is_table:  # layouts read live rows, which Delta tells from deleted ones only where its own skipping is on
+        source.df.sparkSession.conf.unset(DELTA_SKIPPING)
+    return source
 
 
 def session_of(dataset: Dataset) -> SparkSession:

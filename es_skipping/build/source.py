@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = [
+    "DELTA_SKIPPING",
     "Reading",
     "Source",
     "build_session",
@@ -45,6 +46,7 @@ _KNOWN: Final = ", ".join(sorted(INDEXED | TABLES))
 
 _FILES_PER_CALL: Final = 1_000
 """Files per call to the JVM."""
+DELTA_SKIPPING: Final = "spark.databricks.delta.stats.skipping"
 _PINNED: Final = {
     # The build must notice everything that it cannot read: an unread value must never count as absent.
     "spark.es_skipping.enabled": "false",
@@ -56,7 +58,7 @@ _PINNED: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
-    "spark.databricks.delta.stats.skipping": "false",  # else each optimized plan lists all files of a Delta table
+    DELTA_SKIPPING: "false",  # else each optimized plan lists all files of a Delta table
     "spark.sql.sources.useV1SourceList": "avro,csv,json,kafka,orc,parquet,text",
 }
 
