@@ -324,8 +324,7 @@ final class IcebergTables {
       List<Object> output = new ArrayList<>(Scala.list(relation.output()));
       output.add(new AttributeReference(
           LOCATION, DataTypes.StringType, false, Metadata.empty(), NamedExpression.newExprId(), Scala.seq(List.of())));
-      Object[] fields = new Object[relation.productArity()];
-      for (int i = 0; i < fields.length; i++) fields[i] = relation.productElement(i);
+      Object[] fields = Scala.fields(relation);
       if (fields[1] != relation.output()) throw new IllegalStateException("a relation's second field is not its output in this Spark version");
       fields[1] = Scala.seq(output);
       return Dataset.ofRows(session, (LogicalPlan) relation.makeCopy(fields));

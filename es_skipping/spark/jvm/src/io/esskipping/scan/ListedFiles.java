@@ -22,48 +22,54 @@ public final class ListedFiles {
 
   /** Whether each of {@code [[path, length, modification time in ms], ...]} is unchanged; false if that is unknown. */
   public static boolean same(SparkSession session, String files) throws IOException, InterruptedException {
-    Configuration hadoop = session.sessionState().newHadoopConf();
-    ExecutorService pool = Executors.newFixedThreadPool(AT_A_TIME);
-    try {
-      List<Future<Boolean>> found = new ArrayList<>();
-      for (JsonNode file : new ObjectMapper().readTree(files)) {
-        found.add(pool.submit(() -> same(hadoop, file)));
-      }
-      for (Future<Boolean> one : found) {
-        if (!one.get()) return false;
-      }
+    return asked(session, files, ListedFiles::same, answers -> {
+      for (Future<Boolean> one : answers) if (!known(one, false)) return false;
       return true;
-    } catch (ExecutionException error) {
-      return false;
-    } finally {
-      pool.shutdownNow();
-    }
+    });
   }
 
   /** Whether each of {@code [path, ...]} exists, as a JSON list; true where the file system does not tell. */
   public static String existing(SparkSession session, String paths) throws IOException, InterruptedException {
+    return asked(session, paths, ListedFiles::exists, answers -> {
+      StringBuilder out = new StringBuilder("[");
+      for (Future<Boolean> one : answers) out.append(out.length() > 1 ? "," : "").append(known(one, true));
+      return out.append(']').toString();
+    });
+  }
+
+  private interface Check {
+    boolean of(Configuration hadoop, JsonNode file) throws IOException;
+  }
+
+  private interface Reading<T> {
+    T of(List<Future<Boolean>> answers) throws InterruptedException;
+  }
+
+  /** Asks about each file, and hands on the answers while they come; what is not asked by then is given up. */
+  private static <T> T asked(SparkSession session, String files, Check check, Reading<T> reading)
+      throws IOException, InterruptedException {
     Configuration hadoop = session.sessionState().newHadoopConf();
     ExecutorService pool = Executors.newFixedThreadPool(AT_A_TIME);
     try {
-      List<Future<Boolean>> found = new ArrayList<>();
-      for (JsonNode text : new ObjectMapper().readTree(paths)) {
-        Path path = new Path(text.textValue());
-        found.add(pool.submit(() -> path.getFileSystem(hadoop).exists(path)));
-      }
-      StringBuilder out = new StringBuilder("[");
-      for (Future<Boolean> one : found) out.append(out.length() > 1 ? "," : "").append(exists(one));
-      return out.append(']').toString();
+      List<Future<Boolean>> answers = new ArrayList<>();
+      for (JsonNode file : new ObjectMapper().readTree(files)) answers.add(pool.submit(() -> check.of(hadoop, file)));
+      return reading.of(answers);
     } finally {
       pool.shutdownNow();
     }
   }
 
-  private static boolean exists(Future<Boolean> found) throws InterruptedException {
+  private static boolean known(Future<Boolean> answer, boolean otherwise) throws InterruptedException {
     try {
-      return found.get();
+      return answer.get();
     } catch (ExecutionException error) {
-      return true;
+      return otherwise;
     }
+  }
+
+  private static boolean exists(Configuration hadoop, JsonNode file) throws IOException {
+    Path path = new Path(file.textValue());
+    return path.getFileSystem(hadoop).exists(path);
   }
 
   private static boolean same(Configuration hadoop, JsonNode file) throws IOException {

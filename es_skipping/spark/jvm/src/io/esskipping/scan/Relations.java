@@ -5,7 +5,6 @@ import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
 import java.io.IOException;
 import java.io.Writer;
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -270,9 +269,19 @@ public final class Relations {
   /** The same with partition columns and with the options of the read. */
   static HadoopFsRelation of(
       SparkSession session, FileIndex index, StructType partitions, StructType schema, FileFormat format, Map<String, String> options) {
-    Object[] arguments = {index, partitions, schema, Option.empty(), format, Scala.map(options), session};
+    return made(index, partitions, schema, Option.empty(), format, Scala.map(options), session);
+  }
+
+  /** A relation whose files another index lists. */
+  static HadoopFsRelation listedBy(HadoopFsRelation relation, FileIndex index) {
+    return made(
+        index, relation.partitionSchema(), relation.dataSchema(), relation.bucketSpec(), relation.fileFormat(), relation.options(),
+        session(relation));
+  }
+
+  private static HadoopFsRelation made(Object... fields) {
     try { // by reflection, because the session's declared type differs between Spark versions
-      return (HadoopFsRelation) HadoopFsRelation.class.getConstructors()[0].newInstance(arguments);
+      return (HadoopFsRelation) HadoopFsRelation.class.getConstructors()[0].newInstance(fields);
     } catch (ReflectiveOperationException error) {
       throw new IllegalStateException(error);
     }

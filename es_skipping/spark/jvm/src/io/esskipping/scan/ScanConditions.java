@@ -68,8 +68,7 @@ public final class ScanConditions {
     }
     if (node instanceof ProjectExec) return throughProjection((ProjectExec) node);
     if (node instanceof EvalPythonExec) return throughFunctions((EvalPythonExec) node);
-    if (node instanceof ColumnarToRowExec || node instanceof InputAdapter || node instanceof WholeStageCodegenExec) return this;
-    return NONE;
+    return handsRowsOn(node) ? this : NONE;
   }
 
   /** The filters and projections directly above, the lowest first. */
@@ -81,8 +80,11 @@ public final class ScanConditions {
 
   /** Whether conditions pass a node with one child. */
   static boolean treatsRowsSeparately(SparkPlan node) {
-    return node instanceof FilterExec || node instanceof ProjectExec || node instanceof EvalPythonExec
-        || node instanceof ColumnarToRowExec || node instanceof InputAdapter || node instanceof WholeStageCodegenExec;
+    return node instanceof FilterExec || node instanceof ProjectExec || node instanceof EvalPythonExec || handsRowsOn(node);
+  }
+
+  private static boolean handsRowsOn(SparkPlan node) {
+    return node instanceof ColumnarToRowExec || node instanceof InputAdapter || node instanceof WholeStageCodegenExec;
   }
 
   private ScanConditions throughJoin(BroadcastHashJoinExec node, SparkPlan child) {

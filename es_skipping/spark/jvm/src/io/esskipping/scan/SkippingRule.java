@@ -11,7 +11,6 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
-import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import org.apache.spark.sql.internal.SQLConf;
@@ -104,26 +103,15 @@ public final class SkippingRule extends Rule<SparkPlan> {
     SkippingFileIndex index = new SkippingFileIndex(session, relation, table, conditions.over(output));
     // By position, not by name: Spark versions differ in the later fields of both.
     Object[] fields = fields(scan);
-    fields[0] = copy(relation, index);
+    fields[0] = Relations.listedBy(relation, index);
     FileSourceScanExec skipping = (FileSourceScanExec) scan.makeCopy(fields);
     index.filters = Scala.list(skipping.dataFilters());
     index.metrics = ScanMetrics.of(skipping);
     return skipping;
   }
 
-  private static HadoopFsRelation copy(HadoopFsRelation relation, FileIndex index) {
-    try {
-      return (HadoopFsRelation) HadoopFsRelation.class.getConstructors()[0].newInstance(
-          index, relation.partitionSchema(), relation.dataSchema(), relation.bucketSpec(), relation.fileFormat(),
-          relation.options(), Relations.session(relation));
-    } catch (ReflectiveOperationException error) {
-      throw new IllegalStateException(error);
-    }
-  }
-
   private static Object[] fields(FileSourceScanExec scan) {
-    Object[] fields = new Object[scan.productArity()];
-    for (int i = 0; i < fields.length; i++) fields[i] = scan.productElement(i);
+    Object[] fields = Scala.fields(scan);
     if (fields[0] != scan.relation()) throw new IllegalStateException("a scan's first field is not its relation in this Spark version");
     return fields;
   }

@@ -78,8 +78,7 @@ public abstract class SkippingScan implements Scan {
     List<Attribute> output = Scala.list(scan.output());
     List<Expression> conditions = above.over(output);
     // By position, not by name: Spark versions differ in the later fields.
-    Object[] fields = new Object[scan.productArity()];
-    for (int i = 0; i < fields.length; i++) fields[i] = scan.productElement(i);
+    Object[] fields = Scala.fields(scan);
     if (fields[1] != scan.scan()) throw new IllegalStateException("a batch scan's second field is not its scan in this Spark version");
     fields[1] = FilesScan.isFilesScan(scan) ? new FilesScan(session, scan, conditions) : new IcebergScan(session, scan, conditions);
     return (BatchScanExec) scan.makeCopy(fields);

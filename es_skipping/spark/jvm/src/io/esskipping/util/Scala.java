@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import scala.Function1;
 import scala.PartialFunction;
+import scala.Product;
 import scala.collection.Iterable;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
@@ -15,8 +16,12 @@ public final class Scala {
   private Scala() {}
 
   public static <T> List<T> list(Iterable<? extends T> values) {
+    return list(values.iterator());
+  }
+
+  private static <T> List<T> list(Iterator<? extends T> values) {
     List<T> list = new ArrayList<>();
-    for (Iterator<? extends T> i = values.iterator(); i.hasNext();) list.add(i.next());
+    while (values.hasNext()) list.add(values.next());
     return list;
   }
 
@@ -39,6 +44,11 @@ public final class Scala {
       map = (scala.collection.immutable.Map<K, V>) map.updated(entry.getKey(), entry.getValue());
     }
     return map;
+  }
+
+  /** What a Scala case class was made of, in order. */
+  public static Object[] fields(Product product) {
+    return list(product.productIterator()).toArray();
   }
 
   /**
