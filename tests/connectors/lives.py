@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import es_skipping as esk
 from es_skipping.errors import EsSkippingError
 
-__all__ = ["Busy", "answer", "quietly"]
+__all__ = ["Busy", "answer", "opened_by", "quietly"]
 
 
 def quietly(action: Callable[[], str]) -> None:
@@ -31,6 +31,32 @@ def answer(session: SparkSession, sql: str, opened: Callable[[DataFrame], int]) 
         return sorted(map(repr, frame.collect())), opened(frame)
     except Exception as error:
         return str(error) or "error"
+
+
+def opened_by(
+    ons: Sequence[SparkSession],
+    sql: str,
+    expected: tuple[list[str], int],
+    opened: Callable[[DataFrame], int],
+    after: str,
+) -> int:
+    """How many files sessions that skip opened together, each of which returned the expected rows.
+
+    Parameters
+    ----------
+    expected
+        The `answer` without skipping.
+    after
+        What has happened to the table, for a failure's message.
+    """
+    total = 0
+    for on in ons:
+        got = answer(on, sql, opened)
+        assert not isinstance(got, str), f"only with skipping: {got}, {after}"
+        assert got[0] == expected[0], f"{sql} after {after}"
+        assert got[1] <= expected[1], sql
+        total += got[1]
+    return total
 
 
 @dataclass

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from tests.spark.objects_read import scans
+from tests.spark.skipping_on_off import age
 
-__all__ = ["FILES", "Ran", "configured", "ran", "same", "views", "write"]
+__all__ = ["FILES", "Ran", "asking", "configured", "ran", "same", "star", "views"]
 
 FILES: Final = 200
 _DAYS_PER_FILE: Final = 12
@@ -23,7 +26,16 @@ _FIRST_DAY: Final = datetime.date(2018, 1, 1)
 _HOLIDAYS: Final = {(12, 25), (7, 4), (1, 1)}
 
 
-def write(root: Path) -> None:
+@pytest.fixture(scope="module")
+def star(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of the tables."""
+    root = tmp_path_factory.mktemp("star")
+    _write(root)
+    age(root)
+    return root
+
+
+def _write(root: Path) -> None:
     """Write the tables ``fact``, ``dates`` and ``stores`` below a directory."""
     for name in ("fact", "dates", "stores"):
         (root / name).mkdir(parents=True)
@@ -61,6 +73,14 @@ def configured(base: SparkSession, url: str, adaptive: str = "true") -> SparkSes
     session.conf.set("spark.es_skipping.strict", "true")
     session.conf.set("spark.sql.adaptive.enabled", adaptive)
     return session
+
+
+def asking(base: SparkSession, url: str, root: Path, adaptive: str) -> Iterator[SparkSession]:
+    """For a fixture: a session that calls the tables by their names."""
+    session = configured(base, url, adaptive)
+    views(session, root)
+    yield session
+    esk.disable(session)
 
 
 def views(spark: SparkSession, root: Path) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from tests.spark.skipping_on_off import age
-from tests.spark.star import configured, same, views
+from tests.spark.star import asking, configured, same
 
 NUMBERS = range(-100, 100)
 PER_FILE = 10
@@ -71,10 +71,7 @@ def store(base: SparkSession, tables: Path, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module", params=["true", "false"], ids=["adaptive", "fixed"])
 def spark(base: SparkSession, store: str, tables: Path, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    session = configured(base, store, request.param)
-    views(session, tables)
-    yield session
-    esk.disable(session)
+    yield from asking(base, store, tables, request.param)
 
 
 JOINS = {

@@ -11,19 +11,12 @@ from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from tests.spark.objects_read import num_files, scans
-from tests.spark.skipping_on_off import age
-from tests.spark.star import FILES, configured, ran, same, views, write
+from tests.spark.star import FILES, asking, configured, ran, same, star
+
+__all__ = ["star"]
 
 MAY = "(SELECT * FROM dates WHERE d_year = 2020 AND d_month = 5)"
 HOLIDAYS = "(SELECT * FROM dates WHERE d_holiday AND d_year = 2021)"
-
-
-@pytest.fixture(scope="module")
-def star(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("star")
-    write(root)
-    age(root)
-    return root
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +28,7 @@ def store(base: SparkSession, star: Path, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(params=["true", "false"], ids=["adaptive", "fixed"])
 def spark(base: SparkSession, store: str, star: Path, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    session = configured(base, store, request.param)
-    views(session, star)
-    yield session
-    esk.disable(session)
+    yield from asking(base, store, star, request.param)
 
 
 def reused(spark: SparkSession, sql: str) -> int:

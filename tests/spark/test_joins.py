@@ -9,18 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from tests.spark.skipping_on_off import age
-from tests.spark.star import FILES, configured, same, views, write
+from tests.spark.star import FILES, asking, configured, same, star, views
+
+__all__ = ["star"]
 
 MAY_2020 = "d_year = 2020 AND d_month = 5"
-
-
-@pytest.fixture(scope="module")
-def star(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("star")
-    write(root)
-    age(root)
-    return root
 
 
 def indexed(base: SparkSession, star: Path, url: str) -> str:
@@ -37,10 +30,7 @@ def store(base: SparkSession, star: Path, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module", params=["true", "false"], ids=["adaptive", "fixed"])
 def spark(base: SparkSession, store: str, star: Path, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    session = configured(base, store, request.param)
-    views(session, star)
-    yield session
-    esk.disable(session)
+    yield from asking(base, store, star, request.param)
 
 
 SKIPPING = {
