@@ -9,12 +9,13 @@ from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from es_skipping.clauses.clause import Clause, disjunction
+from es_skipping.clauses.clause import Clause, conjunction, disjunction
 from es_skipping.clauses.metadata import Kind
 from es_skipping.clauses.questions import Meets, Range
 from es_skipping.indexes.base import Collector, Index, Target
 from es_skipping.indexes.toolkit.arguments import require_column, require_positive, require_supported
 from es_skipping.indexes.toolkit.boxes import BoxCollector
+from es_skipping.indexes.toolkit.halfplanes import half_planes, region
 from es_skipping.indexes.toolkit.sedona import coordinates_of, region_of
 from es_skipping.indexes.toolkit.shapes import region_clause
 from es_skipping.predicates.tree import And, Cast, Operand, Predicate
@@ -97,12 +98,39 @@ class GeoBox(Index):
             region = region_of(node, lambda point: _is_point_of(point, target))
             return None if region is None else region_clause(target, region)
         axes = [at_most(node, coordinate) for coordinate in target.operands]
+        within = _linear_region(node, target, axes)
         if any(axis.null for axis in axes):
-            return None  # a row with a null coordinate may satisfy it, and is in no box
+            return within  # without linear conditions a row with a null coordinate may satisfy it, and is in no box
+        if within is not None and all(len(axis.stretches) <= 1 for axis in axes):
+            return within
+        asked = self._asked(axes, target)
+        return asked if within is None else conjunction([within, asked])
+
+    def _asked(self, axes: Sequence[ValueSet], target: Target) -> Clause:
         known = list(map(_stretches, axes))
         while math.prod(map(len, known)) > _MAX_PIECES:
             known[:] = [axis if len(axis) < max(map(len, known)) else _coarser(axis) for axis in known]
         return disjunction(target.ask(Meets(tuple(_range(*stretch) for stretch in box))) for box in product(*known))
+
+
+def _linear_region(node: And, target: Target, axes: Sequence[ValueSet]) -> Clause | None:
+    """Where the linear conditions of a conjunction can all be true; None if there are none.
+
+    Such a condition is null, and so not true, where a coordinate is.
+    """
+    lat, lon = target.operands
+    lines = half_planes(node.children, lambda one: _is_same(one, lon), lambda one: _is_same(one, lat))
+    if not lines:
+        return None
+    y, x = (_extent(axis) for axis in axes)
+    rectangles = region(lines, x, y)
+    return None if rectangles is None else region_clause(target, rectangles)
+
+
+def _extent(values: ValueSet) -> Stretch:
+    """The least stretch that holds all numbers of a set."""
+    stretches = _stretches(values)
+    return (stretches[0][0], stretches[-1][1]) if stretches else (-math.inf, math.inf)
 
 
 def _is_point_of(operand: Operand, target: Target) -> bool:

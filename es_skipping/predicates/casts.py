@@ -20,7 +20,7 @@ from es_skipping.predicates.codec import float32
 from es_skipping.predicates.tree import NEVER, And, Cast, Comparison, Literal, NullTest, Operand, Or, Predicate
 from es_skipping.predicates.types import DataType, Value
 
-__all__ = ["UTC", "compare_image", "less", "may_be_null", "monotone", "same_family"]
+__all__ = ["UTC", "compare_image", "ends_of", "less", "may_be_null", "monotone", "same_family"]
 
 _DAY: Final = 86_400_000_000
 UTC: Final = frozenset({"UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00"})

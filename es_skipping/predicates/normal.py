@@ -20,6 +20,7 @@ from itertools import chain, islice
 from typing import Final
 
 from es_skipping.predicates import reasons
+from es_skipping.predicates.arithmetic import said_of_arguments
 from es_skipping.predicates.casts import compare_image, less, may_be_null, monotone, same_family
 from es_skipping.predicates.text import match_form
 from es_skipping.predicates.times import said_of_argument
@@ -328,7 +329,9 @@ def _with_literal(comparator: Comparator, left: Operand, right: Literal, depth: 
 
 
 def _said_of_argument(comparator: Comparator, operand: Operand, value: Value, depth: int) -> Predicate:
-    said = said_of_argument(comparator, operand, value) if depth <= MAX_DEPTH else None
+    if depth > MAX_DEPTH:
+        return ALWAYS
+    said = said_of_argument(comparator, operand, value) or said_of_arguments(comparator, operand, value)
     return ALWAYS if said is None else _again(said, depth)
 
 

@@ -11,6 +11,7 @@ import re
 import struct
 from collections.abc import Mapping
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from hypothesis import strategies as st
@@ -177,11 +178,66 @@ def value_of(operand: Operand, row: Row) -> Value | None:
         value = value_of(operand.child, row)
         return None if value is None else cast(value, operand.child.type.name, operand.type)
     assert isinstance(operand, Call)
-    value = value_of(operand.arguments[0], row)
+    arguments = [value_of(argument, row) for argument in operand.arguments]
+    present = [argument for argument in arguments if argument is not None]
+    if operand.name == "coalesce":
+        return present[0] if present else None
+    if operand.name in ("greatest", "least"):
+        choose = max if operand.name == "greatest" else min
+        return choose(present, key=_rank) if present else None
+    if len(present) < len(arguments):
+        return None
     if operand.name == "negate":
-        assert isinstance(value, bool | None)
-        return _not(value)
-    raise AssertionError(operand.name)
+        assert isinstance(present[0], bool)
+        return not present[0]
+    return _computed(operand, *present)
+
+
+def _computed(call: Call, x: Any, y: Any = None) -> Value | None:
+    """Arithmetic as Spark does it; None also for a row that is an error."""
+    of_floats, name = isinstance(x, float), call.name
+    if name in ("floor", "ceil"):
+        if math.isnan(x):
+            return 0
+        last = 2**63 - 1
+        if math.isinf(x):
+            return last if x > 0 else -last - 1
+        return max(-last - 1, min(last, math.floor(x) if name == "floor" else math.ceil(x)))
+    if name in ("divide", "integraldivide", "remainder") and y == 0:
+        return None
+    exact: Any
+    if name == "unaryminus":
+        exact = -x
+    elif name == "abs":
+        exact = abs(x)
+    elif name in ("add", "dateadd"):
+        exact = x + y
+    elif name in ("subtract", "datesub", "datediff"):
+        exact = x - y
+    elif name == "multiply":
+        exact = x * y
+    elif name == "divide":
+        exact = x / y if of_floats else Fraction(x) / Fraction(y)
+    elif name == "integraldivide":
+        exact = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+    else:
+        assert name == "remainder", name
+        if of_floats:
+            exact = math.nan if math.isinf(x) or math.isnan(x + y) else math.fmod(x, y)
+        else:
+            exact = (abs(x) % abs(y)) * (1 if x >= 0 else -1)
+    if call.type.name == "decimal":
+        scaled = Fraction(exact) * 10**call.type.scale
+        rounded = math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled >= 0 else -1)
+        if abs(rounded) >= 10**call.type.precision:
+            return None
+        return Decimal((int(rounded < 0), tuple(map(int, str(abs(rounded)))), -call.type.scale))
+    if of_floats:
+        return cast(exact, "double", call.type)
+    bits = call.type.bits or 32
+    wrapped: int = (exact + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+    refuses = dict(call.parameters).get("evalMode") in ("ANSI", "TRY") or ("failOnError", "true") in call.parameters
+    return None if refuses and wrapped != exact else wrapped
 
 
 def cast(value: Any, source: str, target: DataType) -> Value | None:
@@ -280,6 +336,72 @@ def _tests() -> st.SearchStrategy[Predicate]:
         negated=st.booleans(),
     )
     return plain | st.builds(Matches, st.just("like"), st.just(COLUMNS["string"]), pattern, negated=st.booleans())
+
+
+_MODES = ("LEGACY", "ANSI", "TRY")
+
+
+def _arithmetic(name: str, depth: int) -> st.SearchStrategy[Operand]:
+    """An expression of one numeric type."""
+    type_ = TYPES[name]
+    leaf: st.SearchStrategy[Operand] = st.just(COLUMNS[name]) | st.just(COLUMNS[name]) | _numbers(name)
+    if depth == 0:
+        return leaf
+    inner = _arithmetic(name, depth - 1)
+    mode = st.sampled_from(_MODES).map(lambda mode: (("evalMode", mode),))
+    refusal = st.sampled_from(("true", "false")).map(lambda refuses: (("failOnError", refuses),))
+    made = [leaf]
+    if type_.name != "date":
+        pair, one = st.tuples(inner, inner), st.tuples(inner)
+        names = ["add", "subtract", "multiply", "remainder"]
+        names += ["divide"] if type_.is_float else ["integraldivide"] if type_.is_integer else []
+        if type_.name != "decimal":
+            made += [st.builds(Call, st.sampled_from(names), pair, st.just(type_), mode)]
+        made += [st.builds(Call, st.sampled_from(("abs", "unaryminus")), one, st.just(type_), refusal)]
+    else:
+        days = st.tuples(inner, _arithmetic("int", depth - 1))
+        made += [st.builds(Call, st.sampled_from(("dateadd", "datesub")), days, st.just(type_))]
+    several = st.lists(inner, min_size=2, max_size=3).map(tuple)
+    made += [st.builds(Call, st.sampled_from(("greatest", "least", "coalesce")), several, st.just(type_))]
+    if name == "int":
+        dates = st.tuples(_arithmetic("date", 0), _arithmetic("date", 0))
+        made += [st.builds(Call, st.just("datediff"), dates, st.just(type_))]
+    if name == "bigint":
+        rounded = _arithmetic("double", depth - 1).map(lambda argument: (argument,))
+        made += [st.builds(Call, st.sampled_from(("floor", "ceil")), rounded, st.just(type_), refusal)]
+        made += [_arithmetic("int", depth - 1).map(lambda argument: Cast(argument, type_))]
+    if name == "double":
+        made += [
+            _arithmetic(other, depth - 1).map(lambda argument: Cast(argument, type_)) for other in ("int", "float")
+        ]
+    if name == "decimal(20,4)":
+        small = _arithmetic("decimal(5,2)", depth - 1)
+        made += [
+            st.builds(Call, st.just("multiply"), st.tuples(small, small), st.just(type_), mode),
+            st.builds(Call, st.just("divide"), st.tuples(small, small), st.just(type_), mode),
+            st.builds(Call, st.sampled_from(("add", "subtract")), st.tuples(inner, small), st.just(type_), mode),
+        ]
+    return st.one_of(made)
+
+
+def _numbers(name: str) -> st.SearchStrategy[Operand]:
+    found: st.SearchStrategy[Literal] = _literals(name)
+    if name in ("int", "bigint", "double"):
+        found |= st.integers(-12, 12).map(lambda n: Literal(float(n) if name == "double" else n, TYPES[name]))
+    return found.filter(lambda one: not (isinstance(one.value, float) and str(one.value) == "-0.0"))
+
+
+@st.composite
+def arithmetic(draw: st.DrawFn) -> Predicate:
+    """A comparison of an arithmetic expression with a value, negated or not, or a list of values."""
+    name = draw(
+        st.sampled_from(("tinyint", "int", "bigint", "float", "double", "decimal(5,2)", "decimal(20,4)", "date"))
+    )
+    operand = draw(_arithmetic(name, draw(st.integers(1, 4))))
+    if draw(st.integers(0, 4)) == 0:
+        return IsIn(operand, tuple(draw(st.lists(values(name), min_size=1, max_size=3))), draw(st.booleans()))
+    compared = Comparison(draw(st.sampled_from(COMPARATORS)), operand, draw(_numbers(name)))
+    return Not(compared) if draw(st.booleans()) else compared
 
 
 def predicates() -> st.SearchStrategy[Predicate]:

@@ -36,6 +36,12 @@ _OF_TIMES = (
     "date_trunc('YEAR', {c})", "date_add({c}, 1)", "datediff({c}, DATE'2024-01-01')", "cast({c} AS string)", "last_day({c})",
     "date_format({c}, 'yyyy-MM')", "unix_timestamp({c})", "hour({c})", "from_utc_timestamp({c}, 'Asia/Tokyo')", "({c} + INTERVAL '1' DAY)",
     "extract(QUARTER FROM {c})", "add_months({c}, 1)", "cast({c} AS timestamp_ntz)", "cast(cast({c} AS date) AS timestamp)",
+    "(year({c}) * 100 + month({c}))", "date_sub({c}, 3)", "datediff(DATE'2024-01-09', {c})", "(dayofyear({c}) + year({c}) * 1000)",
+)  # fmt: skip
+_OF_TWO = (
+    "({a} + {b})", "({a} - {b})", "({a} * {b})", "({a} / {b})", "({a} % {b})", "({a} DIV {b})", "abs({a})", "(-{a})", "floor({a})", "ceil({a})",
+    "greatest({a}, {b})", "least({a}, {b})", "coalesce({a}, {b})", "try_add({a}, {b})", "try_multiply({a}, {b})", "({a} * 2)", "({a} + 1)", "(1 - {a})",
+    "if({a} > {b}, {a}, {b})", "nullif({a}, {b})",
 )  # fmt: skip
 _ABOUT = (
     "({c} IS DISTINCT FROM {v})", "({c} IS NOT DISTINCT FROM {v})", "equal_null({c}, {v})", "isnotnull({c})", "isnull({c})",
@@ -257,6 +263,16 @@ class Predicates:
         pool, forms = rng.choice(pools)
         return rng.choice(forms).replace("{c}", rng.choice(pool).sql)
 
+    def _arithmetic(self, depth: int) -> str:
+        """Nested arithmetic over columns and constants."""
+        rng = self._rng
+        if depth == 0:
+            column = rng.choice(self._numbers)
+            constant = str(rng.choice((-3, 0, 2, 7, 100, "0.5D", "1.25BD", "127", "2147483647")))
+            return column.sql if rng.random() < 0.7 else constant if rng.random() < 0.7 else self._literal(column)
+        form = rng.choice(_OF_TWO)
+        return form.replace("{a}", self._arithmetic(depth - 1)).replace("{b}", self._arithmetic(rng.randrange(depth)))
+
     def _expression_leaf(self, column: SqlColumn) -> str:
         rng, shape = self._rng, self._rng.random()
         comparator = rng.choice(_COMPARATORS)
@@ -267,6 +283,9 @@ class Predicates:
             return f"(try_cast({column.sql} AS {rng.choice(_CASTS)}) {comparator} {rng.choice(_FOREIGN)})"
         if shape < 0.4 and self._times:
             return f"(cast({rng.choice(self._times).sql} AS {rng.choice(('date', 'timestamp', 'string'))}) {comparator} '2024-01-05')"
+        if shape < 0.65 and self._numbers:
+            other = rng.choice((-3, 0, 5, 12, 40, 300, "1.5", self._literal(rng.choice(self._numbers))))
+            return f"({self._arithmetic(rng.randint(1, 4))} {comparator} {other})"
         if shape < 0.9:
             return f"({self.expression()} {comparator} {rng.choice((*_FOREIGN, self._literal(column), *map(quoted, rng.sample(TEXTS, 3))))})"
         return f"({self.expression()} IS {rng.choice(('', 'NOT '))}NULL)"
