@@ -134,6 +134,22 @@ def test_the_corners_of_a_bounding_box_are_left_out() -> None:
     assert shapely.unary_union([box for box in inside if math.isfinite(box.area)]).area < 1.3 * 200  # of 400
 
 
+def test_what_is_lost_when_large_terms_cancel_is_kept() -> None:
+    """``(lat * 1e15 + lon) - lat * 1e15``: what is left of a longitude is a multiple of some quarters of a degree."""
+    large = of("multiply", LAT, number(1e15))
+    lost = of("subtract", of("add", large, LON), large)
+    for lat, lon in ((45.1, 0.3), (37.7, 2.9), (-12.3, 0.05)):
+        for comparator in ("<", "<=", ">", ">="):
+            parts = [
+                Comparison(comparator, of("add", lost, of("multiply", LAT, number(1e-9))), number(lon)) for _ in "x"
+            ]
+            parts += [Comparison(">", LAT, number(-80)), Comparison("<", LAT, number(80))]
+            parts += [Comparison(">", LON, number(-10)), Comparison("<", LON, number(10))]
+            clause = GeoBox("lat", "lon").label(normalise(all_of(parts)), TARGET)
+            if all(truth(part, {"lat": lat, "lon": lon}) for part in parts):
+                assert asked(clause, lat, lon), (lat, lon, comparator)
+
+
 def test_one_line_splits_the_plane() -> None:
     both = all_of([line(1, 1, -100), NullTest(LAT, negated=True)])
     clause = GeoBox("lat", "lon").label(normalise(both), TARGET)
