@@ -46,7 +46,7 @@ _MAX_TURNS: Final = 4
 """A result that may have wrapped around more often says nothing of its arguments."""
 
 Number: TypeAlias = Fraction | float
-"""Exact, or an infinity."""
+"""A fraction, or an infinity as a float: no finite number is ever a float here."""
 
 
 class Interval(NamedTuple):
@@ -198,7 +198,7 @@ def _half_unit(end: Number) -> Number:
 
 
 def _next(end: Number, towards: float) -> Number:
-    if math.isinf(end):
+    if isinstance(end, float):
         return end
     try:
         beyond = math.nextafter(float(end), towards)
@@ -278,7 +278,7 @@ def _hull(operand: Operand, height: int = 0) -> Interval | None:
         if image is not None:
             rounded = _before_rounding(operand, image)
             if least is None or most is None:
-                return None if math.isinf(rounded.low) or math.isinf(rounded.high) else rounded
+                return None if isinstance(rounded.low, float) or isinstance(rounded.high, float) else rounded
             if least <= rounded.low and rounded.high <= most:
                 return rounded
             if _refuses(operand):
@@ -345,16 +345,16 @@ def _over(x: Interval, y: Interval) -> Interval:
         if x.low > 0:
             return Interval(_ratio(x.low, y.high), _INFINITY)
         return Interval(-_INFINITY, _ratio(x.high, y.high)) if x.high < 0 else _ALL
-    if any(math.isinf(one) and math.isinf(other) for one in x for other in y):
+    if any(isinstance(one, float) and isinstance(other, float) for one in x for other in y):
         return _ALL
     ends = [_ratio(one, other) for one in x for other in y]
     return Interval(min(ends), max(ends))
 
 
 def _ratio(one: Number, other: Number) -> Number:
-    if math.isinf(other):
+    if isinstance(other, float):
         return Fraction(0)
-    return math.copysign(_INFINITY, one) * (1 if other > 0 else -1) if math.isinf(one) else one / other
+    return math.copysign(_INFINITY, one) * (1 if other > 0 else -1) if isinstance(one, float) else one / other
 
 
 def _undo_add(at: int, result: Interval, others: Sequence[Interval]) -> Sequence[Interval]:
@@ -452,7 +452,7 @@ def _between(argument: Operand, interval: Interval) -> Predicate | None:
     ends = ends_of(type)
     parts = list[Comparison]()
     for comparator, end in (("<=", interval.high), (">=", interval.low)):
-        if math.isinf(end):
+        if isinstance(end, float):
             if (end > 0) != (comparator == "<="):
                 return NEVER
             continue
