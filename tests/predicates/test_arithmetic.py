@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,20 +14,76 @@ from hypothesis import strategies as st
 
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.show import show
-from es_skipping.predicates.tree import Call, Cast, Column, Comparison, IsIn, Literal, Operand, Predicate
+from es_skipping.predicates.tree import Call, Cast, Column, Comparison, IsIn, Literal, Not, Operand, Predicate
 from es_skipping.predicates.types import DataType, Value, parse_type
-from tests.predicates.rows import arithmetic, rows, truth
+from tests.predicates.rows import COLUMNS, COMPARATORS, EDGES, TYPES, Row, arithmetic, rows, truth, value_of
 
 INT, BIGINT, DOUBLE, DATE = map(DataType, ("int", "bigint", "double", "date"))
 X, L, D, DAY = Column(("x",), INT), Column(("l",), BIGINT), Column(("d",), DOUBLE), Column(("day",), DATE)
 
 
-@settings(max_examples=600)
+def check(operand: Operand, table: Sequence[Row]) -> None:
+    """Every comparison of an expression with each of its results: where a bound is most easily off by one."""
+    results: dict[str, Value] = {repr(found): found for row in table if (found := value_of(operand, row)) is not None}
+    for result, comparator, negated in product(results.values(), COMPARATORS, (False, True)):
+        compared: Predicate = Comparison(comparator, operand, Literal(result, operand.type))
+        compared = Not(compared) if negated else compared
+        normal = normalise(compared)
+        for row in table:
+            assert (truth(compared, row) is True) == (truth(normal, row) is True), (show(normal), row)
+    listed = IsIn(operand, tuple(results.values())[:3]) if results else None
+    for row in table if listed is not None else ():
+        assert (truth(listed, row) is True) == (truth(normalise(listed), row) is True), row
+
+
+@settings(max_examples=150, deadline=None)
 @given(arithmetic(), st.lists(rows(), min_size=1, max_size=6))
-def test_true_of_the_same_rows(predicate: Predicate, table: list[Any]) -> None:
-    normal = normalise(predicate)
-    for row in table:
-        assert (truth(predicate, row) is True) == (truth(normal, row) is True), (show(normal), row)
+def test_true_of_the_same_rows(operand: Operand, table: list[Any]) -> None:
+    check(operand, table)
+
+
+def functions_of(name: str) -> Iterator[Operand]:
+    """Each function of a column, with constants on either side, in each mode, and some of two functions."""
+    column, type = COLUMNS[name], TYPES[name]
+    if name == "date":
+        constants: list[Literal] = []
+    else:
+        made = {"double": float, "float": float}.get(name, Decimal if type.name == "decimal" else int)
+        constants = [Literal(made(n), type) for n in (-100, -3, 1, 127)]
+    for mode in ("LEGACY", "ANSI", "TRY"):
+        for constant in constants:
+            for function in ("add", "subtract", "multiply", "divide", "integraldivide", "remainder"):
+                if type.name == "decimal" and function not in ("add", "subtract"):
+                    continue
+                if (function == "divide" and type.is_integer) or (function == "integraldivide" and not type.is_integer):
+                    continue
+                for arguments in ((column, constant), (constant, column)):
+                    yield Call(function, arguments, type, (("evalMode", mode),))
+    for refuses in ("true", "false") if name != "date" else ():
+        negative = Call("unaryminus", (column,), type, (("failOnError", refuses),))
+        yield from (negative, Call("abs", (column,), type, (("failOnError", refuses),)))
+        yield Call("abs", (negative,), type, (("failOnError", refuses),))
+        if name == "double":
+            yield from (Call(name, (column,), BIGINT, (("failOnError", refuses),)) for name in ("floor", "ceil"))
+    for constant in constants[:3] or [Literal(0, type)]:
+        for function in ("greatest", "least", "coalesce"):
+            yield Call(function, (column, constant), type)
+            yield Call(function, (Call("greatest", (column, column), type), column, constant), type)
+    if name == "date":
+        for days in (-(2**31), -3, 0, 5, 2**31 - 1):
+            yield Call("dateadd", (column, Literal(days, INT)), type)
+            yield Call("datesub", (column, Literal(days, INT)), type)
+            yield from (
+                Call("datediff", pair, INT) for pair in ((column, Literal(days, type)), (Literal(days, type), column))
+            )
+
+
+@pytest.mark.parametrize("name", ["tinyint", "int", "bigint", "float", "double", "decimal(5,2)", "date"])
+def test_each_function_at_the_edges(name: str) -> None:
+    beside = {"date": (-(2**31), 2**31 - 1), "tinyint": (-100, -42, 100), "double": (3.5, -2.0, 100.0)}
+    table = [{COLUMNS[name].path[0]: value} for value in (*EDGES[name], *beside.get(name, ()), None)]
+    for operand in functions_of(name):
+        check(operand, table)
 
 
 def call(name: str, *arguments: Operand | int | float, mode: str = "ANSI", type: DataType | None = None) -> Call:
