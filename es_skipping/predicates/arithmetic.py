@@ -15,12 +15,13 @@ consistency* (ICLP 1999).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 
 from es_skipping.predicates.casts import ends_of, monotone
+from es_skipping.predicates.intervals import INFINITY, UNDONE, Interval, Number, times
 from es_skipping.predicates.tree import (
     NEVER,
     And,
@@ -39,24 +40,10 @@ from es_skipping.predicates.types import DataType, Value
 
 __all__ = ["said_of_arguments"]
 
-_INFINITY: Final = math.inf
 _MAX_HEIGHT: Final = 8
 """Expressions that nest deeper say nothing: where numbers wrap around, each level may double what is said."""
 _MAX_TURNS: Final = 4
 """A result that may have wrapped around more often says nothing of its arguments."""
-
-Number: TypeAlias = Fraction | float
-"""A fraction, or an infinity as a float: no finite number is ever a float here."""
-
-
-class Interval(NamedTuple):
-    """Closed; an infinite end is open."""
-
-    low: Number = -_INFINITY
-    high: Number = _INFINITY
-
-
-_ALL: Final = Interval()
 
 
 def said_of_arguments(comparator: Comparator, operand: Operand, value: Value) -> Predicate | None:
@@ -95,15 +82,15 @@ def said_of_arguments(comparator: Comparator, operand: Operand, value: Value) ->
         return _of_first(comparator, operand, value)
     if comparator == "<>" or not _is_number(value) or _height(operand) > _MAX_HEIGHT:
         return None
-    undo = _UNDONE.get(operand.name)
+    undo = UNDONE.get(operand.name)
     if undo is None or not _is_numeric(operand.type) or _divides_fractions(operand):
         return None
     assert isinstance(value, int | float | Decimal)
     exact = Fraction(value)
     step = 0 if operand.type.is_float or operand.type.name == "decimal" else 1  # of whole numbers the next is known
     asked = Interval(
-        exact + step * (comparator == ">") if comparator in ("=", ">", ">=") else -_INFINITY,
-        exact - step * (comparator == "<") if comparator in ("=", "<", "<=") else _INFINITY,
+        exact + step * (comparator == ">") if comparator in ("=", ">", ">=") else -INFINITY,
+        exact - step * (comparator == "<") if comparator in ("=", "<", "<=") else INFINITY,
     )
     nan = operand.type.is_float and comparator in (">", ">=")  # NaN is greater than every number
     parts = list[Predicate]()
@@ -186,7 +173,7 @@ def _before_rounding(call: Call, result: Interval) -> Interval:
         unit = 2 * Fraction(1, 10**call.type.scale)  # a quotient is rounded twice
         return Interval(low - unit, high + unit)
     if call.type.name == "double":
-        return Interval(_next(low, -_INFINITY), _next(high, _INFINITY))
+        return Interval(_next(low, -INFINITY), _next(high, INFINITY))
     if call.type.name == "float":
         return Interval(result.low - _half_unit(result.low), result.high + _half_unit(result.high))
     return result
@@ -203,7 +190,7 @@ def _next(end: Number, towards: float) -> Number:
     try:
         beyond = math.nextafter(float(end), towards)
     except OverflowError:
-        return math.copysign(_INFINITY, end)
+        return math.copysign(INFINITY, end)
     return beyond if math.isinf(beyond) else Fraction(beyond)
 
 
@@ -302,7 +289,7 @@ def _image(call: Call, known: Sequence[Interval]) -> Interval | None:
         case (("subtract" | "datesub" | "datediff"), [x, y]):
             return Interval(x.low - y.high, x.high - y.low)
         case "multiply", [x, y]:
-            return _times(x, y)
+            return times(x, y)
         case "unaryminus", [x]:
             return Interval(-x.high, -x.low)
         case "abs", [x]:
@@ -320,115 +307,6 @@ def _size(interval: Interval) -> Number:
     return -interval.low if -interval.low > interval.high else interval.high
 
 
-# --- functions undone ---------------------------------------------------------------------------------------------
-
-Undo: TypeAlias = Callable[[int, Interval, Sequence[Interval]], Sequence[Interval]]
-"""Where the argument at a position lies: from the exact result's interval and those of the other arguments."""
-
-
-def _times(x: Interval, y: Interval) -> Interval:
-    ends = [_product(one, other) for one in x for other in y]
-    return Interval(min(ends), max(ends))
-
-
-def _product(one: Number, other: Number) -> Number:
-    return Fraction(0) if one == 0 or other == 0 else one * other
-
-
-def _over(x: Interval, y: Interval) -> Interval:
-    """Where q lies if q * y = x, for some y of an interval."""
-    if y.low < 0 < y.high or y.low == y.high == 0:
-        return _ALL
-    if y.high == 0:
-        return _over(Interval(-x.high, -x.low), Interval(-y.high, -y.low))
-    if y.low == 0:
-        if x.low > 0:
-            return Interval(_ratio(x.low, y.high), _INFINITY)
-        return Interval(-_INFINITY, _ratio(x.high, y.high)) if x.high < 0 else _ALL
-    if any(isinstance(one, float) and isinstance(other, float) for one in x for other in y):
-        return _ALL
-    ends = [_ratio(one, other) for one in x for other in y]
-    return Interval(min(ends), max(ends))
-
-
-def _ratio(one: Number, other: Number) -> Number:
-    if isinstance(other, float):
-        return Fraction(0)
-    return math.copysign(_INFINITY, one) * (1 if other > 0 else -1) if isinstance(one, float) else one / other
-
-
-def _undo_add(at: int, result: Interval, others: Sequence[Interval]) -> Sequence[Interval]:
-    (other,) = others
-    return (Interval(result.low - other.high, result.high - other.low),)
-
-
-def _undo_subtract(at: int, result: Interval, others: Sequence[Interval]) -> Sequence[Interval]:
-    (other,) = others
-    if at == 0:
-        return (Interval(result.low + other.low, result.high + other.high),)
-    return (Interval(other.low - result.high, other.high - result.low),)
-
-
-def _undo_multiply(at: int, result: Interval, others: Sequence[Interval]) -> Sequence[Interval]:
-    (other,) = others
-    return (_over(result, other),)
-
-
-def _undo_divide(at: int, result: Interval, others: Sequence[Interval]) -> Sequence[Interval]:
-    (other,) = others
-    return (_times(result, other) if at == 0 else _over(other, result),)
-
-
-def _undo_integral_divide(at: int, result: Interval, others: Sequence[Interval]) -> Sequence[Interval]:
-    if at != 0:
-        return (_ALL,)
-    low = result.low if result.low > 0 else result.low - 1  # the quotient was cut towards 0
-    high = result.high if result.high < 0 else result.high + 1
-    return (_times(Interval(low, high), others[0]),)
-
-
-def _undo_unary_minus(at: int, result: Interval, others: Sequence[Interval]) -> Sequence[Interval]:
-    return (Interval(-result.high, -result.low),)
-
-
-def _undo_abs(at: int, result: Interval, others: Sequence[Interval]) -> Sequence[Interval]:
-    if result.low <= 0:
-        return (Interval(-result.high, result.high),)
-    return (Interval(-result.high, -result.low), result)
-
-
-def _undo_floor(at: int, result: Interval, others: Sequence[Interval]) -> Sequence[Interval]:
-    return (_saturated(Interval(result.low, result.high + 1)),)
-
-
-def _undo_ceil(at: int, result: Interval, others: Sequence[Interval]) -> Sequence[Interval]:
-    return (_saturated(Interval(result.low - 1, result.high)),)
-
-
-def _saturated(argument: Interval) -> Interval:
-    """A floating-point number beyond a bigint's becomes the last one."""
-    last = 2**63 - 2
-    return Interval(
-        argument.low if argument.low > -last else -_INFINITY, argument.high if argument.high < last else _INFINITY
-    )
-
-
-_UNDONE: Final[dict[str, Undo]] = {
-    "add": _undo_add,
-    "dateadd": _undo_add,
-    "subtract": _undo_subtract,
-    "datesub": _undo_subtract,
-    "datediff": _undo_subtract,
-    "multiply": _undo_multiply,
-    "divide": _undo_divide,
-    "integraldivide": _undo_integral_divide,
-    "unaryminus": _undo_unary_minus,
-    "abs": _undo_abs,
-    "floor": _undo_floor,
-    "ceil": _undo_ceil,
-}
-
-
 # --- as conditions ------------------------------------------------------------------------------------------------
 
 
@@ -438,7 +316,7 @@ def _within(argument: Operand, intervals: Sequence[Interval], *, nan: bool) -> P
     if not cases or None in cases:
         return None
     found = [case for case in cases if case is not None and case != NEVER]
-    if nan and argument.type.is_float and all(one.high < _INFINITY for one in intervals):
+    if nan and argument.type.is_float and all(one.high < INFINITY for one in intervals):
         found.append(Comparison("=", argument, Literal(math.nan, argument.type)))
     if not found:
         return NEVER
@@ -480,7 +358,7 @@ def _bound(end: Number, type: DataType, *, above: bool) -> Value | None:
         except OverflowError:
             return None
         if (nearest < end) if above else (nearest > end):
-            nearest = math.nextafter(nearest, _INFINITY if above else -_INFINITY)
+            nearest = math.nextafter(nearest, INFINITY if above else -INFINITY)
         return None if math.isinf(nearest) else nearest + 0.0
     if type.name == "decimal":
         scaled = end * 10**type.scale

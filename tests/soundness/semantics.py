@@ -178,6 +178,27 @@ CASES: tuple[Case, ...] = (
         {"c": "a c", "NOT c": "b c", "c = false": "b c", "c <> true": "b c", "c IS NULL": ""},
     ),
     Case(
+        "Arithmetic of whole numbers", "INT", _same("1", "20", "300"),
+        {
+            "c + 5 > 100": "c", "2 * c - 1 = 39": "b", "abs(c - 18) < 5": "b", "-c > -5": "a", "c DIV 10 = 2": "b", "100 - c >= 90": "a", "c * c > 100": "a b c",
+            "greatest(c, 5) < 10": "a", "least(c, 250) = 250": "c", "coalesce(c, 0) = 20": "b", "nullif(c, 20) > 10": "c", "if(c > 100, c, 0) > 0": "c", "c % 10 = 1": "a b c",
+            "try_add(c, 5) > 100": "c", "c + 5 IN (6, 305)": "a c", "NOT (abs(c - 18) < 5)": "a c",
+        },
+    ),
+    Case(
+        "Whole numbers that wrap around without ANSI mode", "INT", _same("2147483647", "-2147483648", "7"),
+        {"c + 1 < 0": "a b", "c + 1 > 0": "c", "c - 1 > 0": "a b c", "abs(c) < 0": "b", "-c < 0": "a b c"},
+        settings={"spark.sql.ansi.enabled": "false"},
+    ),
+    Case(
+        "Arithmetic of floating-point numbers", "DOUBLE", _same("1D", "20.5D", "double('NaN')"),
+        {"c * 2.5D + 1 > 40": "b c", "c / 2 < 1": "a", "1 / c > 0.5D": "a c", "floor(c) = 20": "b", "ceil(c) = 0": "c", "abs(c) <= 1": "a", "1 - c < -1": "b c", "sqrt(c) > 2": "a b c"},
+    ),
+    Case(
+        "Arithmetic of decimals and of dates", "DECIMAL(8,2)", _same("1BD", "20.5BD", "300BD"),
+        {"c * 1.5 > 100": "c", "c * (1 - 0.25) < 1": "a", "c / 3 > 50": "c", "c + 0.01 = 20.51": "b", "date_add(date'2024-01-01', int(c)) > date'2024-02-01'": "a b c"},
+    ),
+    Case(
         "A field of a struct that is null", "STRUCT<x: INT>", _same("named_struct('x', 1)", "NULL", "named_struct('x', CAST(NULL AS INT))"),
         {"c.x IS NULL": "b c", "c.x = 1": "a", "c.x <> 2": "a", "c.x IS NOT NULL": "a"},
         indexed="c.x",
