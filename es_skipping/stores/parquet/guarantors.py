@@ -1,0 +1,61 @@
+"""What each row of a segment guarantees, in order: made once for a segment, which never changes."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from es_skipping.catalog import IndexDefinition
+from es_skipping.stores.guarantors import Guarantor, Ordering, greatest_first, guarantor, rank
+from es_skipping.stores.parquet.answers import Truths
+from es_skipping.stores.parquet.columns import metadata_of
+
+__all__ = ["SegmentGuarantors", "merged"]
+
+_BYTES_PER_ROW: Final = 250
+
+
+class SegmentGuarantors:
+    """The rows of a segment that may guarantee something, those with the best bounds first.
+
+    Parameters
+    ----------
+    keys
+        Of the objects, by row.
+    table
+        With the column ``rows`` and, with an ordering, the index's column.
+    index
+        The index of the ordering, and its column.
+    """
+
+    def __init__(
+        self, keys: np.ndarray, table: pa.Table, index: tuple[IndexDefinition, str] | None, ordering: Ordering | None
+    ) -> None:
+        rows = table["rows"].to_pylist()
+        known: Iterable[Any] = [None] * len(rows)
+        if index is not None:
+            known = metadata_of(index[0], table[index[1]].combine_chunks())
+        made = (
+            (guarantor(key.tobytes(), count, metadata, ordering), row)
+            for row, (key, count, metadata) in enumerate(zip(keys, rows, known, strict=True))
+        )
+        order = rank(ordering)
+        found = [(one, row) for one, row in made if one is not None]
+        found.sort(key=lambda pair: order(pair[0]), reverse=greatest_first(ordering))
+        self._guarantors = [one for one, _ in found]
+        self._rows = np.array([row for _, row in found], np.int64)
+        self.nbytes = _BYTES_PER_ROW * len(found)
+
+    def among(self, chosen: Truths) -> Iterator[Guarantor]:
+        """Those of the chosen rows."""
+        for at in np.flatnonzero(chosen[self._rows]):
+            yield self._guarantors[at]
+
+
+def merged(segments: Iterable[Iterator[Guarantor]], ordering: Ordering | None) -> Iterator[Guarantor]:
+    """The guarantors of all segments in one order."""
+    return heapq.merge(*segments, key=rank(ordering), reverse=greatest_first(ordering))
