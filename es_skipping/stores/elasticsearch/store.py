@@ -329,8 +329,10 @@ class ElasticsearchStore(MetadataStore):
                 state = self._remember(id, self._cluster.state(id, deadline.left()))
             if state is None or not state.understands(entry, asked):
                 return ()
-            if ordering is not None and state.groups[ordering.index].name in self._visibility.flaws(state, deadline):
-                return ()
+            if ordering is not None:
+                group = state.groups.get(ordering.index)
+                if group is None or group.name in self._visibility.flaws(state, deadline):
+                    return ()
             expensive = time.monotonic() >= self._no_expensive_before
             try:
                 query = self._query(state, clause, deadline, expensive)
