@@ -120,7 +120,7 @@ REFUSED = {
     "a window": "SELECT ts, lead(qty) OVER (ORDER BY ts DESC) AS l FROM fact ORDER BY ts LIMIT 10",
     "a sample": "SELECT ts FROM fact TABLESAMPLE (50 PERCENT) REPEATABLE (7) ORDER BY ts LIMIT 10",
     "a semi join": "SELECT ts FROM fact WHERE qty IN (SELECT d_day FROM dates WHERE d_day > 30) ORDER BY ts LIMIT 10",
-    "generated rows": "SELECT ts FROM (SELECT ts, explode(filter(array(qty), q -> q = 3)) FROM fact) ORDER BY ts LIMIT 9",
+    "generated rows": "SELECT ts, explode(filter(array(qty), q -> q = 3)) FROM fact ORDER BY 1 LIMIT 9",
     "an expression": "SELECT ts FROM fact ORDER BY -date_key LIMIT 10",
     "a computed column": "SELECT k FROM (SELECT date_key % 7 AS k FROM fact) ORDER BY k LIMIT 10",
     "a random filter": "SELECT ts FROM fact WHERE rand(3) < 0.01 ORDER BY ts LIMIT 10",
