@@ -75,7 +75,7 @@ def guarantee(
         return None
     store, entry = dataset.store, dataset.entry
     timeout = max(seconds_left(), 0.001)
-    found = store.guarantors(entry, dropped.clause, first.k, ordering, timeout=timeout)
+    found = store.guarantors(entry, dropped.clause, first.k, ordering, under=first.under, timeout=timeout)
     if not found:
         return None
     if key is None:

@@ -27,12 +27,15 @@ class FirstRows:
         The tree of the first sort key; None where any rows will do.
     descending, nulls_first
         The order of the first sort key.
+    under
+        The directories of the listed files; None if they are too many to name.
     """
 
     k: int
     by: Mapping[str, Any] | None = None
     descending: bool = False
     nulls_first: bool = True
+    under: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,7 @@ class ScanRequest:
 
 
 def _first_rows(read: Mapping[str, Any]) -> FirstRows:
+    under = None if read.get("under") is None else frozenset(read["under"])
     if read.get("by") is None:
-        return FirstRows(read["k"])
-    return FirstRows(read["k"], read["by"], read["descending"], read["nullsFirst"])
+        return FirstRows(read["k"], under=under)
+    return FirstRows(read["k"], read["by"], read["descending"], read["nullsFirst"], under)

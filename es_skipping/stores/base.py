@@ -308,6 +308,7 @@ class MetadataStore(ABC):
         k: int,
         ordering: Ordering | None = None,
         *,
+        under: Collection[str] | None = None,
         timeout: float | None = None,
     ) -> tuple[Guarantor, ...]:
         """Objects for which the clause is proved false and that together guarantee ``k`` rows.
@@ -319,6 +320,8 @@ class MetadataStore(ABC):
         ----------
         ordering
             The rows that count, see `es_skipping.stores.guarantors.guarantor`; None counts every row.
+        under
+            Only objects below these directories.
 
         Raises
         ------

@@ -193,11 +193,12 @@ def test_partitions(spark: SparkSession, tmp_path: Path) -> None:
     esk.Dataset(spark, str(folder)).create_indexes(esk.MinMax("ts"))
     assert opened(spark, folder, LATEST) == 1
     assert opened(spark, folder, "SELECT ts FROM t WHERE p = 2 ORDER BY ts DESC LIMIT 5") == 1
-    assert opened(spark, folder, "SELECT ts FROM t WHERE p = 1 ORDER BY ts DESC LIMIT 5") == 4  # p=2 is not listed
+    assert opened(spark, folder, "SELECT ts FROM t WHERE p = 1 ORDER BY ts DESC LIMIT 5") == 1
+    assert opened(spark, folder / "p=0", LATEST) == 1
     assert opened(spark, folder, "SELECT p FROM t ORDER BY p DESC LIMIT 5") == 12
     one = "SELECT ts FROM t WHERE p < 2 AND (p = 0 OR ts < 115) ORDER BY ts DESC LIMIT 12"
     assert opened(spark, folder, one) == 6  # two residuals: the filter alone
-    assert opened(spark, folder, "SELECT count(*) FROM (SELECT ts FROM t LIMIT 15)") == 2
+    assert opened(spark, folder, "SELECT count(*) FROM (SELECT ts FROM t WHERE p = 1 LIMIT 15)") == 2
 
 
 def test_a_bucketed_table(spark: SparkSession, base: SparkSession) -> None:

@@ -6,9 +6,10 @@ milliseconds). The order only decides which documents come first; what each guar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
+from es_skipping.stores.base import is_under
 from es_skipping.stores.elasticsearch.answers import Answers, Deadline
 from es_skipping.stores.elasticsearch.bools import Query
 from es_skipping.stores.elasticsearch.documents import object_metadata
@@ -25,7 +26,12 @@ _IDENTITY: Final = ("path", "size", "modified", "ordinal", "rows", "format", "kn
 
 
 def candidates(
-    answers: Answers, state: State, query: Query, ordering: Ordering | None, deadline: Deadline
+    answers: Answers,
+    state: State,
+    query: Query,
+    ordering: Ordering | None,
+    under: Collection[str] | None,
+    deadline: Deadline,
 ) -> Iterator[Guarantor]:
     """The published objects that a query matches and that guarantee something, the most useful first.
 
@@ -35,6 +41,8 @@ def candidates(
         Of the objects whose rows all pass the filter.
     ordering
         Its index has a group of intervals.
+    under
+        Only objects below these directories.
     """
     groups = {} if ordering is None else {ordering.index: state.groups[ordering.index]}
     keys = answers.keys(state, deadline)
@@ -53,8 +61,8 @@ def candidates(
         for hit in hits:
             at = hit["_source"]["ordinal"] * KEY_BYTES
             one = object_metadata(hit["_source"], groups)
-            if bytes(keys[at : at + KEY_BYTES]) != one.id.key:
-                continue  # not published
+            if bytes(keys[at : at + KEY_BYTES]) != one.id.key or not is_under(one.id.path, under):
+                continue  # not published, or elsewhere
             order = None if ordering is None else one.metadata.get(ordering.index)
             found = guarantor(one.id.key, one.rows, order, ordering)
             if found is not None:

@@ -319,6 +319,7 @@ class ElasticsearchStore(MetadataStore):
         k: int,
         ordering: Ordering | None = None,
         *,
+        under: Collection[str] | None = None,
         timeout: float | None = None,
     ) -> tuple[Guarantor, ...]:
         deadline, id = Deadline(self._seconds if timeout is None else timeout), entry.definition.id
@@ -338,7 +339,7 @@ class ElasticsearchStore(MetadataStore):
                 query = self._query(state, clause, deadline, expensive)
                 if query is None:
                     return ()
-                return first_rows(candidates(self._cluster.answers, state, query, ordering, deadline), k)
+                return first_rows(candidates(self._cluster.answers, state, query, ordering, under, deadline), k)
             except (NotFoundError, KeysMissing):
                 return ()  # a new generation was published, or the dataset dropped
             except BadRequestError as error:

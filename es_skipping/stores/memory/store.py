@@ -159,6 +159,7 @@ class MemoryStore(MetadataStore):
         k: int,
         ordering: Ordering | None = None,
         *,
+        under: Collection[str] | None = None,
         timeout: float | None = None,
     ) -> tuple[Guarantor, ...]:
         snapshot = self._shelf.snapshots.get(entry.definition.id)
@@ -168,7 +169,7 @@ class MemoryStore(MetadataStore):
         candidates: list[Guarantor] = []
         for one in snapshot.objects.values():
             known = {id: metadata for id, metadata in one.metadata.items() if id in same}
-            if holds(clause, known) is False:
+            if is_under(one.id.path, under) and holds(clause, known) is False:
                 order = None if ordering is None else known.get(ordering.index)
                 candidate = guarantor(one.id.key, one.rows, order, ordering)
                 if candidate is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from es_skipping.catalog import IndexDefinition
+from es_skipping.stores.base import is_under
 from es_skipping.stores.guarantors import Guarantor, Ordering, greatest_first, guarantor, rank
 from es_skipping.stores.parquet.answers import Truths
 from es_skipping.stores.parquet.columns import metadata_of
@@ -27,7 +28,7 @@ class SegmentGuarantors:
     keys
         Of the objects, by row.
     table
-        With the column ``rows`` and, with an ordering, the index's column.
+        With the columns ``path`` and ``rows`` and, with an ordering, the index's column.
     index
         The index of the ordering, and its column.
     """
@@ -48,11 +49,18 @@ class SegmentGuarantors:
         found.sort(key=lambda pair: order(pair[0]), reverse=greatest_first(ordering))
         self._guarantors = [one for one, _ in found]
         self._rows = np.array([row for _, row in found], np.int64)
+        directories = [path.rpartition("/")[0] for path in table["path"].to_pylist()]
+        numbers = {path: number for number, path in enumerate(dict.fromkeys(directories))}
+        self._directories = list(numbers)
+        self._directory_of = np.array([numbers[directories[row]] for _, row in found], np.int32)
         self.nbytes = _BYTES_PER_ROW * len(found)
 
-    def among(self, chosen: Truths) -> Iterator[Guarantor]:
-        """Those of the chosen rows."""
-        for at in np.flatnonzero(chosen[self._rows]):
+    def among(self, chosen: Truths, under: Collection[str] | None) -> Iterator[Guarantor]:
+        """Those of the chosen rows that are below one of these directories; None is everywhere."""
+        useful = chosen[self._rows]
+        if under is not None:
+            useful &= np.array([is_under(path, under) for path in self._directories], np.bool_)[self._directory_of]
+        for at in np.flatnonzero(useful):
             yield self._guarantors[at]
 
 

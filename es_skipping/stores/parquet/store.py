@@ -291,6 +291,7 @@ class ParquetStore(MetadataStore):
         k: int,
         ordering: Ordering | None = None,
         *,
+        under: Collection[str] | None = None,
         timeout: float | None = None,
     ) -> tuple[Guarantor, ...]:
         manifest, id = self._pinned(entry), entry.definition.id
@@ -304,7 +305,7 @@ class ParquetStore(MetadataStore):
         for segment in manifest.segments:
             chosen = _SegmentReader(self, id, segment, usable).refuted(asked)
             if chosen.any():
-                found.append(self._guarantors(id, segment, usable, ordering).among(chosen))
+                found.append(self._guarantors(id, segment, usable, ordering).among(chosen, under))
         return first_rows(merged(found, ordering), k)
 
     def _guarantors(
@@ -319,7 +320,7 @@ class ParquetStore(MetadataStore):
             index = None  # nothing is known here, so nothing is guaranteed
 
         def read() -> tuple[SegmentGuarantors, int]:
-            table = self._read(id, segment, ["rows", *([] if index is None else [index[1]])])
+            table = self._read(id, segment, ["path", "rows", *([] if index is None else [index[1]])])
             made = SegmentGuarantors(self._keys(id, segment), table, index, ordering)
             return made, made.nbytes
 

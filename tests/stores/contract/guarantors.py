@@ -51,6 +51,8 @@ class Guarantors(StoreTests):
         assert _named(store.guarantors(entry, SKIP, 6, FIRST)) == [1, 2, 3], "object 0 has no row"
         assert _named(store.guarantors(entry, SKIP, 40, None)) == [39, 38]
         assert _named(store.guarantors(entry, between(200, 10_000), 20, LATEST)) == [19, 18]
+        assert _named(store.guarantors(entry, SKIP, 1, LATEST, under={"file:/data/events"})) == [39]
+        assert store.guarantors(entry, SKIP, 1, LATEST, under={"file:/data/event", "file:/data/events/part"}) == ()
         assert store.guarantors(entry, SKIP, 10_000, LATEST) == ()
         assert store.guarantors(entry, KEEP, 1, LATEST) == ()
         assert store.guarantors(entry, between(0, 10_000), 1, None) == ()

@@ -4,6 +4,8 @@ import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -21,7 +23,9 @@ import org.apache.spark.sql.execution.LocalLimitExec;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.TakeOrderedAndProjectExec;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.internal.SQLConf;
@@ -136,8 +140,9 @@ final class FirstRows {
 
   /** The rows that suffice for one scan. */
   static final class Wanted {
-    /** The field "first" of a request. */
-    final String json;
+    private static final int MAX_DIRECTORIES = 64;
+
+    private final String json;
     /** All filters between the scan and the limit. */
     final List<Expression> filters;
     private final String conditions;
@@ -146,6 +151,21 @@ final class FirstRows {
       this.json = json;
       this.filters = filters;
       this.conditions = conditions;
+    }
+
+    /** The field "first" of a request about these files. */
+    String json(List<PartitionDirectory> listed) {
+      Set<String> directories = new TreeSet<>();
+      for (PartitionDirectory directory : listed) {
+        for (Iterator<FileStatusWithMetadata> i = directory.files().iterator(); i.hasNext();) {
+          directories.add(i.next().getPath().getParent().toString());
+          if (directories.size() > MAX_DIRECTORIES) return json;
+        }
+      }
+      StringBuilder out = new StringBuilder(json.substring(0, json.length() - 1));
+      Json.name(out, "under").append('[');
+      for (String path : directories) Json.text(out.charAt(out.length() - 1) == '[' ? out : out.append(','), path);
+      return out.append("]}").toString();
     }
 
     /** Whether Spark reads every row of every file that it opens, under these settings and the options of the read. */

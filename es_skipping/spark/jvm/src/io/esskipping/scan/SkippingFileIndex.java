@@ -158,7 +158,8 @@ public final class SkippingFileIndex implements FileIndex {
     PartitionResiduals residuals = PartitionResiduals.of(conjuncts, directories, relation.partitionSchema(), columns);
     // A partition whose filter differs from that of others has rows of other worth.
     if (residuals.residuals.size() != 1) wanted = null;
-    byte[] bytes = Bridge.ask(request(residuals.residuals, record, wanted), SessionSettings.patienceMs(conf), context);
+    String wantedHere = wanted == null ? null : wanted.json(directories);
+    byte[] bytes = Bridge.ask(request(residuals.residuals, record, wantedHere), SessionSettings.patienceMs(conf), context);
     Reply reply = Reply.read(bytes, residuals.residuals.size());
     long asked = System.nanoTime();
     record.askMs = (asked - start) / 1e6;
@@ -223,7 +224,7 @@ public final class SkippingFileIndex implements FileIndex {
     return request(residuals, record, null);
   }
 
-  private String request(List<String> residuals, ScanRecord record, FirstRows.Wanted wanted) {
+  private String request(List<String> residuals, ScanRecord record, String wanted) {
     StringBuilder out = new StringBuilder(4096).append('{');
     Json.field(out, "v", Reply.VERSION);
     record.identify(out);
@@ -234,7 +235,7 @@ public final class SkippingFileIndex implements FileIndex {
     out.append('}');
     Json.field(out, "objects", record.objects);
     Json.field(out, "bytes", record.bytes);
-    if (wanted != null) Json.name(out, "first").append(wanted.json);
+    if (wanted != null) Json.name(out, "first").append(wanted);
     Json.name(out, "filters").append('[').append(String.join(",", residuals)).append("]}");
     return out.toString();
   }
