@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from es_skipping.clauses.clause import KEEP, indexes_of
+from es_skipping.errors import StoreUnavailable
 from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.first_rows import Guarantee, guarantee
 from es_skipping.lookup.functions import DeclaredFunctions
@@ -151,5 +152,10 @@ def look_up(
     parts = tuple(tuple(part(predicate, dataset) for dataset in datasets) for predicate in predicates)
     guaranteed = None
     if request.first is not None and len(datasets) == len(predicates) == 1:
-        guaranteed = guarantee(request, datasets[0], predicates[0], declared, seconds_left)
+        try:
+            guaranteed = guarantee(request, datasets[0], predicates[0], declared, seconds_left)
+        except StoreUnavailable:
+            if parts[0][0].answer is None:
+                raise
+            # The filter has its answer already; without a guarantee it skips what it would without a limit.
     return Lookup(tuple(datasets), parts, guaranteed)

@@ -32,7 +32,7 @@ from es_skipping.stores.parquet.compact import compacted, to_compact
 from es_skipping.stores.parquet.evaluate import only, refuted
 from es_skipping.stores.parquet.explain import sql
 from es_skipping.stores.parquet.files import arrow_files
-from es_skipping.stores.parquet.guarantors import SegmentGuarantors, merged
+from es_skipping.stores.parquet.guarantors import SortedSegment, merged
 from es_skipping.stores.parquet.manifest import Manifest, Segment, segment_path, segments_directory
 from es_skipping.stores.parquet.segment import IDENTITY, read_columns, segment_age, write_segment
 from es_skipping.stores.parquet.sets import load
@@ -294,6 +294,7 @@ class ParquetStore(MetadataStore):
         under: Collection[str] | None = None,
         timeout: float | None = None,
     ) -> tuple[Guarantor, ...]:
+        deadline = None if timeout is None else time.monotonic() + timeout
         manifest, id = self._pinned(entry), entry.definition.id
         if manifest is None or manifest.definition is None:
             return ()
@@ -303,8 +304,11 @@ class ParquetStore(MetadataStore):
             return ()
         found: list[Iterator[Guarantor]] = []
         for segment in manifest.segments:
+            if deadline is not None and time.monotonic() > deadline:
+                raise StoreUnavailable(f"the look-up in {self._url} exceeded spark.es_skipping.store.timeout")
             chosen = _SegmentReader(self, id, segment, usable).refuted(asked)
-            if chosen.any():
+            known = ordering is None or usable[ordering.index][1] in segment.columns
+            if known and chosen.any():
                 found.append(self._guarantors(id, segment, usable, ordering).among(chosen, under))
         return first_rows(merged(found, ordering), k)
 
@@ -314,18 +318,16 @@ class ParquetStore(MetadataStore):
         segment: Segment,
         usable: Mapping[str, tuple[IndexDefinition, str]],
         ordering: Ordering | None,
-    ) -> SegmentGuarantors:
+    ) -> SortedSegment:
         index = None if ordering is None else usable[ordering.index]
-        if index is not None and index[1] not in segment.columns:
-            index = None  # nothing is known here, so nothing is guaranteed
 
-        def read() -> tuple[SegmentGuarantors, int]:
+        def read() -> tuple[SortedSegment, int]:
             table = self._read(id, segment, ["path", "rows", *([] if index is None else [index[1]])])
-            made = SegmentGuarantors(self._keys(id, segment), table, index, ordering)
+            made = SortedSegment(self._keys(id, segment), table, index, ordering)
             return made, made.nbytes
 
         column = None if index is None else index[1]
-        made: SegmentGuarantors = self._loaded.get((id, segment.file, "guarantors", column, ordering), read)
+        made: SortedSegment = self._loaded.get((id, segment.file, "guarantors", column, ordering), read)
         return made
 
     def _found(self, id: str, manifest: Manifest, masks: list[np.ndarray]) -> bytes | Selection:
