@@ -15,13 +15,13 @@ from es_skipping.stores.elasticsearch.bools import Query
 from es_skipping.stores.elasticsearch.documents import object_metadata
 from es_skipping.stores.elasticsearch.fields import Group
 from es_skipping.stores.elasticsearch.state import State
-from es_skipping.stores.guarantors import MAX_GUARANTORS, Guarantor, Ordering, guarantor
+from es_skipping.stores.guarantors import Guarantor, Ordering, guarantor
 from es_skipping.stores.selection import KEY_BYTES
 
 __all__ = ["candidates"]
 
-_PAGES: Final = (16, 256, 2_048)
-"""Documents of the first pages; the last number repeats."""
+_PAGES: Final = (16, 112, 512, 1_408)
+"""Documents of each page. After the last one the store gives up: reading more would take longer than it may save."""
 _IDENTITY: Final = ("path", "size", "modified", "ordinal", "rows", "format", "known", "empty", "indexed")
 
 
@@ -52,12 +52,8 @@ def candidates(
         "sort": [_sort(groups, ordering), {"ordinal": "desc"}],
         "_source": [*_IDENTITY, *(group.name for group in groups.values())],
     }
-    sizes = iter(_PAGES)
-    size = seen = 0
-    while seen <= MAX_GUARANTORS:
-        size = next(sizes, size)
+    for size in _PAGES:
         hits = answers.search(state.generation, body | {"size": size}, deadline)["hits"]["hits"]
-        seen += len(hits)
         for hit in hits:
             at = hit["_source"]["ordinal"] * KEY_BYTES
             one = object_metadata(hit["_source"], groups)

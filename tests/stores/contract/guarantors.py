@@ -60,10 +60,9 @@ class Guarantors(StoreTests):
     @pytest.mark.parametrize("type", strategies.TYPES, ids=str)
     def test_rows_of_every_type(self, store: MetadataStore, type: DataType) -> None:
         index = strategies.index("intervals", type)
-        objects = [
-            ObjectMetadata(object_id(n), 8 if n % 5 else None, {index.id: one})
-            for n, one in enumerate(sample_metadata("intervals", type))
-        ]
+        samples = sample_metadata("intervals", type)
+        samples *= 1 + 150 // len(samples)  # more than a store reads at once
+        objects = [ObjectMetadata(object_id(n), 8 if n % 5 else None, {index.id: one}) for n, one in enumerate(samples)]
         objects.append(ObjectMetadata(object_id(999), 1000, {}))
         entry = write(store, dataset_definition(index), objects)
         by_key = {one.id.key: one for one in objects}
