@@ -89,15 +89,18 @@ class Collector(ABC, Generic[P]):
 class Index(ABC):
     """Base class of every index type.
 
-    Subclasses are frozen dataclasses and set one class attribute.
+    Subclasses are frozen dataclasses and set the first class attribute.
 
     Attributes
     ----------
     kind
         The kind of metadata that they collect.
+    bounds_values
+        Whether its intervals are bounds of the values of its one column, so that they can order objects.
     """
 
     kind: ClassVar[Kind]
+    bounds_values: ClassVar[bool] = False
 
     @property
     def type(self) -> str:

@@ -54,6 +54,7 @@ class GapList(ColumnIndex):
     gaps: int
 
     kind: ClassVar[Kind] = "intervals"
+    bounds_values: ClassVar[bool] = True
     wanted: ClassVar[str] = "a number, date or timestamp"
     wanted_types: ClassVar[tuple[str, ...]] = (
         *("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"),

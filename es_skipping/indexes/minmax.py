@@ -42,6 +42,7 @@ class MinMax(ColumnIndex):
     """
 
     kind: ClassVar[Kind] = "intervals"
+    bounds_values: ClassVar[bool] = True
 
     def collector(self, types: Sequence[DataType]) -> Collector[Extent]:
         return _MinMaxCollector(only(types))

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from es_skipping.clauses.clause import KEEP, indexes_of
+from es_skipping.errors import StoreUnavailable
 from es_skipping.indexes.registry import readable_id
+from es_skipping.lookup.first_rows import Guarantee, guarantee
 from es_skipping.lookup.functions import DeclaredFunctions
 from es_skipping.lookup.registry import IndexedDataset
 from es_skipping.lookup.request import ScanRequest
@@ -54,10 +56,13 @@ class Lookup:
         The indexed datasets that the scan reads; empty if nothing it reads is indexed.
     parts
         For each entry of the request's filters, one part per dataset.
+    guarantee
+        Objects that hold the rows that suffice; None if there are none, or if the query needs all rows.
     """
 
     datasets: tuple[IndexedDataset, ...]
     parts: tuple[tuple[Part, ...], ...] = field(default=())
+    guarantee: Guarantee | None = None
 
     @property
     def flat(self) -> list[Part]:
@@ -89,7 +94,7 @@ class Lookup:
         """Why nothing is ruled out; None if something is."""
         if not self.datasets:
             return "not indexed"
-        if self.rules_out:
+        if self.rules_out or self.guarantee is not None:
             return None
         if any(part.answer.unusable for part in self.flat if part.answer is not None):
             return _sentence(self.unusable)
@@ -144,6 +149,13 @@ def look_up(
         return Part(dataset, predicate, verdict, answer, query)
 
     predicates = [read_filters(trees, declared) for trees in request.filters]
-    return Lookup(
-        tuple(datasets), tuple(tuple(part(predicate, dataset) for dataset in datasets) for predicate in predicates)
-    )
+    parts = tuple(tuple(part(predicate, dataset) for dataset in datasets) for predicate in predicates)
+    guaranteed = None
+    if request.first is not None and len(datasets) == len(predicates) == 1:
+        try:
+            guaranteed = guarantee(request, datasets[0], predicates[0], declared, seconds_left)
+        except StoreUnavailable:
+            if parts[0][0].answer is None:
+                raise
+            # The filter has its answer already; without a guarantee it skips what it would without a limit.
+    return Lookup(tuple(datasets), parts, guaranteed)

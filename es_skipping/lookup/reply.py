@@ -9,11 +9,11 @@ from typing import Final
 
 from es_skipping.stores.base import KEY_BYTES, Answer
 
-__all__ = ["PROTOCOL", "body", "failed", "nothing", "skip", "unindexed"]
+__all__ = ["PROTOCOL", "body", "failed", "nothing", "skip", "skip_beyond", "unindexed"]
 
 PROTOCOL: Final = 2
-_NOTHING, _INLINE, _FILE, _FAILED, _UNINDEXED = range(5)
-_KEYS, _SKIP, _KEEP = range(3)
+_NOTHING, _INLINE, _FILE, _FAILED, _UNINDEXED, _BEYOND, _BEYOND_FILE = range(7)
+_KEYS, _SKIP, _KEEP, _OTHERS = range(4)
 _INLINE_BYTES: Final = 1 << 20
 """Larger content goes through a local file, because py4j would carry it as base64 text."""
 _MAX_NAMED_OBJECTS: Final = 4_096
@@ -44,12 +44,32 @@ def failed(reason: str) -> bytes:
 def skip(answers: Iterable[Sequence[Answer]]) -> bytes:
     """The reply for the datasets' answers to each entry of the request's filters; one that rules an object out
     suffices."""
-    content = body(answers)
+    return _sized(_INLINE, _FILE, body(answers))
+
+
+def skip_beyond(answers: Iterable[Sequence[Answer]], guarantors: Sequence[bytes], answer: Answer | None) -> bytes:
+    """The reply that skips more if the scan lists objects that hold enough rows.
+
+    Parameters
+    ----------
+    answers
+        As of `skip`: what may be skipped in any case.
+    guarantors
+        The keys of the objects that hold the rows.
+    answer
+        What else may be skipped then; None is every object that is not a guarantor.
+    """
+    keys = struct.pack(">I", len(guarantors)) + b"".join(guarantors)
+    beyond = struct.pack(">IB", 1, _OTHERS) + keys if answer is None else body([[answer]])
+    return _sized(_BEYOND, _BEYOND_FILE, keys + body(answers) + beyond)
+
+
+def _sized(inline: int, in_a_file: int, content: bytes) -> bytes:
     if len(content) <= _INLINE_BYTES:
-        return bytes((PROTOCOL, _INLINE)) + content
+        return bytes((PROTOCOL, inline)) + content
     with tempfile.NamedTemporaryFile(prefix="es-skipping-", suffix=".keys", delete=False) as file:
         file.write(content)
-    return _text(_FILE, file.name)
+    return _text(in_a_file, file.name)
 
 
 def body(answers: Iterable[Sequence[Answer]]) -> bytes:

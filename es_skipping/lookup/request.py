@@ -9,10 +9,33 @@ from typing import Any, TypeAlias
 
 from es_skipping.lookup.reply import PROTOCOL
 
-__all__ = ["ScanRequest", "Trees"]
+__all__ = ["FirstRows", "ScanRequest", "Trees"]
 
 Trees: TypeAlias = Sequence[Mapping[str, Any]]
 """A conjunction of filter trees, as parsed JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRows:
+    """The rows that suffice for a query's ORDER BY ... LIMIT, or LIMIT.
+
+    Parameters
+    ----------
+    k
+        How many rows, those of an OFFSET included.
+    by
+        The tree of the first sort key; None where any rows will do.
+    descending, nulls_first
+        The order of the first sort key.
+    under
+        The directories of the listed files; None if they are too many to name.
+    """
+
+    k: int
+    by: Mapping[str, Any] | None = None
+    descending: bool = False
+    nulls_first: bool = True
+    under: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +64,9 @@ class ScanRequest:
         One conjunction per distinct residual after partition pruning.
     snapshot
         Of a table with a log: the version that the scan reads.
+    first
+        The rows that suffice; None if the query needs all rows that pass the filters. If it is given, there is one
+        entry of filters, and they are all that stands between the scan and the limit.
     """
 
     scan: str
@@ -57,6 +83,7 @@ class ScanRequest:
     size: int = 0
     filters: tuple[Trees, ...] = ()
     snapshot: str | None = None
+    first: FirstRows | None = None
 
     @classmethod
     def parse(cls, text: str | bytes) -> ScanRequest:
@@ -87,9 +114,17 @@ class ScanRequest:
             size=read["bytes"],
             filters=tuple(read["filters"]),
             snapshot=read.get("snapshot"),
+            first=None if "first" not in read else _first_rows(read["first"]),
         )
 
     @property
     def name(self) -> str:
         """The table or else the roots, for people."""
         return self.table or ", ".join(self.roots)
+
+
+def _first_rows(read: Mapping[str, Any]) -> FirstRows:
+    under = None if read.get("under") is None else frozenset(read["under"])
+    if read.get("by") is None:
+        return FirstRows(read["k"], under=under)
+    return FirstRows(read["k"], read["by"], read["descending"], read["nullsFirst"], under)

@@ -123,7 +123,7 @@ class LookupService:
         detail = _detail(request, store, found)
         if found.why_unfit:  # the store itself warns about hidden metadata
             self._warn_once(f"some indexes of {detail.dataset} cannot be used: {found.why_unfit}")
-        return reply.skip(found.answers) if found.rules_out else reply.nothing(found.reason or ""), detail
+        return _reply(found), detail
 
     def explain(self, request: ScanRequest, *, detail: bool = False) -> Lookup:
         """Look a request up with a trace, outside every query's budget.
@@ -148,6 +148,13 @@ class LookupService:
                 return
             self._warned.add(key)
         _log.warning("%s", text)
+
+
+def _reply(found: Lookup) -> bytes:
+    guarantee = found.guarantee
+    if guarantee is not None:
+        return reply.skip_beyond(found.answers, [one.key for one in guarantee.guarantors], guarantee.answer)
+    return reply.skip(found.answers) if found.rules_out else reply.nothing(found.reason or "")
 
 
 def _detail(request: ScanRequest, store: MetadataStore, found: Lookup) -> ScanDetail:

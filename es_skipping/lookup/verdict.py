@@ -11,12 +11,13 @@ from es_skipping.lookup.built_with import columns_of, compatible, depends_on_col
 from es_skipping.lookup.registry import IndexedDataset
 from es_skipping.lookup.renames import as_indexed
 from es_skipping.lookup.request import ScanRequest, Trees
+from es_skipping.predicates.certainty import not_true
 from es_skipping.predicates.functions import Declarations, undeclared, versioned, with_images
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.read import read_predicate
-from es_skipping.predicates.tree import And, Predicate, operands_of
+from es_skipping.predicates.tree import And, Column, NullTest, Predicate, operands_in, operands_of
 
-__all__ = ["Verdict", "clause_for", "read_filters"]
+__all__ = ["Verdict", "bounding_index", "clause_for", "read_dropped", "read_filters"]
 
 _OTHER_COLUMNS: Final = (
     "it has several columns and the filter does not test them all; in this format a record's values depend on the "
@@ -34,7 +35,26 @@ def read_filters(trees: Trees, declared: Declarations = undeclared) -> Predicate
     declared
         The functions that the request's session declared.
     """
-    normal = normalise(versioned(And(tuple(read_predicate(tree) for tree in trees)), declared))
+    return _normal(_conjunction(trees), declared)
+
+
+def read_dropped(trees: Trees, declared: Declarations = undeclared) -> Predicate:
+    """The normal predicate of the rows that a conjunction of filter trees drops: it is false or null for them.
+
+    Parameters
+    ----------
+    trees, declared
+        As of `read_filters`.
+    """
+    return _normal(not_true(_conjunction(trees)), declared)
+
+
+def _conjunction(trees: Trees) -> Predicate:
+    return And(tuple(read_predicate(tree) for tree in trees))
+
+
+def _normal(predicate: Predicate, declared: Declarations) -> Predicate:
+    normal = normalise(versioned(predicate, declared))
     implied = with_images(normal, declared)
     return normal if implied == normal else normalise(implied)
 
@@ -100,3 +120,15 @@ def clause_for(
     trace = merge_traced(predicate, usable.labellers)
     unusable = tuple(dict.fromkeys([*usable.unusable, *trace.failures()]))
     return Verdict(trace.clause, unusable, trace if traced else None)
+
+
+def bounding_index(dataset: IndexedDataset, column: Column, request: ScanRequest) -> str | None:
+    """The id of an index that bounds the values of a column and that this read may use; None if there is none."""
+    request, rename = as_indexed(request, dataset.entry.definition.schema)
+    wanted = operands_in(rename(NullTest(column)))
+    for definition, labeller in dataset.labellers:
+        if not labeller.index.bounds_values or labeller.target.operands != wanted:
+            continue
+        if compatible(dataset.entry.definition, definition, request) is None:
+            return definition.id
+    return None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from es_skipping.predicates import reasons
+from es_skipping.predicates.certainty import certain, null_of
 from es_skipping.predicates.codec import value_from_data
 from es_skipping.predicates.normal import MAX_DEPTH
 from es_skipping.predicates.operands import (
@@ -33,7 +34,6 @@ from es_skipping.predicates.tree import (
     Call,
     Comparator,
     Comparison,
-    Constant,
     Holds,
     IsIn,
     Literal,
@@ -220,17 +220,17 @@ def _compare(comparator: Comparator, left: Operand, right: Operand) -> Predicate
 def _compared_truth(condition: Predicate, truth: Any, null_safe: bool) -> Predicate:
     """``condition = truth`` or ``condition <=> truth``."""
     if truth is None:
-        return _null_of(condition) if null_safe else _NULL
+        return null_of(condition) if null_safe else _NULL
     if not isinstance(truth, bool):
         raise UnreadableTree(f"malformed: {str(truth)[:100]!r} is not a truth value")
     wanted = condition if truth else Not(condition)
-    return _certain(wanted) if null_safe else wanted
+    return certain(wanted) if null_safe else wanted
 
 
 def _null_test(tree: Tree, negated: bool, depth: int, conditionals: int) -> Predicate:
     child = child_of(tree)
     if _is_condition(child):
-        null = _null_of(_guarded(_predicate, child, depth + 1, conditionals))
+        null = null_of(_guarded(_predicate, child, depth + 1, conditionals))
         return Not(null) if negated else null
     operand = operand_of(child, 0)
     return operand if isinstance(operand, Opaque) else NullTest(operand, negated)
@@ -307,28 +307,6 @@ def _many_likes(tree: Tree, every: bool, negated: bool) -> Predicate:
 # --- conditionals over truth values -------------------------------------------------------------------------------
 
 
-def _null_of(condition: Predicate) -> Predicate:
-    """The rows for which a condition is null, itself never null; opaque if that is unclear."""
-    while isinstance(condition, Not):
-        condition = condition.child
-    if isinstance(condition, Constant | NullTest):
-        return NEVER
-    if isinstance(condition, Comparison):
-        if condition.comparator == "<=>":
-            return NEVER
-        return Or((NullTest(condition.left), NullTest(condition.right)))
-    if isinstance(condition, Matches) or (isinstance(condition, IsIn) and not condition.has_null):
-        return NullTest(condition.operand)
-    if isinstance(condition, Holds):
-        return NullTest(condition.call)
-    return Opaque(reasons.COMPOUND_NULL.text)
-
-
-def _certain(condition: Predicate) -> Predicate:
-    """``condition <=> true``: false where the condition is null."""
-    return And((condition, Not(_null_of(condition))))
-
-
 def _case(tree: Tree, name: str, depth: int, conditionals: int) -> Predicate:
     """IF and CASE WHEN: the value of the first branch whose condition is true."""
     children = children_of(tree)
@@ -341,9 +319,9 @@ def _case(tree: Tree, name: str, depth: int, conditionals: int) -> Predicate:
     cases: list[Predicate] = []
     failed: list[Predicate] = []
     for condition, value in zip(read[::2], read[1::2], strict=True):
-        certain = _certain(condition)
-        cases.append(And((*failed, certain, value)))
-        failed.append(Not(certain))
+        true = certain(condition)
+        cases.append(And((*failed, true, value)))
+        failed.append(Not(true))
     return Or((*cases, And((*failed, otherwise))))
 
 
@@ -356,7 +334,7 @@ def _coalesce(tree: Tree, depth: int, conditionals: int) -> Predicate:
     null: list[Predicate] = []
     for child in children:
         condition = _guarded(_predicate, child, depth + 1, conditionals + 1)
-        is_null = _null_of(condition)
+        is_null = null_of(condition)
         cases.append(And((*null, Not(is_null), condition)))
         null.append(is_null)
     return Or((*cases, And((*null, _NULL))))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Clause
 from es_skipping.errors import SettingError, StoreError, StoreFormatError
+from es_skipping.stores.guarantors import Guarantor, Ordering
 from es_skipping.stores.query_log import LoggedQuery
 from es_skipping.stores.selection import KEY_BYTES, NO_KEY, Selection
 
@@ -299,6 +300,35 @@ class MetadataStore(ABC):
         StoreError
             There is no answer, or it is not known to be complete.
         """
+
+    def guarantors(
+        self,
+        entry: DatasetEntry,
+        clause: Clause,
+        k: int,
+        ordering: Ordering | None = None,
+        *,
+        under: Collection[str] | None = None,
+        timeout: float | None = None,
+    ) -> tuple[Guarantor, ...]:
+        """Objects for which the clause is proved false and that together guarantee ``k`` rows.
+
+        The fewest and those with the best bounds, as far as the store can tell. Empty if it finds none, or if the
+        store does not look for them.
+
+        Parameters
+        ----------
+        ordering
+            The rows that count, see `es_skipping.stores.guarantors.guarantor`; None counts every row.
+        under
+            Only objects below these directories.
+
+        Raises
+        ------
+        StoreError
+            There is no answer.
+        """
+        return ()
 
     @abstractmethod
     def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:

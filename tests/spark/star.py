@@ -23,6 +23,8 @@ FILES: Final = 200
 _DAYS_PER_FILE: Final = 12
 _ROWS_PER_FILE: Final = 60
 _FIRST_DAY: Final = datetime.date(2018, 1, 1)
+_FIRST_MOMENT: Final = datetime.datetime(2018, 1, 1, tzinfo=datetime.timezone.utc)
+_MINUTE: Final = datetime.timedelta(minutes=1)
 _HOLIDAYS: Final = {(12, 25), (7, 4), (1, 1)}
 
 
@@ -46,6 +48,8 @@ def _write(root: Path) -> None:
             "store_key": pa.array([file % 20 * 50 + row % 50 for row in range(_ROWS_PER_FILE)], pa.int64()),
             "qty": pa.array([row % 49 + 1 for row in range(_ROWS_PER_FILE)], pa.int32()),
             "day": pa.array([_FIRST_DAY + datetime.timedelta(key) for key in keys]),
+            "ts": pa.array([_FIRST_MOMENT + (file * _ROWS_PER_FILE + row) * _MINUTE for row in range(_ROWS_PER_FILE)]),
+            "price": pa.array([row * 37 % _ROWS_PER_FILE * 1.5 for row in range(_ROWS_PER_FILE)]),
         }
         pq.write_table(pa.table(columns), root / "fact" / f"part-{file:05d}.parquet")
     days = [_FIRST_DAY + datetime.timedelta(key) for key in range(FILES * _DAYS_PER_FILE)]

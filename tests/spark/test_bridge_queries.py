@@ -96,7 +96,7 @@ def test_sql(t: SparkSession, sql: str, read: list[int] | None, adaptive: str) -
 def test_a_condition_above_a_limit_is_not_used(t: SparkSession, honest: Honest, adaptive: str) -> None:
     t.conf.set("spark.sql.adaptive.enabled", adaptive)  # with it on, the limit ends the stage in any case
     t.sql("SELECT * FROM (SELECT id FROM t LIMIT 200) WHERE id = 7").collect()
-    assert honest.requests == []
+    assert [request["filters"] for request in honest.requests] == [[[]]]  # asked because of the limit alone
 
 
 def test_a_subquery_is_no_column_whatever_columns_are_called(

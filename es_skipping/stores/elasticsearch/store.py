@@ -15,7 +15,8 @@ import numpy as np
 from elasticsearch import BadRequestError, NotFoundError
 
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
-from es_skipping.clauses.clause import Clause, indexes_of
+from es_skipping.clauses.clause import Ask, Clause, Conjunction, indexes_of
+from es_skipping.clauses.questions import HasNotNull
 from es_skipping.errors import SettingError, StoreError
 from es_skipping.settings import Settings
 from es_skipping.stores.base import (
@@ -35,12 +36,14 @@ from es_skipping.stores.elasticsearch.checks import checks
 from es_skipping.stores.elasticsearch.client import BUILD_LIMIT, LOOKUP_LIMIT, connect
 from es_skipping.stores.elasticsearch.cluster import Cluster
 from es_skipping.stores.elasticsearch.documents import forms_of, object_id, object_metadata
+from es_skipping.stores.elasticsearch.guarantors import candidates
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
 from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, skip_query
 from es_skipping.stores.elasticsearch.query_log import QueryIndices
 from es_skipping.stores.elasticsearch.state import State
 from es_skipping.stores.elasticsearch.views import Views
 from es_skipping.stores.elasticsearch.visibility import Visibility, require_visible
+from es_skipping.stores.guarantors import Guarantor, Ordering, first_rows
 from es_skipping.stores.object_list import as_keys, is_among
 from es_skipping.stores.query_log import LoggedQuery
 from es_skipping.stores.selection import Selection
@@ -308,6 +311,41 @@ class ElasticsearchStore(MetadataStore):
                         raise
                     state = self._remember(id, self._cluster.state(id, deadline.left()))
         raise StoreError(f"dataset {id!r} changes faster than it can be read")
+
+    def guarantors(
+        self,
+        entry: DatasetEntry,
+        clause: Clause,
+        k: int,
+        ordering: Ordering | None = None,
+        *,
+        under: Collection[str] | None = None,
+        timeout: float | None = None,
+    ) -> tuple[Guarantor, ...]:
+        deadline, id = Deadline(self._seconds if timeout is None else timeout), entry.definition.id
+        asked = clause if ordering is None else Conjunction((clause, Ask(ordering.index, HasNotNull())))
+        with self._cluster.translated(f"looking up dataset {id!r}", LOOKUP_LIMIT):
+            state = self._states.get(id)
+            if state is None or state.entry.snapshot != entry.snapshot:
+                state = self._remember(id, self._cluster.state(id, deadline.left()))
+            if state is None or not state.understands(entry, asked):
+                return ()
+            if ordering is not None:
+                group = state.groups.get(ordering.index)
+                if group is None or group.name in self._visibility.flaws(state, deadline):
+                    return ()
+            expensive = time.monotonic() >= self._no_expensive_before
+            try:
+                query = self._query(state, clause, deadline, expensive)
+                if query is None:
+                    return ()
+                return first_rows(candidates(self._cluster.answers, state, query, ordering, under, deadline), k)
+            except (NotFoundError, KeysMissing):
+                return ()  # a new generation was published, or the dataset dropped
+            except BadRequestError as error:
+                if not self._learned(str(error.body), expensive):
+                    raise
+                return ()
 
     def _answer(self, state: State, clause: Clause, deadline: Deadline, detail: bool) -> Answer:
         unusable = self._unusable(state, clause, deadline)

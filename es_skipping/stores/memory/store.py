@@ -30,6 +30,7 @@ from es_skipping.stores.base import (
     is_under,
 )
 from es_skipping.stores.codec import metadata_to_data
+from es_skipping.stores.guarantors import Guarantor, Ordering, first_rows, guarantor, in_order
 
 __all__ = ["MemoryStore"]
 
@@ -140,8 +141,7 @@ class MemoryStore(MetadataStore):
         snapshot = self._shelf.snapshots.get(entry.definition.id)
         if snapshot is None:
             return Answer(b"", 0)
-        # The reader's clause is about its own definition: an index that is another by now is unknown.
-        same = {index.id for index in snapshot.entry.definition.indexes if index in entry.definition.indexes}
+        same = _same_indexes(snapshot.entry, entry)
         skip: list[bytes] = []
         alone: Counter[str] = Counter(dict.fromkeys(indexes_of(clause), 0) if detail else {})
         for one in snapshot.objects.values():
@@ -152,9 +152,41 @@ class MemoryStore(MetadataStore):
                 alone[id] += holds(clause, {id: known[id]} if id in known else {}) is False
         return Answer(b"".join(skip), len(snapshot.objects), dict(alone))
 
+    def guarantors(
+        self,
+        entry: DatasetEntry,
+        clause: Clause,
+        k: int,
+        ordering: Ordering | None = None,
+        *,
+        under: Collection[str] | None = None,
+        timeout: float | None = None,
+    ) -> tuple[Guarantor, ...]:
+        snapshot = self._shelf.snapshots.get(entry.definition.id)
+        if snapshot is None:
+            return ()
+        same = _same_indexes(snapshot.entry, entry)
+        candidates: list[Guarantor] = []
+        for one in snapshot.objects.values():
+            known = {id: metadata for id, metadata in one.metadata.items() if id in same}
+            if is_under(one.id.path, under) and holds(clause, known) is False:
+                order = None if ordering is None else known.get(ordering.index)
+                candidate = guarantor(one.id.key, one.rows, order, ordering)
+                if candidate is not None:
+                    candidates.append(candidate)
+        return first_rows(in_order(candidates, ordering), k)
+
     def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
         text = f"the objects of {entry.definition.id} for which this is false:\n{clause}"
         return StoreQuery(text, ("each object is judged by itself, in this process",))
+
+
+def _same_indexes(stored: DatasetEntry, read: DatasetEntry) -> set[str]:
+    """The ids of the indexes that are still as the reader knows them.
+
+    The reader's clause is about its own definition: an index that is another by now is unknown.
+    """
+    return {index.id for index in stored.definition.indexes if index in read.definition.indexes}
 
 
 class _MemoryChange(Change):

@@ -23,6 +23,7 @@ from es_skipping.clauses.clause import KEEP, Ask, Clause, indexes_of
 from es_skipping.errors import StoreConflict, StoreError, StoreUnavailable
 from es_skipping.stores.base import Answer, MetadataStore, StoreQuery, check_change, check_understood, is_under
 from es_skipping.stores.files import Files
+from es_skipping.stores.guarantors import Guarantor, Ordering, first_rows
 from es_skipping.stores.object_list import as_keys, is_among
 from es_skipping.stores.parquet.answers import LoadedColumn
 from es_skipping.stores.parquet.cache import ByteCache
@@ -31,6 +32,7 @@ from es_skipping.stores.parquet.compact import compacted, to_compact
 from es_skipping.stores.parquet.evaluate import only, refuted
 from es_skipping.stores.parquet.explain import sql
 from es_skipping.stores.parquet.files import arrow_files
+from es_skipping.stores.parquet.guarantors import SortedSegment, merged
 from es_skipping.stores.parquet.manifest import Manifest, Segment, segment_path, segments_directory
 from es_skipping.stores.parquet.segment import IDENTITY, read_columns, segment_age, write_segment
 from es_skipping.stores.parquet.sets import load
@@ -281,6 +283,52 @@ class ParquetStore(MetadataStore):
                 if alone != KEEP:
                     by_index[id] += int(reader.refuted(alone).sum())
         return Answer(self._found(entry.definition.id, manifest, masks), manifest.objects, by_index)
+
+    def guarantors(
+        self,
+        entry: DatasetEntry,
+        clause: Clause,
+        k: int,
+        ordering: Ordering | None = None,
+        *,
+        under: Collection[str] | None = None,
+        timeout: float | None = None,
+    ) -> tuple[Guarantor, ...]:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        manifest, id = self._pinned(entry), entry.definition.id
+        if manifest is None or manifest.definition is None:
+            return ()
+        usable = _usable(manifest, entry.definition)
+        asked = only(clause, usable)
+        if asked == KEEP or (ordering is not None and ordering.index not in usable):
+            return ()
+        found: list[Iterator[Guarantor]] = []
+        for segment in manifest.segments:
+            if deadline is not None and time.monotonic() > deadline:
+                raise StoreUnavailable(f"the look-up in {self._url} exceeded spark.es_skipping.store.timeout")
+            chosen = _SegmentReader(self, id, segment, usable).refuted(asked)
+            known = ordering is None or usable[ordering.index][1] in segment.columns
+            if known and chosen.any():
+                found.append(self._guarantors(id, segment, usable, ordering).among(chosen, under))
+        return first_rows(merged(found, ordering), k)
+
+    def _guarantors(
+        self,
+        id: str,
+        segment: Segment,
+        usable: Mapping[str, tuple[IndexDefinition, str]],
+        ordering: Ordering | None,
+    ) -> SortedSegment:
+        index = None if ordering is None else usable[ordering.index]
+
+        def read() -> tuple[SortedSegment, int]:
+            table = self._read(id, segment, ["path", "rows", *([] if index is None else [index[1]])])
+            made = SortedSegment(self._keys(id, segment), table, index, ordering)
+            return made, made.nbytes
+
+        column = None if index is None else index[1]
+        made: SortedSegment = self._loaded.get((id, segment.file, "guarantors", column, ordering), read)
+        return made
 
     def _found(self, id: str, manifest: Manifest, masks: list[np.ndarray]) -> bytes | Selection:
         """The keys of the true rows, or if there may be many, their ordinals in the snapshot's table."""

@@ -29,6 +29,7 @@ from tests.stores.contract.examples import (
     stored,
     write,
 )
+from tests.stores.contract.guarantors import Guarantors
 from tests.stores.contract.publishing import Publishing
 from tests.stores.contract.samples import KINDS_AND_TYPES, sample_metadata, sample_questions
 from tests.stores.contract.unknown import Unknown
@@ -59,5 +60,5 @@ __all__ = [
 ]
 
 
-class StoreContract(Datasets, Changes, Publishing, Unknown, Answers, AtRandom):
+class StoreContract(Datasets, Changes, Publishing, Unknown, Answers, Guarantors, AtRandom):
     """Subclass it in a test module, as ``class TestMyStore(StoreContract)``."""

@@ -9,6 +9,7 @@ import pytest
 from es_skipping.catalog import DatasetEntry, IndexDefinition
 from es_skipping.clauses.clause import Clause
 from es_skipping.clauses.questions import AnyOf, OtherThan, Overlaps, Question
+from es_skipping.predicates.types import DataType
 from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from tests.stores.contract import StoreContract
@@ -44,3 +45,7 @@ class TestElasticsearchStore(StoreContract):
         textual = index.value_type.name in ("string", "binary")
         spans = index.kind in ("intervals", "fingerprints")  # of which an object may be remembered by intervals
         return not (spans and textual and isinstance(question, (AnyOf, OtherThan, Overlaps)))
+
+    def rounds(self, type: DataType) -> bool:
+        """The server sorts dates by the millisecond, infinities last, and strings as they are cut."""
+        return True

@@ -17,6 +17,19 @@ public interface KeySet {
     }
   };
 
+  /** Every object that is not in a set. */
+  static KeySet allBut(KeySet kept) {
+    return new KeySet() {
+      @Override public long size() {
+        return Integer.MAX_VALUE;
+      }
+
+      @Override public boolean contains(long high, long low) {
+        return !kept.contains(high, low);
+      }
+    };
+  }
+
   /** The union of two sets. */
   static KeySet union(KeySet one, KeySet other) {
     if (one == NONE) return other;

@@ -19,20 +19,36 @@ public final class Reply {
   private static final byte SETS_IN_A_FILE = 2;
   private static final byte FAILED = 3;
   private static final byte UNINDEXED = 4;
+  private static final byte BEYOND = 5;
+  private static final byte BEYOND_IN_A_FILE = 6;
 
-  /** Kinds of parts of a set: keys one by one, or the rows of a table of keys that are named, or all but those. */
+  /**
+   * Kinds of parts of a set: keys one by one, or the rows of a table of keys that are named, or all but those, or every
+   * object but those with the keys.
+   */
   private static final byte KEYS = 0;
   private static final byte ROWS = 1;
   private static final byte ALL_ROWS_BUT = 2;
+  private static final byte ALL_BUT_KEYS = 3;
 
   /** One per entry of the request's filters; null where nothing may be skipped. */
   public final KeySet[] skip;
+  /** Objects that hold enough rows; null if there are none. */
+  public final KeySet guarantors;
+  /** What may be skipped too if the scan lists all guarantors. */
+  public final KeySet beyond;
   public final String reason;
   /** How long the request's roots count as not indexed. */
   public final long unindexedMs;
 
   private Reply(KeySet[] skip, String reason, long unindexedMs) {
+    this(skip, null, null, reason, unindexedMs);
+  }
+
+  private Reply(KeySet[] skip, KeySet guarantors, KeySet beyond, String reason, long unindexedMs) {
     this.skip = skip;
+    this.guarantors = guarantors;
+    this.beyond = beyond;
     this.reason = reason;
     this.unindexedMs = unindexedMs;
   }
@@ -51,14 +67,11 @@ public final class Reply {
       case SETS:
         return new Reply(sets(ByteBuffer.wrap(bytes, 2, bytes.length - 2), entries), null, 0);
       case SETS_IN_A_FILE:
-        Path file = Path.of(text(bytes));
-        try {
-          byte[] content = Files.readAllBytes(file);
-          Files.deleteIfExists(file);
-          return new Reply(sets(ByteBuffer.wrap(content), entries), null, 0);
-        } catch (IOException error) {
-          throw new LookupFailed("the file of the reply cannot be read: " + error);
-        }
+        return new Reply(sets(contentOfFile(bytes), entries), null, 0);
+      case BEYOND:
+        return beyond(ByteBuffer.wrap(bytes, 2, bytes.length - 2), entries);
+      case BEYOND_IN_A_FILE:
+        return beyond(contentOfFile(bytes), entries);
       case FAILED:
         throw new LookupFailed(text(bytes), true);
       case UNINDEXED:
@@ -71,7 +84,7 @@ public final class Reply {
 
   /** Deletes the files of a reply that nothing reads. */
   public static void discard(byte[] bytes) {
-    if (bytes == null || bytes.length < 2 || bytes[0] != VERSION || bytes[1] != SETS_IN_A_FILE) return;
+    if (bytes == null || bytes.length < 2 || bytes[0] != VERSION || bytes[1] != SETS_IN_A_FILE && bytes[1] != BEYOND_IN_A_FILE) return;
     try {
       Files.deleteIfExists(Path.of(text(bytes)));
     } catch (IOException | RuntimeException error) {
@@ -81,6 +94,28 @@ public final class Reply {
 
   private static String text(byte[] bytes) {
     return new String(bytes, 2, bytes.length - 2, StandardCharsets.UTF_8);
+  }
+
+  private static ByteBuffer contentOfFile(byte[] bytes) throws LookupFailed {
+    Path file = Path.of(text(bytes));
+    try {
+      byte[] content = Files.readAllBytes(file);
+      Files.deleteIfExists(file);
+      return ByteBuffer.wrap(content);
+    } catch (IOException error) {
+      throw new LookupFailed("the file of the reply cannot be read: " + error);
+    }
+  }
+
+  private static Reply beyond(ByteBuffer content, int entries) throws LookupFailed {
+    if (entries != 1) throw new LookupFailed("the reply names guarantors for " + entries + " entries of filters");
+    try {
+      KeySet guarantors = new NamedKeys(content, count(content, 16));
+      KeySet[] sets = sets(content, 2);
+      return new Reply(new KeySet[] {sets[0]}, guarantors, sets[1], null, 0);
+    } catch (BufferUnderflowException error) {
+      throw new LookupFailed("the reply is cut off");
+    }
   }
 
   private static KeySet[] sets(ByteBuffer content, int entries) throws LookupFailed {
@@ -100,6 +135,7 @@ public final class Reply {
   private static KeySet part(ByteBuffer content) throws LookupFailed {
     byte kind = content.get();
     if (kind == KEYS) return new NamedKeys(content, count(content, 16));
+    if (kind == ALL_BUT_KEYS) return KeySet.allBut(new NamedKeys(content, count(content, 16)));
     if (kind != ROWS && kind != ALL_ROWS_BUT) throw new LookupFailed("the reply has a part of unknown kind " + kind);
     String id = string(content);
     String file = string(content);

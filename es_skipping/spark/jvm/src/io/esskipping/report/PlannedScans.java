@@ -1,7 +1,6 @@
 package io.esskipping.report;
 
 import io.esskipping.groups.GroupsScan;
-import io.esskipping.scan.ScanConditions;
 import io.esskipping.scan.SkippingFileIndex;
 import io.esskipping.scan.SkippingRule;
 import io.esskipping.scan.SkippingScan;
@@ -51,7 +50,7 @@ public final class PlannedScans {
   /** The rule ignores scans that it has already changed, and subqueries, which are separate plans. */
   private void collect(SparkPlan plan) {
     if (plan instanceof AdaptiveSparkPlanExec) collect(((AdaptiveSparkPlanExec) plan).initialPlan());
-    else walk(rule.rewritten(plan, ScanConditions.none()));
+    else walk(rule.rewritten(plan));
   }
 
   private void walk(SparkPlan node) {

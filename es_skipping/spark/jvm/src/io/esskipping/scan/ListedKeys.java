@@ -83,6 +83,11 @@ final class ListedKeys {
     return set.contains(keys[2 * place], keys[2 * place + 1]);
   }
 
+  /** The key of the object at a position of the listing, as two numbers. */
+  List<Long> key(int place) {
+    return List.of(keys[2 * place], keys[2 * place + 1]);
+  }
+
   private static final class Hash {
     private final MessageDigest digest = digest();
     private final ByteBuffer numbers = ByteBuffer.allocate(16);

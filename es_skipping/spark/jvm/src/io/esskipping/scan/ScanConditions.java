@@ -83,7 +83,7 @@ public final class ScanConditions {
     return node instanceof FilterExec || node instanceof ProjectExec || node instanceof EvalPythonExec || handsRowsOn(node);
   }
 
-  private static boolean handsRowsOn(SparkPlan node) {
+  static boolean handsRowsOn(SparkPlan node) {
     return node instanceof ColumnarToRowExec || node instanceof InputAdapter || node instanceof WholeStageCodegenExec;
   }
 

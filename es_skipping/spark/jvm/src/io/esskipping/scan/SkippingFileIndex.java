@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -40,6 +41,7 @@ public final class SkippingFileIndex implements FileIndex {
   List<Expression> filters = List.of();
   private final List<Expression> conditions;
   private final List<Expression> canonical;
+  private final FirstRows.Wanted first;
 
   /**
    * @param session the query's session
@@ -47,6 +49,15 @@ public final class SkippingFileIndex implements FileIndex {
    * @param conditions true for every row that the query uses, in addition to the filters that Spark passes to the scan
    */
   public SkippingFileIndex(SparkSession session, HadoopFsRelation relation, String table, List<Expression> conditions) {
+    this(session, relation, table, conditions, null);
+  }
+
+  /**
+   * @param first the rows that suffice; null if the query needs all that pass the filters
+   */
+  SkippingFileIndex(
+      SparkSession session, HadoopFsRelation relation, String table, List<Expression> conditions, FirstRows.Wanted first) {
+    this.first = first;
     this.session = session;
     this.relation = relation;
     this.inner = relation.location();
@@ -92,11 +103,12 @@ public final class SkippingFileIndex implements FileIndex {
   @Override public boolean equals(Object other) {
     return other instanceof SkippingFileIndex
         && inner.equals(((SkippingFileIndex) other).inner)
-        && canonical.equals(((SkippingFileIndex) other).canonical);
+        && canonical.equals(((SkippingFileIndex) other).canonical)
+        && Objects.equals(first, ((SkippingFileIndex) other).first);
   }
 
   @Override public int hashCode() {
-    return 31 * inner.hashCode() + canonical.hashCode();
+    return 31 * (31 * inner.hashCode() + canonical.hashCode()) + Objects.hashCode(first);
   }
 
   @Override public String toString() {
@@ -136,23 +148,44 @@ public final class SkippingFileIndex implements FileIndex {
     Unindexed unindexed = Unindexed.of(conf, relation, table);
     if (unindexed.believed()) return record.nothing(Reply.NOT_INDEXED, all);
     List<Expression> conjuncts = conjuncts(dataFilters, knownNow());
-    if (conjuncts.isEmpty()) return record.nothing("no filter", all);
+    FirstRows.Wanted wanted = firstRows(conf);
+    if (conjuncts.isEmpty() && wanted == null) return record.nothing("no filter", all);
     long start = System.nanoTime();
     long epoch = Unindexed.epoch();
     SparkContext context = session.sparkContext();
     List<PartitionDirectory> directories = Scala.list(all);
     RelationColumns columns = Relations.columns(relation);
     PartitionResiduals residuals = PartitionResiduals.of(conjuncts, directories, relation.partitionSchema(), columns);
-    byte[] bytes = Bridge.ask(request(residuals.residuals, record), SessionSettings.patienceMs(conf), context);
+    // A partition whose filter differs from that of others has rows of other worth.
+    if (residuals.residuals.size() != 1) wanted = null;
+    String wantedHere = wanted == null ? null : wanted.json(directories);
+    byte[] bytes = Bridge.ask(request(residuals.residuals, record, wantedHere), SessionSettings.patienceMs(conf), context);
     Reply reply = Reply.read(bytes, residuals.residuals.size());
     long asked = System.nanoTime();
     record.askMs = (asked - start) / 1e6;
     if (reply.unindexedMs > 0) unindexed.believe(reply.unindexedMs, epoch);
     if (reply.skip == null) return record.nothing(reply.reason, all);
-    Verification verification = Verification.of(session, conf, relation, reply.skip);
-    Seq<PartitionDirectory> kept = without(inner, directories, residuals.residualOf, reply.skip, verification, record);
+    KeySet[] skip = withBeyond(reply, directories, conf);
+    Verification verification = Verification.of(session, conf, relation, skip);
+    Seq<PartitionDirectory> kept = without(inner, directories, residuals.residualOf, skip, verification, record);
     record.applyMs = (System.nanoTime() - asked) / 1e6;
     return kept;
+  }
+
+  /** The rows that suffice; null if the query needs all, or if rows of a listed file may be missing. */
+  private FirstRows.Wanted firstRows(SQLConf conf) {
+    if (first == null || !FirstRows.Wanted.losesNoRows(conf, relation)) return null;
+    boolean reads = FirstRows.Wanted.losesNoRows(SQLConf.get(), relation)
+        && FirstRows.Wanted.losesNoRows(Relations.session(relation).sessionState().conf(), relation);
+    return reads ? first : null;
+  }
+
+  /** What a reply lets a scan of these directories skip. */
+  private KeySet[] withBeyond(Reply reply, List<PartitionDirectory> directories, SQLConf conf) {
+    if (reply.guarantors == null) return reply.skip;
+    Verification verification = Verification.of(session, conf, relation, new KeySet[] {reply.guarantors});
+    KeySet both = KeySet.union(reply.skip[0], reply.beyond);
+    return Guarantors.allListed(reply.guarantors, both, inner, directories, verification) ? new KeySet[] {both} : reply.skip;
   }
 
   /** Conditions that were not known when the query was planned. */
@@ -177,6 +210,7 @@ public final class SkippingFileIndex implements FileIndex {
       }
     }
     List<Expression> all = new ArrayList<>(conditions);
+    if (first != null) all.addAll(first.filters);
     for (Expression condition : atRunTime) if (!canonical.contains(condition.canonicalized())) all.add(condition);
     for (Expression condition : all) {
       String tree = ExpressionTrees.write(condition, columns);
@@ -185,7 +219,12 @@ public final class SkippingFileIndex implements FileIndex {
     return found;
   }
 
+  /** The request of a scan whose limit, if it has one, is not known. */
   public String request(List<String> residuals, ScanRecord record) {
+    return request(residuals, record, null);
+  }
+
+  private String request(List<String> residuals, ScanRecord record, String wanted) {
     StringBuilder out = new StringBuilder(4096).append('{');
     Json.field(out, "v", Reply.VERSION);
     record.identify(out);
@@ -196,6 +235,7 @@ public final class SkippingFileIndex implements FileIndex {
     out.append('}');
     Json.field(out, "objects", record.objects);
     Json.field(out, "bytes", record.bytes);
+    if (wanted != null) Json.name(out, "first").append(wanted);
     Json.name(out, "filters").append('[').append(String.join(",", residuals)).append("]}");
     return out.toString();
   }

@@ -48,7 +48,7 @@ public final class SkippingRule extends Rule<SparkPlan> {
       }
       Installation.propagate(session);
       if (!SessionSettings.enabled(conf)) return plan;
-      return rewritten(plan, ScanConditions.none());
+      return rewritten(plan);
     } catch (Throwable error) { // after any error the original plan is correct
       String reason = "its plan could not be read: " + error;
       if (SessionSettings.strict(session)) throw new LookupFailed(reason, error);
@@ -57,10 +57,15 @@ public final class SkippingRule extends Rule<SparkPlan> {
     }
   }
 
-  public SparkPlan rewritten(SparkPlan node, ScanConditions conditions) {
+  /** A whole plan, with a file index that skips in each of its file scans. */
+  public SparkPlan rewritten(SparkPlan plan) {
+    return rewritten(plan, ScanConditions.none(), FirstRows.none());
+  }
+
+  private SparkPlan rewritten(SparkPlan node, ScanConditions conditions, FirstRows first) {
     if (node instanceof FileSourceScanExec) {
       FileSourceScanExec scan = (FileSourceScanExec) node;
-      return eligible(scan, conditions) ? skipping(scan, conditions) : scan;
+      return eligible(scan, conditions) ? skipping(scan, conditions, first.of(scan)) : scan;
     }
     if (node instanceof BatchScanExec && SkippingScan.eligible((BatchScanExec) node)) {
       return SkippingScan.over(session, (BatchScanExec) node, conditions);
@@ -70,7 +75,7 @@ public final class SkippingRule extends Rule<SparkPlan> {
     List<SparkPlan> replaced = new ArrayList<>(children.size());
     boolean changed = false;
     for (SparkPlan child : children) {
-      SparkPlan replacement = rewritten(child, conditions.below(node, child));
+      SparkPlan replacement = rewritten(child, conditions.below(node, child), first.below(node));
       changed |= replacement != child;
       replaced.add(replacement);
     }
@@ -96,11 +101,11 @@ public final class SkippingRule extends Rule<SparkPlan> {
     return scan.stream().isDefined() || logical.isDefined() && logical.get().isStreaming();
   }
 
-  private SparkPlan skipping(FileSourceScanExec scan, ScanConditions conditions) {
+  private SparkPlan skipping(FileSourceScanExec scan, ScanConditions conditions, FirstRows.Wanted first) {
     HadoopFsRelation relation = scan.relation();
     List<Attribute> output = Scala.list(scan.output());
     String table = scan.tableIdentifier().isDefined() ? scan.tableIdentifier().get().unquotedString() : null;
-    SkippingFileIndex index = new SkippingFileIndex(session, relation, table, conditions.over(output));
+    SkippingFileIndex index = new SkippingFileIndex(session, relation, table, conditions.over(output), first);
     // By position, not by name: Spark versions differ in the later fields of both.
     Object[] fields = fields(scan);
     fields[0] = Relations.listedBy(relation, index);

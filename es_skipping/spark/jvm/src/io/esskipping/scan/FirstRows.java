@@ -1,0 +1,190 @@
+package io.esskipping.scan;
+
+import io.esskipping.util.Json;
+import io.esskipping.util.Scala;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Descending$;
+import org.apache.spark.sql.catalyst.expressions.DynamicPruning;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
+import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.execution.CollectLimitExec;
+import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.FilterExec;
+import org.apache.spark.sql.execution.LocalLimitExec;
+import org.apache.spark.sql.execution.ProjectExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.TakeOrderedAndProjectExec;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.Tuple2;
+import scala.collection.Iterator;
+
+/**
+ * The rows that suffice for the nodes above a scan: the first k in an order, or any k.
+ *
+ * <p>The rule passes them down from a limit to a scan. Only filters and projections may stand in between, because an
+ * object guarantees rows only if all of them reach the limit. Any other node clears them.
+ */
+final class FirstRows {
+  private static final FirstRows NONE = new FirstRows(0, null, null, List.of());
+
+  private final int count;
+  private final SortOrder order;
+  /** The first sort key; null if any rows will do. */
+  private final Attribute by;
+  private final List<Expression> filters;
+
+  private FirstRows(int count, SortOrder order, Attribute by, List<Expression> filters) {
+    this.count = count;
+    this.order = order;
+    this.by = by;
+    this.filters = filters;
+  }
+
+  static FirstRows none() {
+    return NONE;
+  }
+
+  /** The rows of a node's only child that suffice, given those of the node. */
+  FirstRows below(SparkPlan node) {
+    if (node instanceof TakeOrderedAndProjectExec) return ordered((TakeOrderedAndProjectExec) node);
+    // Both numbers include the rows of an OFFSET; each part of a plan with several parts may deliver all of them.
+    if (node instanceof LocalLimitExec) return any(((LocalLimitExec) node).limit());
+    if (node instanceof CollectLimitExec) return any(((CollectLimitExec) node).limit());
+    if (this == NONE) return NONE;
+    if (node instanceof FilterExec) return throughFilter((FilterExec) node);
+    if (node instanceof ProjectExec) return throughProjection((ProjectExec) node);
+    return ScanConditions.handsRowsOn(node) ? this : NONE;
+  }
+
+  private static FirstRows ordered(TakeOrderedAndProjectExec node) {
+    SortOrder order = Scala.<SortOrder>list(node.sortOrder()).get(0);
+    if (node.limit() <= 0 || !(order.child() instanceof AttributeReference)) return NONE;
+    return new FirstRows(node.limit(), order, (Attribute) order.child(), List.of());
+  }
+
+  private static FirstRows any(int count) {
+    return count <= 0 ? NONE : new FirstRows(count, null, null, List.of());
+  }
+
+  private FirstRows throughFilter(FilterExec node) {
+    List<Expression> all = new ArrayList<>(filters);
+    for (Expression conjunct : ScanConditions.split(node.condition())) {
+      if (!conjunct.deterministic()) return NONE;
+      all.add(conjunct);
+    }
+    return new FirstRows(count, order, by, all);
+  }
+
+  private FirstRows throughProjection(ProjectExec node) {
+    Attribute below = by;
+    for (NamedExpression named : Scala.list(node.projectList())) {
+      if (!((Expression) named).deterministic()) return NONE;
+      if (by == null || !named.exprId().equals(by.exprId()) || !(named instanceof Alias)) continue;
+      Expression meant = ((Alias) named).child();
+      if (!(meant instanceof AttributeReference)) return NONE;
+      below = (Attribute) meant;
+    }
+    return new FirstRows(count, order, below, filters);
+  }
+
+  /** What a scan's file index is asked for; null if rows of a listed file may be missing from what the scan reads. */
+  Wanted of(FileSourceScanExec scan) {
+    if (this == NONE || !readsWholeFiles(scan)) return null;
+    RelationColumns columns = Relations.columns(scan.relation());
+    if (by != null && (!scan.outputSet().contains(by) || columns.dataName(by) == null)) return null;
+    StringBuilder out = new StringBuilder("{");
+    Json.field(out, "k", count);
+    if (by != null) {
+      Json.name(out, "by").append(ExpressionTrees.write(by, columns));
+      Json.name(out, "descending").append(order.direction() == Descending$.MODULE$);
+      Json.name(out, "nullsFirst").append(order.nullOrdering() == NullsFirst$.MODULE$);
+    }
+    StringBuilder conditions = new StringBuilder();
+    for (Expression filter : filters) {
+      if (!filter.references().subsetOf(scan.outputSet())) return null;
+      conditions.append(ExpressionTrees.write(filter, columns));
+    }
+    return new Wanted(out.append('}').toString(), filters, conditions.toString());
+  }
+
+  private static boolean readsWholeFiles(FileSourceScanExec scan) {
+    HadoopFsRelation relation = scan.relation();
+    Class<?> format = relation.fileFormat().getClass();
+    boolean files = SkippingRule.INDEXES.contains(relation.location().getClass().getName())
+        && (format == ParquetFileFormat.class || format == OrcFileFormat.class);
+    if (!files || scan.optionalBucketSet().isDefined()) return false;
+    for (Expression filter : Scala.list(scan.partitionFilters())) if (isDynamic(filter)) return false;
+    return true;
+  }
+
+  /** Whether Spark drops listed partitions by this filter while the query runs. */
+  private static boolean isDynamic(Expression filter) {
+    if (filter instanceof DynamicPruning || filter instanceof PlanExpression) return true;
+    for (Expression child : Scala.list(filter.children())) if (isDynamic(child)) return true;
+    return false;
+  }
+
+  /** The rows that suffice for one scan. */
+  static final class Wanted {
+    private static final int MAX_DIRECTORIES = 64;
+
+    private final String json;
+    /** All filters between the scan and the limit. */
+    final List<Expression> filters;
+    private final String conditions;
+
+    private Wanted(String json, List<Expression> filters, String conditions) {
+      this.json = json;
+      this.filters = filters;
+      this.conditions = conditions;
+    }
+
+    /** The field "first" of a request about these files. */
+    String json(List<PartitionDirectory> listed) {
+      Set<String> directories = new TreeSet<>();
+      for (PartitionDirectory directory : listed) {
+        for (Iterator<FileStatusWithMetadata> i = directory.files().iterator(); i.hasNext();) {
+          directories.add(i.next().getPath().getParent().toString());
+          if (directories.size() > MAX_DIRECTORIES) return json;
+        }
+      }
+      StringBuilder out = new StringBuilder(json.substring(0, json.length() - 1));
+      Json.name(out, "under").append('[');
+      for (String path : directories) Json.text(out.charAt(out.length() - 1) == '[' ? out : out.append(','), path);
+      return out.append("]}").toString();
+    }
+
+    /** Whether Spark reads every row of every file that it opens, under these settings and the options of the read. */
+    static boolean losesNoRows(SQLConf conf, HadoopFsRelation relation) {
+      if (conf.ignoreCorruptFiles() || conf.ignoreMissingFiles()) return false;
+      for (Iterator<Tuple2<String, String>> i = relation.options().iterator(); i.hasNext();) {
+        Tuple2<String, String> option = i.next();
+        boolean ignores = option._1.equalsIgnoreCase("ignoreCorruptFiles") || option._1.equalsIgnoreCase("ignoreMissingFiles");
+        if (ignores && !option._2.trim().equalsIgnoreCase("false")) return false;
+      }
+      return true;
+    }
+
+    @Override public boolean equals(Object other) {
+      return other instanceof Wanted && json.equals(((Wanted) other).json) && conditions.equals(((Wanted) other).conditions);
+    }
+
+    @Override public int hashCode() {
+      return 31 * json.hashCode() + conditions.hashCode();
+    }
+  }
+}
