@@ -204,7 +204,7 @@ def test_a_type_checker_finds_the_walks_that_a_new_class_must_be_added_to(
 # --- the random filters of the shipped contract -------------------------------------------------------------------
 
 DRAWN = CLASSES - OPERANDS - {And, Or, Not, Implying, Constant, Holds, HasElement}
-"""The leaves that `es_skipping.testing.rows` must draw by itself; calls come from `IndexContract.leaves`, and conditions
+"""The leaves that `es_skipping.testing.rows` must draw by itself. Calls come from `IndexContract.leaves`, and conditions
 on elements from ``tests/predicates/test_elements.py``."""
 
 
