@@ -70,10 +70,10 @@ def _type_of_elements(type: DataType) -> DataType | None:
 
 def _field_of_elements(array: Operand, fields: Call) -> Operand:
     element, type = element_of(array), _type_of_elements(fields.type)
-    field = dict(fields.parameters).get("field", "")  # its name, and its type
-    if not isinstance(element, Element) or type is None or not field.endswith(f" {type}"):
+    field = dict(fields.parameters).get("field")
+    if not isinstance(element, Element) or type is None or field is None:
         return element if isinstance(element, Opaque) else _NO_ARRAY
-    return field_of(element, field.removesuffix(f" {type}"), type)
+    return field_of(element, field, type)
 
 
 def field_of(element: Element, name: str, type: DataType) -> Element:

@@ -129,8 +129,7 @@ def number(value: int) -> Any:
 def test_some_element_is_above_five(filter: Any) -> None:
     of = XS
     if "rs" in str(filter):
-        fields = {"field": "v double", "ordinal": 0, "numFields": 1, "containsNull": True}
-        of = call("GetArrayStructFields", attribute("rs", "array<struct<v:double>>"), type="array<double>", **fields)
+        of = call("GetArrayStructFields", attribute("rs", "array<struct<v:double>>"), type="array<double>", field="v")
     assert ABOVE in parts(clause(filter, of=of))
 
 
@@ -252,11 +251,7 @@ def test_array_contains_asks_for_the_value() -> None:
     nan = clause(call("ArrayContains", XS, literal(math.nan)), ValueList("xs[]"))
     assert holds(nan, {"it": Values(frozenset({1.0}), 0, nans=0)}) is False
     assert holds(nan, {"it": Values(frozenset({1.0}), 0, nans=1)}) is True
-    assert (
-        normalise(read_predicate(call("ArrayContains", XS, literal(None))))
-        == And((*leaves_of(normalise(read_predicate(call("ArrayContains", XS, literal(None))))),))
-        or clause(call("ArrayContains", XS, literal(None))) == SKIP
-    )
+    assert clause(call("ArrayContains", XS, literal(None))) == SKIP
 
 
 def test_arrays_overlap_asks_for_each_value_of_a_list() -> None:
@@ -311,9 +306,8 @@ def test_the_same_elements_are_the_same_operand() -> None:
     """However many fields of the structs a query reads."""
     found = set()
     for structs in ("array<struct<v:double>>", "array<struct<u:int,v:double>>"):
-        fields = {"field": "v double", "ordinal": 0, "numFields": 1, "containsNull": True}
         found.add(
-            read_elements(call("GetArrayStructFields", attribute("rs", structs), type="array<double>", **fields), 1)
+            read_elements(call("GetArrayStructFields", attribute("rs", structs), type="array<double>", field="v"), 1)
         )
         variable_ = variable("r", structs[6:-1])
         field = {"c": "GetStructField", "t": "double", "field": "v", "ch": [variable_]}

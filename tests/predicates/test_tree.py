@@ -204,8 +204,8 @@ def test_a_type_checker_finds_the_walks_that_a_new_class_must_be_added_to(
 # --- the random filters of the shipped contract -------------------------------------------------------------------
 
 DRAWN = CLASSES - OPERANDS - {And, Or, Not, Implying, Constant, Holds, HasElement}
-"""The leaves that `es_skipping.testing.rows` must draw by itself. Calls come from `IndexContract.leaves`, and conditions
-on elements from ``tests/predicates/test_elements.py``."""
+"""The leaves that `es_skipping.testing.rows` must draw by itself. Calls come from `IndexContract.leaves`, conditions on
+elements from ``tests/predicates/test_elements.py``."""
 
 
 def test_random_filters_have_each_leaf_and_not_turns_it_round() -> None:

@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.ElementAt;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetArrayStructFields;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -116,6 +117,9 @@ public final class ExpressionTrees {
     }
     if (expression instanceof GetStructField) {
       Json.field(out, "field", fieldName((GetStructField) expression));
+    } else if (expression instanceof GetArrayStructFields) {
+      Json.name(out, "a").append('{');
+      Json.field(out, "field", fieldName((GetArrayStructFields) expression)).append('}');
     } else if (expression instanceof Cast) {
       Json.field(out, "mode", ((Cast) expression).evalMode().toString());
       Option<String> zone = ((Cast) expression).timeZoneId();
@@ -151,6 +155,11 @@ public final class ExpressionTrees {
   /** A field's name from its struct; the expression's own name has the query's spelling. */
   private static String fieldName(GetStructField field) {
     return ((StructType) field.child().dataType()).fields()[field.ordinal()].name();
+  }
+
+  private static String fieldName(GetArrayStructFields fields) {
+    DataType element = ((ArrayType) fields.child().dataType()).elementType();
+    return ((StructType) element).fields()[fields.ordinal()].name();
   }
 
   /** The rest of a literal that is one of Spark's own evaluators, which its class and fields fully describe. */
