@@ -21,7 +21,7 @@ __all__ = [
     "ObjectMetadata",
 ]
 
-UNDERSTOOD: Final[frozenset[str]] = frozenset()
+UNDERSTOOD: Final[frozenset[str]] = frozenset({"elements"})
 """The needs (see `IndexDefinition`) that this version meets."""
 
 

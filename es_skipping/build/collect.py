@@ -17,6 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from es_skipping.build.columns import column_for_index
+from es_skipping.build.elements import collected_elements
 from es_skipping.build.failures import is_systemic, named_in
 from es_skipping.build.footers import can_answer, from_footers
 from es_skipping.build.object_ids import encoded_path, xxhash64
@@ -308,8 +309,9 @@ def _partials(frame: DataFrame, path: Column, group: Sequence[Wanted], format: s
     parts: list[Part] = []
     for one in group:
         columns = [column_for_index(frame, column.text) for column in one.columns]
+        levels = max(column.levels for column in one.columns)
         places = []
-        for column in one.index.collected(columns):
+        for column in collected_elements(one.index, columns, levels) if levels else one.index.collected(columns):
             # Select a column once, even if several indexes read it.
             text = next((c.text for c, given in zip(one.columns, columns, strict=True) if given is column), None)
             place = None if text is None else plain.get(text)
@@ -321,9 +323,11 @@ def _partials(frame: DataFrame, path: Column, group: Sequence[Wanted], format: s
             places.append(place)
         collector = one.index.collector(one.types)
         known = format not in TEXT_FORMATS
-        parts.append(Part(one.id, collector, tuple(places), one.index.kind, one.value_type, nulls_known=known))
+        parts.append(Part(one.id, collector, tuple(places), one.index.kind, one.value_type, known, levels))
     rows = frame.select(*selected)
-    fewer = None if any(part.collector.repeats_matter for part in parts) else distinct_rows(rows, _limits(parts))
+    # Arrays are never reduced: their elements and nulls are counted one by one.
+    every = any(part.collector.repeats_matter or part.levels for part in parts)
+    fewer = None if every else distinct_rows(rows, _limits(parts))
     collect = CollectPartials(parts, distinct=fewer is not None)
     partials = map_in_arrow(rows if fewer is None else fewer, collect, PARTIAL)
     return parts, partials

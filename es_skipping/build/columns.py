@@ -10,12 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from es_skipping.build.elements import array_column, elements_in
 from es_skipping.build.text_doubts import has_short_year
 from es_skipping.errors import ColumnError, DatasetError
 from es_skipping.lookup.built_with import TEXT_FORMATS, columns_of
 from es_skipping.lookup.value_settings import setting
 from es_skipping.predicates.codec import has_opaque, undeclared_functions
 from es_skipping.predicates.functions import versioned_operand
+from es_skipping.predicates.lambdas import read_elements
 from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.show import quoted_name
 from es_skipping.predicates.tree import Call, Cast, Column, Literal, Operand, parts_of
@@ -51,10 +53,13 @@ class ResolvedColumn:
         A name or a SQL expression that resolves to the column again.
     operand
         The column's tree.
+    levels
+        How many levels of arrays lie between the column and its values; 0 if it has one value for each row.
     """
 
     text: str
     operand: Operand
+    levels: int = 0
 
     @property
     def type(self) -> DataType:
@@ -88,13 +93,20 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
     if plain is not None:
         return plain
     shown = given if isinstance(given, str) else str(given)
+    elements = elements_in(given) if isinstance(given, str) else None
+    if elements is not None and source.format in TEXT_FORMATS:
+        raise ColumnError(
+            f"column {shown!r} cannot be indexed: elements of {source.format} files cannot be indexed yet"
+        )
     _, projection, analyzed = _analyzed(source.df, given, shown)
     try:
         tree = expression_tree(projection)
     except DatasetError as error:
         raise ColumnError(f"column {shown!r} cannot be indexed: {error}") from None
     _refuse_unrepeatable(analyzed, shown)
-    operand = versioned_operand(read_operand(tree), declarations_of(source.df.sparkSession))
+    levels = 0 if elements is None else elements.levels
+    operand = read_elements(tree, levels) if levels else read_operand(tree)
+    operand = versioned_operand(operand, declarations_of(source.df.sparkSession))
     undeclared = undeclared_functions(operand)
     if undeclared:
         raise ColumnError(
@@ -127,6 +139,8 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
                 "a query reads"
             )
     if not operand.type.supported:
+        if operand.type.name.startswith("array<"):
+            raise ColumnError(f"column {shown!r} has type {operand.type}; index its elements: {shown}[]")
         raise ColumnError(
             f"column {shown!r} has type {operand.type}; only numbers, strings without a collation, binaries, "
             "booleans, dates and timestamps can be indexed"
@@ -136,7 +150,8 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
             f"column {shown!r} cannot be indexed: in {source.format} files a value can be null in one query and not in "
             "another, and this expression is not null when its columns are; index the plain column"
         )
-    return ResolvedColumn(given if isinstance(given, str) else _text_of(source.df, analyzed, tree, shown), operand)
+    text = given if isinstance(given, str) else _text_of(source.df, analyzed, tree, shown)
+    return ResolvedColumn(text, operand, levels)
 
 
 _SCHEMA_TYPES: Final = {
@@ -172,6 +187,9 @@ def column_for_index(df: DataFrame, text: str) -> SparkColumn:
     column = _analyzed(df, text, text)[0]
     if not functions_are_remote():
         return column
+    elements = elements_in(text)
+    if elements is not None:
+        return array_column(column_for_index(df, elements.base), elements.paths, functions)
     return functions.col(text) if _is_name(df, text) else functions.expr(text)
 
 
@@ -188,7 +206,13 @@ def _analyzed(df: DataFrame, given: Any, shown: str) -> tuple[SparkColumn, DataF
         )
     with _quiet():
         try:
-            column = given if not isinstance(given, str) else F.col(given) if _is_name(df, given) else F.expr(given)
+            column: Any = given
+            if isinstance(given, str):
+                elements = elements_in(given)
+                text = given if elements is None else elements.base
+                column = F.col(text) if _is_name(df, text) else F.expr(text)
+                if elements is not None:
+                    column = array_column(column, elements.paths, F)
             projection = df.select(column)
             plan = projection._jdf.queryExecution().analyzed()
         except (AnalysisException, ParseException) as error:

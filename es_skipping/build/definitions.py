@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from es_skipping.build.columns import ResolvedColumn, resolve
+from es_skipping.build.elements import check_elements
 from es_skipping.build.wanted import Wanted
 from es_skipping.catalog import DatasetDefinition, IndexDefinition
 from es_skipping.errors import ColumnError, IndexDefinitionError
@@ -105,6 +106,8 @@ def defined(source: Source, index: Index, *, again: bool = False) -> tuple[Index
         columns = _summarised(source, index, given)
         types = tuple(column.type for column in columns)
         index.check(types)
+        if any(column.levels for column in columns):
+            check_elements(index)
     except ColumnError as error:
         if again:
             raise ColumnError(f"{error} (an index uses this column: drop the index, or restore the column)") from None
@@ -122,6 +125,7 @@ def defined(source: Source, index: Index, *, again: bool = False) -> tuple[Index
         column_types=types,
         parameters=dict(index.parameters),
         built_with=index_facts(source.format, operands, source.schema, source.settings),
+        needs=("elements",) if any(column.levels for column in columns) else (),
     )
     return definition, Wanted(id, index, columns)
 

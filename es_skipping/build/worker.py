@@ -46,6 +46,8 @@ class Part:
         The kind and value type of the collector's metadata.
     nulls_known
         Whether every read sees the same number of nulls.
+    levels
+        How many levels of arrays the columns have whose elements are collected; 0 for the values of the rows.
     """
 
     id: str
@@ -54,6 +56,7 @@ class Part:
     kind: Kind
     value_type: DataType
     nulls_known: bool = True
+    levels: int = 0
 
 
 @dataclass(frozen=True)
@@ -248,10 +251,17 @@ def _with(part: Part, state: Any, columns: Sequence[pa.Array]) -> Any:
     if isinstance(state, _Unknown):
         return state
     try:
-        partial = part.collector.partial([columns[at] for at in part.columns])
+        partial = part.collector.partial([_elements(columns[at], part.levels) for at in part.columns])
         return partial if state is None else part.collector.merge(state, partial)
     except Exception as error:
         return _Unknown(f"{type(error).__name__}: {error}")
+
+
+def _elements(array: Any, levels: int) -> Any:
+    """The elements of all rows, in order; a null or empty array has none."""
+    for _ in range(levels):
+        array = array.flatten()
+    return array
 
 
 def _merged(part: Part, first: Any, second: Any) -> Any:

@@ -6,6 +6,7 @@ with clauses that represent it, And and Or included. Then, from the leaves up:
 =================  ====================================================================
 node               clause
 =================  ====================================================================
+HasElement(c)      the clause of its condition, by the indexes of these elements and of rows; and its own labels
 And(a, b, ...)     the conjunction of the children's clauses and of the node's own labels
 Or(a, b, ...)      the disjunction of the children's clauses, and the node's own labels
 a leaf             the conjunction of its labels
@@ -13,6 +14,9 @@ a leaf             the conjunction of its labels
 
 The paper's case of NOT does not arise: a normal predicate has none. A node without a label is represented by `KEEP`,
 which is true of every object: it drops out of a conjunction, and makes a disjunction keep.
+
+An index of elements has metadata of the elements of all rows of an object, as if each were a row. So it labels only
+nodes inside a `HasElement` about its array, and nothing of two of these is ever combined but their clauses.
 """
 
 from __future__ import annotations
@@ -39,12 +43,16 @@ from es_skipping.predicates.tree import (
     Cast,
     Column,
     Constant,
+    Element,
+    HasElement,
+    Implying,
     Not,
     Opaque,
     Operand,
     Or,
     Predicate,
     operands_of,
+    parts_of,
     why_opaque,
 )
 from es_skipping.predicates.types import DataType
@@ -152,7 +160,7 @@ def merge_clause(predicate: Predicate, labellers: Sequence[Labeller]) -> Clause:
 def merge_traced(predicate: Predicate, labellers: Sequence[Labeller]) -> Trace:
     """Like `merge_clause`, and also returns what became of each node."""
     heard = [labeller for labeller in labellers if all(map(_is_certain, labeller.target.operands))]
-    return _merge(predicate, heard, 0)
+    return _merge(predicate, heard, 0, _within(heard, None))
 
 
 def _is_certain(operand: Operand) -> bool:
@@ -161,11 +169,21 @@ def _is_certain(operand: Operand) -> bool:
     return not has_opaque(operand) and not undeclared_functions(operand)
 
 
-def _merge(node: Predicate, labellers: Sequence[Labeller], depth: int) -> Trace:
+def _within(labellers: Sequence[Labeller], array: Operand | None) -> list[Labeller]:
+    """The indexes of rows, and those of the elements of an array; outside of any array only the first."""
+    return [one for one in labellers if all(_array_of(operand) in (None, array) for operand in one.target.operands)]
+
+
+def _array_of(operand: Operand) -> Operand | None:
+    return next((part.array for part in parts_of(operand) if isinstance(part, Element)), None)
+
+
+def _merge(node: Predicate, every: Sequence[Labeller], depth: int, labellers: Sequence[Labeller]) -> Trace:
+    """Merge a node by the labellers of the rows or elements that it is about, which are some of all."""
     if isinstance(node, Constant):
         return Trace(node, KEEP, reason=reasons.ALWAYS_TRUE.text) if node.value else Trace(node, SKIP)
-    if isinstance(node, Not):
-        return Trace(node, KEEP, reason="NOT is left in the predicate")
+    if isinstance(node, Not | Implying):
+        return Trace(node, KEEP, reason=f"{type(node).__name__.upper()} is left in the predicate")
     if (opaque := why_opaque(node)) is not None:
         return Trace(node, KEEP, reason=opaque)
     if depth > _MAX_DEPTH:
@@ -174,9 +192,12 @@ def _merge(node: Predicate, labellers: Sequence[Labeller], depth: int) -> Trace:
     clause = conjunction(label for _, label in labels)
     children: tuple[Trace, ...] = ()
     if isinstance(node, And | Or):
-        children = tuple(_merge(child, labellers, depth + 1) for child in node.children)
+        children = tuple(_merge(child, every, depth + 1, labellers) for child in node.children)
         merged = [child.clause for child in children]
         clause = conjunction([conjunction(merged) if isinstance(node, And) else disjunction(merged), clause])
+    if isinstance(node, HasElement):
+        children = (_merge(node.condition, every, depth + 1, _within(every, node.array)),)
+        clause = conjunction([children[0].clause, clause])
     reason = _reason(node, labellers, errors) if clause == KEEP else None
     return Trace(node, clause, tuple(labels), tuple(errors), children, reason)
 
@@ -206,7 +227,7 @@ def _labels(node: Predicate, labellers: Sequence[Labeller]) -> tuple[list[tuple[
 def _reason(node: Predicate, labellers: Sequence[Labeller], errors: Sequence[tuple[str, str]]) -> str:
     if errors:
         return "; ".join(f"index {index_id} failed: {error}" for index_id, error in errors)
-    if isinstance(node, And):
+    if isinstance(node, And | HasElement):
         return reasons.NO_PART.text
     if isinstance(node, Or):
         return reasons.PART_OF_OR.text

@@ -17,7 +17,7 @@ from typing import Any, Final
 from es_skipping.catalog import DatasetDefinition, IndexDefinition
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.value_settings import RELEVANT_SETTINGS, TEXT_FORMATS, setting, setting_facts
-from es_skipping.predicates.tree import Call, Column, Operand, parts_of
+from es_skipping.predicates.tree import Call, Column, Element, Operand, parts_of
 
 __all__ = [
     "RELEVANT_SETTINGS",
@@ -141,8 +141,9 @@ def index_facts(
             raise KeyError(".".join(column.path))
         facts["column " + _text(column.path)] = fact
         types.add(column.type.name)
-    expression = not all(isinstance(operand, Column) for operand in operands)
+    expression = not all(map(_is_stored, operands))
     parts = [part for operand in operands for part in parts_of(operand)]
+    types |= {part.type.name for part in parts if isinstance(part, Element)}
     calls = [part.name for part in parts if isinstance(part, Call)]
     user_function = any(name.startswith("udf:") for name in calls)
     zoned = expression and any("timestamp" in name for name in (*calls, *(part.type.name for part in parts)))
@@ -218,6 +219,13 @@ def columns_of(operands: Iterable[Operand]) -> list[Column]:
     """The columns that the operands read, without duplicates."""
     parts = (part for operand in operands for part in parts_of(operand))
     return list(dict.fromkeys(part for part in parts if isinstance(part, Column)))
+
+
+def _is_stored(operand: Operand) -> bool:
+    """Whether a file stores the values: they are a column's, or those of the elements of one."""
+    while isinstance(operand, Element):
+        operand = operand.array
+    return isinstance(operand, Column)
 
 
 # --- columns ------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from es_skipping.predicates.tree import (
     Comparison,
     Constant,
     Holds,
+    Implying,
     IsIn,
     Matches,
     Not,
@@ -27,8 +28,8 @@ __all__ = ["certain", "not_true", "null_of"]
 
 def null_of(condition: Predicate) -> Predicate:
     """The rows for which a condition is null; opaque if that is unclear."""
-    while isinstance(condition, Not):
-        condition = condition.child
+    while isinstance(condition, Not | Implying):
+        condition = condition.child if isinstance(condition, Not) else condition.exact
     if isinstance(condition, Constant | NullTest):
         return NEVER
     if isinstance(condition, Comparison):

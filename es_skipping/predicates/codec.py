@@ -15,7 +15,18 @@ from typing import Any, Final
 
 from es_skipping.errors import StoreFormatError
 from es_skipping.predicates.show import show
-from es_skipping.predicates.tree import Call, Cast, Column, Literal, Opaque, Operand, parts_of, unknown_node, why_opaque
+from es_skipping.predicates.tree import (
+    Call,
+    Cast,
+    Column,
+    Element,
+    Literal,
+    Opaque,
+    Operand,
+    parts_of,
+    unknown_node,
+    why_opaque,
+)
 from es_skipping.predicates.types import DataType, Value, parse_type
 
 __all__ = [
@@ -156,6 +167,8 @@ def operand_to_data(operand: Operand) -> dict[str, Any]:
     match operand:
         case Column(path):
             data = {"column": list(path)}
+        case Element(array, _, path):
+            data = {"element": operand_to_data(array), "path": list(path)}
         case Literal(value, type):
             data = {"literal": None if value is None else value_to_data(value, type)}
         case Cast(child, _, mode, zone):
@@ -193,6 +206,8 @@ def _operand(data: Any, depth: int) -> Operand:
     type = parse_type(_text(data["type"]))
     if "column" in data:
         return Column(tuple(_text(name) for name in data["column"]), type)
+    if "element" in data:
+        return Element(_operand(data["element"], depth + 1), type, tuple(_text(name) for name in data["path"]))
     if "literal" in data:
         value = data["literal"]
         return Literal(None if value is None else value_from_data(value, type), type)

@@ -22,6 +22,7 @@ from typing import Final
 from es_skipping.predicates import reasons
 from es_skipping.predicates.arithmetic import said_of_arguments
 from es_skipping.predicates.casts import compare_image, less, may_be_null, monotone, same_family
+from es_skipping.predicates.elements import implied_by_access
 from es_skipping.predicates.text import match_form
 from es_skipping.predicates.times import said_of_argument
 from es_skipping.predicates.tree import (
@@ -35,7 +36,9 @@ from es_skipping.predicates.tree import (
     Comparator,
     Comparison,
     Constant,
+    HasElement,
     Holds,
+    Implying,
     IsIn,
     Literal,
     Matches,
@@ -139,8 +142,15 @@ def any_of(parts: Iterable[Predicate]) -> Predicate:
 
 
 def _strip(predicate: Predicate, negated: bool) -> tuple[Predicate, bool]:
-    while isinstance(predicate, Not):
-        predicate, negated = predicate.child, not negated
+    """Take off NOT, and choose what an `Implying` says."""
+    while isinstance(predicate, Not | Implying):
+        if isinstance(predicate, Not):
+            predicate, negated = predicate.child, not negated
+        elif (implied := predicate.if_false if negated else predicate.if_true) == ALWAYS:
+            predicate = predicate.exact
+        else:
+            exact = Not(predicate.exact) if negated else predicate.exact
+            return And((exact, implied)), False
     return predicate, negated
 
 
@@ -148,7 +158,7 @@ def _normal(predicate: Predicate, negated: bool, depth: int) -> Predicate:
     """The rows for which the predicate is true; with ``negated``, for which it is false. Null is neither."""
     predicate, negated = _strip(predicate, negated)
     if not isinstance(predicate, And | Or):
-        return _leaf(predicate, negated, depth)
+        return _with_elements(_leaf(predicate, negated, depth), depth)
     if depth > MAX_DEPTH:
         return Opaque(reasons.TOO_DEEP.text)
     conjunctive = isinstance(predicate, And) != negated  # De Morgan
@@ -189,12 +199,31 @@ def _leaf(leaf: Predicate, negated: bool, depth: int) -> Predicate:
             return match_form(leaf, leaf.negated != negated)
         case Holds(call, contrary):
             return Holds(call, contrary != negated)
+        case HasElement(array, condition):
+            return _has_element(array, condition, negated, depth)
         case Opaque():
             return leaf
-        case And() | Or() | Not():  # they are no leaves
+        case And() | Or() | Not() | Implying():  # they are no leaves
             return _normal(leaf, negated, depth)
         case _:
             return unknown_node(leaf)
+
+
+# --- elements -----------------------------------------------------------------------------------------------------
+
+
+def _has_element(array: Operand, condition: Predicate, negated: bool, depth: int) -> Predicate:
+    if negated:  # no element satisfies it: true of an empty array too, and so of no element
+        return Opaque(reasons.NO_ELEMENT.text)
+    if depth > MAX_DEPTH:
+        return Opaque(reasons.TOO_DEEP.text)
+    inner = _normal(condition, False, depth + 1)
+    return inner if inner == NEVER or isinstance(inner, Opaque) else HasElement(array, inner)
+
+
+def _with_elements(leaf: Predicate, depth: int) -> Predicate:
+    implied = [_has_element(one.array, one.condition, False, depth) for one in implied_by_access(leaf)]
+    return all_of([leaf, *implied]) if implied else leaf
 
 
 # --- IS NULL ------------------------------------------------------------------------------------------------------

@@ -10,11 +10,13 @@ from typing import Any, Final
 
 from es_skipping.predicates import reasons
 from es_skipping.predicates.codec import value_from_data
+from es_skipping.predicates.elements import field_of
 from es_skipping.predicates.normal import MAX_DEPTH
-from es_skipping.predicates.tree import Call, Cast, Column, Literal, Opaque, Operand
+from es_skipping.predicates.tree import Call, Cast, Column, Element, Literal, Opaque, Operand
 from es_skipping.predicates.types import DataType, parse_type
 
 __all__ = [
+    "ELEMENT",
     "TRANSPARENT",
     "Tree",
     "UnreadableTree",
@@ -29,6 +31,8 @@ __all__ = [
 
 Tree = Mapping[str, Any]
 
+ELEMENT: Final = "element"
+"""Key of the node of a lambda's variable: the operand that the variable stands for. No request has one."""
 TRANSPARENT: Final = frozenset({"Alias", "KnownNotNull", "KnownNullable"})
 _OF_SPARK: Final = frozenset(f"org.apache.spark.sql.{name}" for name in ("avro", "execution", "protobuf"))
 """Spark's packages outside Catalyst; this module names some of their classes."""
@@ -148,6 +152,9 @@ def operand_of(tree: Any, depth: int) -> Operand:
     type_ = parse_type(text_of(tree.get("t"), "type"))
     if name == "AttributeReference":
         return Column((text_of(tree.get("name"), "column name"),), type_)
+    if name == "NamedLambdaVariable" and isinstance(tree.get(ELEMENT), Element):
+        element: Element = tree[ELEMENT]
+        return element
     if name == "GetStructField":
         return _field(tree, type_, depth)
     if name == "Literal":
@@ -219,6 +226,8 @@ def _field(tree: Tree, type_: DataType, depth: int) -> Operand:
     parent = operand_of(child_of(tree), depth + 1)
     if isinstance(parent, Column):
         return Column((*parent.path, field), type_)
+    if isinstance(parent, Element):
+        return field_of(parent, field, type_)
     if isinstance(parent, Opaque):
         return Opaque(parent.reason, type_)
     return Call("getstructfield", (parent,), type_, (("field", field),))

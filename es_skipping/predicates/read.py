@@ -8,11 +8,13 @@ predicate read may stand under any number of NOTs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from es_skipping.predicates import reasons
 from es_skipping.predicates.certainty import certain, null_of
 from es_skipping.predicates.codec import value_from_data
+from es_skipping.predicates.lambdas import TESTS, with_implied, with_implied_size
 from es_skipping.predicates.normal import MAX_DEPTH
 from es_skipping.predicates.operands import (
     TRANSPARENT,
@@ -153,7 +155,7 @@ def _connective(tree: Tree, name: str, depth: int, conditionals: int) -> Predica
 
 def _leaf(tree: Tree, name: str, depth: int, conditionals: int) -> Predicate:
     if name in _COMPARISONS:
-        return _comparison(tree, name, depth, conditionals)
+        return _comparison_of_sizes(tree, name, depth, conditionals)
     if name in {"IsNull", "IsNotNull"}:
         return _null_test(tree, name == "IsNotNull", depth, conditionals)
     if name == "In":
@@ -171,7 +173,11 @@ def _leaf(tree: Tree, name: str, depth: int, conditionals: int) -> Predicate:
         return _case(tree, name, depth, conditionals)
     if name == "Coalesce":
         return _coalesce(tree, depth, conditionals)
-    return _truth_of(operand_of(tree, 0))
+    exact = _truth_of(operand_of(tree, 0))
+    if name in TESTS:
+        read = partial(_guarded, _predicate, depth=depth + 1, conditionals=conditionals)
+        return with_implied(tree, exact, read)
+    return exact
 
 
 def _truth_of(operand: Operand) -> Predicate:
@@ -206,6 +212,15 @@ def _comparison(tree: Tree, name: str, depth: int, conditionals: int) -> Predica
             return _compared_truth(condition, right.get("v"), null_safe=name == "EqualNullSafe")
         left, right = children_of(tree, 2)
     return _compare(_COMPARISONS[name], operand_of(left, 0), operand_of(right, 0))
+
+
+def _comparison_of_sizes(tree: Tree, name: str, depth: int, conditionals: int) -> Predicate:
+    exact = _comparison(tree, name, depth, conditionals)
+    left, right = children_of(tree, 2)
+    if "Size" not in (class_of(left), class_of(right)):
+        return exact
+    read = partial(_guarded, _predicate, depth=depth + 1, conditionals=conditionals)
+    return with_implied_size(left, _COMPARISONS[name], right, exact, read)
 
 
 def _compare(comparator: Comparator, left: Operand, right: Operand) -> Predicate:

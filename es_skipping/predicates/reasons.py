@@ -102,6 +102,10 @@ LITERAL: Final = Reason("a literal of type {type}", "its values are not known he
 OPAQUE_TEST: Final = Reason(
     "a test of a literal that is not understood", "Spark computes such a test itself when it can"
 )
+NO_ELEMENT: Final = Reason(
+    "no element of an array",
+    "a row without elements satisfies it too, and an index of elements knows nothing of such rows",
+)
 NAMELESS: Final = Reason("a function without a name", "nothing tells it from another")
 ALWAYS_TRUE: Final = Reason("true of every row", "every object may hold a row that it is true of")
 NO_PART: Final = Reason("no part of it has a clause", "AND uses whichever part it can, and there is none")

@@ -14,7 +14,10 @@ from es_skipping.predicates.tree import (
     Column,
     Comparison,
     Constant,
+    Element,
+    HasElement,
     Holds,
+    Implying,
     IsIn,
     Literal,
     Matches,
@@ -59,6 +62,8 @@ def _show(node: Predicate | Operand, level: int) -> str:  # one line per kind of
     match node:
         case Column(path):
             return ".".join(map(_name, path))
+        case Element(array, _, path):
+            return ".".join([f"{_show(array, deeper)}[]", *map(_name, path)])
         case Literal(value, type):
             return "NULL" if value is None else show_value(value, type)
         case Cast(child, type, mode):
@@ -79,6 +84,10 @@ def _show(node: Predicate | Operand, level: int) -> str:  # one line per kind of
             return _matches(node, deeper)
         case Holds(call, negated):
             return ("NOT " if negated else "") + _show(call, deeper)
+        case HasElement(array, condition):
+            return f"ANY {_show(array, deeper)}[] ({_show(condition, deeper)})"
+        case Implying(exact):
+            return _show(exact, deeper)
         case Not(child):
             return f"NOT ({_show(child, deeper)})"
         case And() | Or():

@@ -18,6 +18,8 @@ from es_skipping.predicates.tree import (
     And,
     Comparison,
     Constant,
+    HasElement,
+    Implying,
     Matches,
     Not,
     Opaque,
@@ -66,7 +68,9 @@ def subsumes(looser: Predicate, stricter: Predicate) -> bool:
 def is_certain(predicate: Predicate) -> bool:
     """Whether nothing in a predicate is opaque or a function that may be another one under the same name: only then do
     two that look alike mean the same."""
-    if isinstance(predicate, Not) or why_opaque(predicate) is not None:
+    if isinstance(predicate, Not | Implying) or why_opaque(predicate) is not None:
+        return False
+    if isinstance(predicate, HasElement) and not is_certain(predicate.condition):
         return False
     if isinstance(predicate, And | Or):
         return all(map(is_certain, predicate.children))
@@ -79,7 +83,7 @@ def _subsumes(looser: Predicate, stricter: Predicate, steps: list[int]) -> bool:
         return False
     if looser == ALWAYS or stricter == NEVER:
         return True
-    if isinstance(looser, Opaque | Not | Constant) or stricter == ALWAYS:
+    if isinstance(looser, Opaque | Not | Implying | Constant) or stricter == ALWAYS:
         return False
     if looser == stricter and is_certain(looser):
         return True

@@ -8,7 +8,7 @@ the design: NOT is never the complement of a clause).
 A normal predicate stands for the rows for which it is *true*; false and null no longer differ.
 
 Each node has ``operands``, the operands directly in it, and ``map_operands``, which makes the same node of changed
-ones; for And, Or and Not these are the operands of their leaves. Walks go through `leaves_of`, `map_leaves`,
+ones; for And, Or, Not and Implying these are the operands of their leaves. Walks go through `leaves_of`, `map_leaves`,
 `operands_of` and `parts_of`, or name every class and end in `unknown_node`, so that a type checker finds each walk
 which a new class of node must be added to.
 """
@@ -32,7 +32,10 @@ __all__ = [
     "Column",
     "Comparison",
     "Constant",
+    "Element",
+    "HasElement",
     "Holds",
+    "Implying",
     "IsIn",
     "Literal",
     "Matches",
@@ -84,7 +87,7 @@ class _WithoutOperands:
 
 
 class _Connective:
-    """And, Or, Not: the operands are those of the leaves below."""
+    """And, Or, Not, Implying: the operands are those of the leaves below."""
 
     __slots__ = ()
 
@@ -167,6 +170,25 @@ class Call:
 
     def map_operands(self, change: Callable[[Operand], Operand]) -> Call:
         return replace(self, arguments=tuple(map(change, self.arguments)))
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element of an array, or a field of an element that is a struct; `elements.element_of` makes it.
+
+    It means something only in the condition of a `HasElement` about the same array.
+    """
+
+    array: Operand
+    type: DataType
+    path: tuple[str, ...] = ()
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return (self.array,)
+
+    def map_operands(self, change: Callable[[Operand], Operand]) -> Element:
+        return replace(self, array=change(self.array))
 
 
 # --- predicates ---------------------------------------------------------------------------------------------------
@@ -276,6 +298,24 @@ class Holds:
 
 
 @dataclass(frozen=True, slots=True)
+class HasElement:
+    """Some element of an array, together with its row, satisfies the condition. It has no negation.
+
+    Two of these may speak of different elements of one array, so nothing may combine their conditions.
+    """
+
+    array: Operand
+    condition: Predicate
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return (self.array, *self.condition.operands)
+
+    def map_operands(self, change: Callable[[Operand], Operand]) -> HasElement:
+        return HasElement(change(self.array), map_operands(self.condition, change))
+
+
+@dataclass(frozen=True, slots=True)
 class And(_Connective):
     children: tuple[Predicate, ...]
 
@@ -292,8 +332,19 @@ class Not(_Connective):
     child: Predicate
 
 
-Operand: TypeAlias = Column | Literal | Cast | Call | Opaque
-Predicate: TypeAlias = Constant | Comparison | IsIn | NullTest | Matches | Holds | And | Or | Not | Opaque
+@dataclass(frozen=True, slots=True)
+class Implying(_Connective):
+    """``exact``, and what follows where it is true and where it is false. Only between reading and normalising."""
+
+    exact: Predicate
+    if_true: Predicate = ALWAYS
+    if_false: Predicate = ALWAYS
+
+
+Operand: TypeAlias = Column | Element | Literal | Cast | Call | Opaque
+Predicate: TypeAlias = (
+    Constant | Comparison | IsIn | NullTest | Matches | Holds | HasElement | And | Or | Not | Implying | Opaque
+)
 
 
 def unknown_node(node: NoReturn) -> Opaque:
@@ -317,9 +368,11 @@ def why_opaque(node: Predicate | Operand) -> str | None:
     match node:
         case Opaque(reason):
             return reason
-        case Column() | Literal() | Cast() | Call():
+        case Column() | Element() | Literal() | Cast() | Call():
             return None
-        case Constant() | Comparison() | IsIn() | NullTest() | Matches() | Holds() | And() | Or() | Not():
+        case Constant() | Comparison() | IsIn() | NullTest() | Matches() | Holds() | HasElement():
+            return None
+        case And() | Or() | Not() | Implying():
             return None
         case _:
             return unknown_node(node).reason
@@ -338,7 +391,7 @@ def operands_in(node: Predicate | Operand) -> tuple[Operand, ...]:
 
 
 def leaves_of(predicate: Predicate) -> Iterator[Predicate]:
-    """The leaves of a predicate from left to right: the nodes other than And, Or and Not."""
+    """The leaves of a predicate from left to right: the nodes other than And, Or, Not and Implying."""
     pending = [predicate]
     while pending:
         node = pending.pop()
@@ -347,6 +400,8 @@ def leaves_of(predicate: Predicate) -> Iterator[Predicate]:
                 pending.extend(reversed(children))
             case Not(child):
                 pending.append(child)
+            case Implying(exact, if_true, if_false):
+                pending.extend((if_false, if_true, exact))
             case _:
                 yield node
 
@@ -360,6 +415,8 @@ def map_leaves(predicate: Predicate, change: Callable[[Predicate], Predicate]) -
             return Or(tuple(map_leaves(child, change) for child in children))
         case Not(child):
             return Not(map_leaves(child, change))
+        case Implying(exact, if_true, if_false):
+            return Implying(*(map_leaves(part, change) for part in (exact, if_true, if_false)))
         case _:
             return change(predicate)
 

@@ -26,6 +26,7 @@ from es_skipping.predicates.tree import (
     Comparator,
     Comparison,
     Constant,
+    Element,
     Holds,
     IsIn,
     Literal,
@@ -146,6 +147,8 @@ _NAMES: Final = {
     "regexpextract": "regexp_extract",
     "regexpreplace": "regexp_replace",
     "octetlength": "octet_length",
+    "mapkeys": "map_keys",
+    "mapvalues": "map_values",
 }
 """Functions whose SQL name differs from the name of their class."""
 
@@ -229,9 +232,15 @@ def _matches(node: Matches) -> str:
     return f"{contrary}{function}({operand}, {pattern})"
 
 
+def _name(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else quoted_name(name)
+
+
 def _operand(operand: Operand) -> str:
     if isinstance(operand, Column):
-        return ".".join(part if _PLAIN.fullmatch(part) else quoted_name(part) for part in operand.path)
+        return ".".join(map(_name, operand.path))
+    if isinstance(operand, Element):
+        return ".".join([f"{_operand(operand.array)}[]", *map(_name, operand.path)])
     if isinstance(operand, Literal):
         return f"CAST(NULL AS {operand.type})" if operand.value is None else _value(operand.value, operand.type)
     if isinstance(operand, Cast):

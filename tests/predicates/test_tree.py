@@ -27,7 +27,10 @@ from es_skipping.predicates.tree import (
     Column,
     Comparison,
     Constant,
+    Element,
+    HasElement,
     Holds,
+    Implying,
     IsIn,
     Literal,
     Matches,
@@ -54,10 +57,13 @@ X, Y, S = Column(("x",), INT), Column(("y",), INT), Column(("s",), STRING)
 ONE = Literal(1, INT)
 CALL = Call("is_odd", (X, Y), BOOLEAN)
 UNDECLARED = Call("udf:f", (X,), INT)
+XS = Column(("xs",), DataType("array"))
+ELEMENT = Element(XS, INT)
 
 NODES: list[tuple[Any, tuple[Any, ...]]] = [
     (X, ()),
     (ONE, ()),
+    (ELEMENT, (XS,)),
     (Cast(X, STRING), (X,)),
     (CALL, (X, Y)),
     (Opaque("?"), ()),
@@ -67,6 +73,8 @@ NODES: list[tuple[Any, tuple[Any, ...]]] = [
     (NullTest(X), (X,)),
     (Matches("starts", S, "a"), (S,)),
     (Holds(CALL), (CALL,)),
+    (HasElement(XS, Comparison("<", ELEMENT, X)), (XS, ELEMENT, X)),
+    (Implying(NullTest(X), NullTest(Y), NullTest(S)), (X, Y, S)),
     (And((NullTest(X), Or((NullTest(Y), NullTest(S))))), (X, Y, S)),
     (Or((NullTest(X), And((NullTest(Y), NullTest(X))))), (X, Y, X)),
     (Not(Comparison("=", X, Y)), (X, Y)),
@@ -195,8 +203,9 @@ def test_a_type_checker_finds_the_walks_that_a_new_class_must_be_added_to(
 
 # --- the random filters of the shipped contract -------------------------------------------------------------------
 
-DRAWN = CLASSES - OPERANDS - {And, Or, Not, Constant, Holds}
-"""The leaves that `es_skipping.testing.rows` must draw by itself; calls come from `IndexContract.leaves`."""
+DRAWN = CLASSES - OPERANDS - {And, Or, Not, Implying, Constant, Holds, HasElement}
+"""The leaves that `es_skipping.testing.rows` must draw by itself. Calls come from `IndexContract.leaves`, conditions on
+elements from ``tests/predicates/test_elements.py``."""
 
 
 def test_random_filters_have_each_leaf_and_not_turns_it_round() -> None:

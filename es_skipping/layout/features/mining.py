@@ -26,7 +26,9 @@ from es_skipping.predicates.tree import (
     And,
     Comparison,
     Constant,
+    HasElement,
     Holds,
+    Implying,
     IsIn,
     Literal,
     Matches,
@@ -162,8 +164,8 @@ def never_by_time(predicate: Predicate) -> bool:
             return not _temporal(operand)
         case Constant() | NullTest() | Matches() | Holds():
             return True
-        case Not() | Opaque():
-            return False
+        case Not() | Implying() | HasElement() | Opaque():
+            return False  # a condition on elements has no SQL text
         case _:
             return never_by_time(unknown_node(predicate))
 

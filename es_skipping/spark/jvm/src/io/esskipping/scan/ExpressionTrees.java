@@ -13,8 +13,10 @@ import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.BinaryOperator;
 import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.ElementAt;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetArrayStructFields;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.InSet;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -24,6 +26,8 @@ import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.expressions.ScalaUDF;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
@@ -113,6 +117,9 @@ public final class ExpressionTrees {
     }
     if (expression instanceof GetStructField) {
       Json.field(out, "field", fieldName((GetStructField) expression));
+    } else if (expression instanceof GetArrayStructFields) {
+      Json.name(out, "a").append('{');
+      Json.field(out, "field", fieldName((GetArrayStructFields) expression)).append('}');
     } else if (expression instanceof Cast) {
       Json.field(out, "mode", ((Cast) expression).evalMode().toString());
       Option<String> zone = ((Cast) expression).timeZoneId();
@@ -148,6 +155,11 @@ public final class ExpressionTrees {
   /** A field's name from its struct; the expression's own name has the query's spelling. */
   private static String fieldName(GetStructField field) {
     return ((StructType) field.child().dataType()).fields()[field.ordinal()].name();
+  }
+
+  private static String fieldName(GetArrayStructFields fields) {
+    DataType element = ((ArrayType) fields.child().dataType()).elementType();
+    return ((StructType) element).fields()[fields.ordinal()].name();
   }
 
   /** The rest of a literal that is one of Spark's own evaluators, which its class and fields fully describe. */
@@ -255,6 +267,8 @@ public final class ExpressionTrees {
       if (value instanceof Product && value.getClass().getSimpleName().endsWith("EvalContext")) {
         String why = fields(out, (Product) value, expression);
         if (why != null) return why;
+      } else if (value instanceof Literal) {
+        Json.field(out, name, String.valueOf(((Literal) value).value()));
       } else if (!scalar(out, name, value) && !map(out, name, value) && !sequence(out, name, value)) {
         return expression.getClass().getSimpleName() + " has a " + value.getClass().getName() + ", " + name + ", which cannot be compared";
       }
@@ -266,6 +280,7 @@ public final class ExpressionTrees {
    * Fields among the children, numbers that differ in each plan, and fields that follow from the rest or from the name.
    */
   private static boolean isPassedOver(Product expression, String name, Object value) {
+    if (value instanceof Literal && expression instanceof ElementAt) return !name.equals("defaultValueOutOfBound");
     if (value == null || value instanceof Expression || value instanceof ExprId || value instanceof AtomicReference) return true;
     if (expression instanceof ScalaUDF) return !name.equals("udfName") && !name.equals("dataType");
     if (expression instanceof StaticInvoke) return name.equals("inputTypes");
@@ -348,6 +363,19 @@ public final class ExpressionTrees {
     return null;
   }
 
+  private static String array(StringBuilder out, ArrayData array, DataType type) {
+    if (array.numElements() > MAX_VALUES) return "more than " + MAX_VALUES + " values";
+    Object[] values = array.toObjectArray(type);
+    out.append('[');
+    for (int i = 0; i < values.length; i++) {
+      if (i > 0) out.append(',');
+      String why = value(out, values[i], type);
+      if (why != null) return why;
+    }
+    out.append(']');
+    return null;
+  }
+
   /** Writes one value in Catalyst's own representation, or returns why it cannot. */
   private static String value(StringBuilder out, Object value, DataType declared) {
     DataType type = declared;
@@ -373,6 +401,8 @@ public final class ExpressionTrees {
       case "binary":
         Json.text(out, Json.hex((byte[]) value));
         return null;
+      case "array":
+        return array(out, (ArrayData) value, ((ArrayType) type).elementType());
       default:
         if (!(value instanceof UTF8String)) return "a literal of type " + type.catalogString();
         if (!((UTF8String) value).isValid()) return "a string that is not UTF-8";
