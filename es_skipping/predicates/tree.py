@@ -7,10 +7,9 @@ the design: NOT is never the complement of a clause).
 
 A normal predicate stands for the rows for which it is *true*; false and null no longer differ.
 
-Each node has ``operands``, the operands directly in it, and ``map_operands``, which makes the same node of changed
-ones; for And, Or, Not and Implying these are the operands of their leaves. Walks go through `leaves_of`, `map_leaves`,
-`operands_of` and `parts_of`, or name every class and end in `unknown_node`, so that a type checker finds each walk
-which a new class of node must be added to.
+Each node has ``operands``, those directly in it (for And, Or, Not and Implying those of their leaves), and
+``map_operands``, which makes the same node of changed ones. Walks use `leaves_of`, `map_leaves`, `operands_of` and
+`parts_of`, or name every class and end in `unknown_node`, so that a type checker finds where a new class is missing.
 """
 
 from __future__ import annotations
@@ -348,10 +347,7 @@ Predicate: TypeAlias = (
 
 
 def unknown_node(node: NoReturn) -> Opaque:
-    """The result of a walk for a node that it does not name. A type checker refuses the call if such a node may occur.
-
-    Nothing is raised: a node of a class that a later version added keeps every object.
-    """
+    """The result of a walk for a node that it does not name: it keeps every object. A type checker refuses the call."""
     return Opaque(f"unknown node {type(node).__name__}")
 
 
