@@ -32,7 +32,7 @@ ON_THE_OLDEST = [
     *(f"tests/spark/test_{name}.py" for name in ("bridge_queries", "bridge_failures", "session", "formats", "tables")),
     *(f"tests/spark/test_{name}.py" for name in ("end_to_end", "end_to_end_freshness", "functions", "times")),
     *(f"tests/spark/test_{name}.py" for name in ("distinct_rows", "verify", "dsv2_files")),
-    *(f"tests/spark/test_{name}.py" for name in ("joins", "join_keys", "join_plans", "first_rows", "first_rows_traps")),
+    *(f"tests/spark/test_{name}.py" for name in ("joins", "join_keys", "join_plans", "first_rows")),
     "tests/spark/test_matrix.py",
     "tests/layout/spark/test_groups.py::test_a_table_and_a_view",
     "tests/layout/spark/test_groups.py::test_a_query_opens_the_groups_and_blocks_that_it_needs",

@@ -20,7 +20,7 @@ from tests.spark.skipping_on_off import age
 from tests.spark.star import configured
 
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "11"))
-QUERIES = int(os.environ.get("ES_SKIPPING_FIRST_ROWS", "40"))
+QUERIES = int(os.environ.get("ES_SKIPPING_FIRST_ROWS", "24"))
 _ROWS = 20
 _FILES = 24
 
