@@ -190,7 +190,7 @@ def _next(end: Number, towards: float) -> Number:
     try:
         beyond = math.nextafter(float(end), towards)
     except OverflowError:
-        return math.copysign(INFINITY, end)
+        return INFINITY if end > 0 else -INFINITY
     return beyond if math.isinf(beyond) else Fraction(beyond)
 
 

@@ -155,6 +155,7 @@ def test_what_is_said(comparator: Any, operand: Operand, value: Value, expected:
         ),
         (">", call("add", D, math.inf), 3.0),
         ("=", call("multiply", D, 5e-324), 1.0),
+        ("=", call("add", D, call("multiply", Literal(1e300, DOUBLE), 1e12)), 1.0),
     ],
 )
 def test_of_what_nothing_is_said(comparator: Any, operand: Operand, value: Value) -> None:
