@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from es_skipping.clauses import merge
 from es_skipping.clauses.clause import KEEP, SKIP, Ask, Clause, Conjunction, Disjunction, conjunction, disjunction
 from es_skipping.clauses.evaluate import holds
-from es_skipping.clauses.merge import Labeller, merge_clause, merge_traced
+from es_skipping.clauses.merge import Labeller, Trace, merge_clause, merge_traced
 from es_skipping.clauses.metadata import Intervals, Kind, Metadata, Values
 from es_skipping.clauses.questions import AnyOf, HasNaN, HasNotNull, HasNull, OtherThan, Overlaps, Range, TextMatch
 from es_skipping.indexes.base import Collector, Index, Target
@@ -106,6 +107,11 @@ class OfConnectives(Toy):
         return target.ask(AnyOf((1,))) if isinstance(node, And | Or) else None
 
 
+class OfEverything(Toy):
+    def label(self, node: Predicate, target: Target) -> Clause | None:
+        return target.ask(AnyOf((1,)))
+
+
 def labeller(operand: Operand, index: Index | None = None, name: str = "") -> Labeller:
     path = operand.path[0] if isinstance(operand, Column) else "expression"
     return Labeller(index or Toy(), Target(name or f"toy({path})", (operand,), (operand.type,)))
@@ -160,6 +166,13 @@ def test_constants_and_what_is_not_understood() -> None:
     assert merge_clause(Opaque("?"), [labeller(X)]) == KEEP
     assert merge_clause(Not(is_(X, 1)), [labeller(X)]) == KEEP  # not normal: never the complement
     assert merge_clause(And((is_(X, 1), NEVER)), [labeller(X)]) == SKIP
+
+
+def test_no_index_is_asked_about_a_negation() -> None:
+    negation = Not(is_(X, 1))
+    trace = merge_traced(negation, [labeller(X, OfEverything())])
+    assert (trace.node, trace.clause, trace.labels) == (negation, KEEP, ())
+    assert trace.reason is not None and "NOT" in trace.reason
 
 
 def test_an_index_of_an_expression_is_found_by_its_tree() -> None:
@@ -250,6 +263,13 @@ def test_how_deep_a_tree_is_read(levels: int, expected: Clause) -> None:
     for _ in range(levels):
         tree = And((tree,))
     assert merge_clause(tree, []) == expected
+
+
+def test_a_node_that_lies_too_deep_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge, "_MAX_DEPTH", 0)
+    deep = Or((is_(X, 1), is_(X, 2)))
+    trace = merge_traced(And((deep, is_(Y, 1))), [labeller(X), labeller(Y)])
+    assert trace.children == tuple(Trace(node, KEEP, reason=reasons.TOO_DEEP.text) for node in (deep, is_(Y, 1)))
 
 
 # --- the theorem --------------------------------------------------------------------------------------------------

@@ -65,6 +65,9 @@ def test_a_hybrid_lists_what_is_few() -> None:
     assert collect(index, INT, [1, 2, 3, 4], [None]) == bloom
     assert collect(index, INT, [1, 2], [3, 1], [4, 4], [None]) == bloom
     assert collect(index, INT, [4, 3, 2, 1], [1, None]) == bloom
+    many = list(range(9))
+    gathered = collect(index, INT, many[:3], many[3:6], many[6:])
+    assert gathered == collect(BloomFilter("x"), INT, many), "nothing is lost when lists together grow too long"
 
 
 def test_a_hybrid_lists_no_mebibyte() -> None:
@@ -143,5 +146,5 @@ def test_the_share_of_false_positives_is_one(fpp: Any) -> None:
 @pytest.mark.parametrize("column", ["", None, 5])
 def test_an_index_without_a_column_is_none(column: Any) -> None:
     for index in (BloomFilter, Hybrid):
-        with pytest.raises(IndexDefinitionError, match=f"^{index.__name__}: "):
+        with pytest.raises(IndexDefinitionError, match=f"^{index.__name__}: column is "):
             index(column)

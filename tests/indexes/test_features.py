@@ -186,3 +186,11 @@ def test_what_all_values_imply_is_asked_for_too() -> None:
     target = Target("f", (*SIZES, call("lessthan", X, lit(6, INT))), (BOOLEAN,) * 4)
     clause = merge_clause(normalise(IsIn(X, (5, 3))), [Labeller(Features("a", "b", "c", "d"), target)])
     assert clause == Conjunction((Ask("f", AnyOf((3,))), Ask("f", AnyOf((0, 1)))))
+
+
+def test_features_of_every_word_are_remembered() -> None:
+    index = Features(*(f"c{at}" for at in range(130)))
+    collector = index.collector((BOOLEAN,) * 130)
+    true = {0, WORD_BITS - 1, WORD_BITS, 100, 129}
+    rows = packed([[at in true, None] for at in range(130)])
+    assert collector.finish(collector.partial(rows)) == Values(frozenset(true), 0)

@@ -17,6 +17,7 @@ from es_skipping.clauses.questions import Meets, Range
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.base import Target
 from es_skipping.indexes.geobox import GeoBox, _above, _below, _coarser, _stretches
+from es_skipping.indexes.toolkit.boxes import _CELLS, BoxCollector
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.tree import (
     NEVER,
@@ -263,8 +264,19 @@ def test_every_point_is_in_a_box(points: list[tuple[float, float]], boxes: int) 
 
 @pytest.mark.parametrize("boxes", [0, -1, 1.0, None])
 def test_the_number_of_boxes_is_positive(boxes: Any) -> None:
-    with pytest.raises(IndexDefinitionError, match="boxes"):
+    with pytest.raises(IndexDefinitionError, match=r"^GeoBox: boxes is "):
         GeoBox("lat", "lon", boxes=boxes)
+
+
+def test_points_are_brought_together_before_they_are_too_many() -> None:
+    collector = BoxCollector(2, widen=False)
+    batch = [pa.array(range(at, at + 3_000), pa.float64()) for at in (0, 100)]
+    partial = collector.partial(batch)
+    for _ in range(3):
+        partial = collector.merge(partial, collector.partial(batch))
+        assert len(partial) <= 4 * _CELLS
+    ((low, _), (_, high)) = (box[0] for box in sorted(collector.finish(partial).boxes))
+    assert (low, high) == (0.0, 2_999.0)
 
 
 # --- the arithmetic of stretches ------------------------------------------------------------------------------------

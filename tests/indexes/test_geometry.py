@@ -391,17 +391,39 @@ def test_a_line_has_no_distance_on_the_globe() -> None:
 
 @pytest.mark.parametrize("boxes", [0, -1, True, 1.5])
 def test_how_many_boxes_there_may_not_be(boxes: Any) -> None:
-    with pytest.raises(IndexDefinitionError):
+    with pytest.raises(IndexDefinitionError, match=r"^GeometryBox: boxes is "):
         GeometryBox("shape", boxes=boxes)
-    with pytest.raises(IndexDefinitionError):
+    with pytest.raises(IndexDefinitionError, match=r"^GeoBox: boxes is "):
         GeoBox("lat", "lon", boxes=boxes)
 
 
 @pytest.mark.parametrize("column", ["", None, 5])
 def test_which_columns_there_may_not_be(column: Any) -> None:
-    for make in (lambda: GeometryBox(column), lambda: GeoBox(column, "lon"), lambda: GeoBox("lat", column)):
-        with pytest.raises(IndexDefinitionError):
-            make()
+    with pytest.raises(IndexDefinitionError, match=r"^GeometryBox: geometry is "):
+        GeometryBox(column)
+    with pytest.raises(IndexDefinitionError, match=r"^GeoBox: lat is "):
+        GeoBox(column, "lon")
+    with pytest.raises(IndexDefinitionError, match=r"^GeoBox: lon is "):
+        GeoBox("lat", column)
+
+
+def test_one_box_for_geometries_unless_more_are_wanted() -> None:
+    assert GeometryBox("shape") == GeometryBox("shape", boxes=1)
+
+
+EVERYWHERE = Boxes((((-math.inf, math.inf), (-math.inf, math.inf)),))
+
+
+@pytest.mark.parametrize(
+    "ends", [(2, 1, 0, 9), (0, 9, 2, 1), (None, None, 0, 9), (0, 9, None, None), (math.nan, math.nan, 0, 9)]
+)
+def test_a_geometry_whose_extent_is_not_known_lies_everywhere(ends: Any) -> None:
+    """One side that is inside out or missing is enough."""
+    known = (0, 1, 0, 1)
+    columns = [pa.array(pair, pa.float64()) for pair in zip(known, ends, strict=True)]
+    collector = GeometryBox("c0").collector((BINARY,))
+    assert collector.finish(collector.partial([*columns, pa.array([True, True])])) == EVERYWHERE
+    assert collector.finish(collector.partial([*columns, pa.array([True, False])])) == Boxes((((0, 1), (0, 1)),))
 
 
 EVERY_KIND = [

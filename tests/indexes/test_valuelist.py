@@ -127,8 +127,14 @@ def test_bytes_that_are_no_utf8_are_unknown() -> None:
 
 @pytest.mark.parametrize("limit", [0, -1, 2.5, "7", True, None])
 def test_the_limit_is_a_positive_number(limit: Any) -> None:
-    with pytest.raises(IndexDefinitionError, match="limit"):
+    with pytest.raises(IndexDefinitionError, match=r"^ValueList: limit is "):
         ValueList("x", limit=limit)
+
+
+@pytest.mark.parametrize("column", ["", None, 5])
+def test_a_list_without_a_column_is_none(column: Any) -> None:
+    with pytest.raises(IndexDefinitionError, match=r"^ValueList: column is "):
+        ValueList(column)
 
 
 def test_a_collector_says_of_how_many_values_it_says_nothing() -> None:

@@ -119,12 +119,26 @@ def test_a_filter_makes_an_index_understand_more() -> None:
 
 
 def test_a_filter_is_registered_once_and_only_for_index_types() -> None:
-    filter_for(ValueList)(is_eu)
+    assert filter_for(ValueList)(is_eu) is is_eu, "as a decorator it leaves the function as it is"
     assert list(filters_of(ValueList)) == [is_eu]
     with pytest.raises(IndexDefinitionError, match="not an index type"):
         filter_for(str)  # type: ignore[arg-type]
     with pytest.raises(IndexDefinitionError, match="is not a filter"):
         filter_for(ValueList)(5)  # type: ignore[type-var]
+
+
+def test_an_installed_package_brings_filters_for_the_types_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Point:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def load(self) -> Any:
+            return is_eu
+
+    monkeypatch.setattr(filters, "_filters", {})
+    monkeypatch.setattr(filters, "entry_points", lambda group: [Point("ValueList.eu"), Point("ValueListOfTheirs")])
+    assert list(filters_of(ValueList)) == [is_eu]
+    assert list(filters_of(Trigrams)) == []
 
 
 def test_the_clause_it_makes(monkeypatch: pytest.MonkeyPatch) -> None:

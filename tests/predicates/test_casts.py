@@ -191,3 +191,14 @@ def test_the_zero_of_decimals_has_no_sign() -> None:
     column = Column(("d",), parse_type("decimal(5,2)"))
     found = compare_image("=", column, None, Decimal(0))
     assert isinstance(found, Comparison) and str(found.right.value) == "0.00"  # type: ignore[union-attr]
+
+
+def test_one_value_below_or_above_is_compared_by_equality() -> None:
+    def not_least(value: int) -> int:
+        return int(value > -128)
+
+    def greatest(value: int) -> int:
+        return int(value == 127)
+
+    assert compare_image("<", X, not_least, 1) == compared("=", -128)
+    assert compare_image(">", X, greatest, 0) == compared("=", 127)

@@ -294,6 +294,7 @@ def test_literals_of_another_type() -> None:
     assert normalise(Comparison("<", COLUMNS["float"], lit(0.1, "double"))) == compare(
         "<=", COLUMNS["float"], 0.09999999403953552
     )
+    assert normalise(Comparison("=", D, lit(0.5, "float"))) == compare("=", D, 0.5)
     for other in (lit("5", "string"), lit(5.0, "double"), lit(True, "boolean"), lit(5, "date")):
         assert isinstance(normalise(Comparison("=", X, other)), Opaque)
     assert isinstance(normalise(Comparison("=", X, lit("5", "int"))), Opaque)
@@ -457,6 +458,17 @@ def test_a_list_of_years_says_where_the_days_are() -> None:
     assert normalise(IsIn(year, (1970, 1972), negated=True)) == IsIn(year, (1970, 1972), negated=True)
     many = tuple(range(_MAX_CAST_VALUES + 1))
     assert normalise(IsIn(year, many)) == IsIn(year, many)
+
+
+def test_what_no_list_takes_in_of_a_function_stays_beside_it() -> None:
+    flag, number = (Call("f", (X,), TYPES[name]) for name in ("boolean", "double"))
+    assert normalise(IsIn(flag, (True,))) == compare("=", flag, True)
+    mixed = normalise(IsIn(number, (1.0, math.nan, 2.0)))
+    assert isinstance(mixed, Or)
+    listed, nan = mixed.children
+    assert listed == IsIn(number, (1.0, 2.0))
+    assert isinstance(nan, Comparison) and isinstance(nan.right, Literal)
+    assert nan.comparator == "=" and math.isnan(nan.right.value)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrap", ["cast", "call"])

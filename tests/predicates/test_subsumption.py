@@ -277,3 +277,9 @@ def test_what_takes_too_many_comparisons_is_not_subsumed(monkeypatch: pytest.Mon
     assert not subsumes(either(*wide), either(*wide, odd))
     assert subsumes(either(*wide[:20]), either(*reversed(wide[:20])))
     assert not subsumes(either(*wide[:20]), either(*wide[:20], odd))
+
+
+def test_without_a_comparison_left_nothing_is_subsumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subsumption, "_MAX_COMPARISONS", 5)
+    looser = either(*(compare("=", D, Decimal(n)) for n in range(9)))
+    assert not subsumes(looser, either(*(compare("=", X, n) for n in range(9))))

@@ -34,6 +34,8 @@ LIKE_CASES = [
     ("axb", "a.b", False),
     ("aXbXc", "a%b%c", True),
     ("ab" * 40, "%a%b%a%b%c", False),
+    ("ac", "a%bc", False),  # what follows a percent sign is looked for too
+    ("abc", "a%bc", True),
     ("abc", "abc\\", None),  # ends with the escape character: an error in Spark
     ("abc", r"\abc", None),  # escapes an ordinary character: likewise
     (f"{EMOJI}x", f"{EMOJI}_", None),  # quoted by Spark in two halves
@@ -165,6 +167,8 @@ LINE_ENDS = ("", "\n", "\r\n", "\r", "\u0085", "\u2028", "\u2029")
     [
         ("abc$", "abc"),
         ("^a.*bc$", "bc"),
+        ("ab.cd$", "cd"),  # what stands before a dot or a class is not at the end
+        ("ab[0-9]$", None),
         ("ab+c+$", "c"),
         ("ab?c$", "c"),
         ("abc?$", None),

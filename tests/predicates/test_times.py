@@ -362,3 +362,13 @@ def test_dates_beyond_the_ends_of_times(column: Column) -> None:
     assert said_of_argument("<=", day, first) == Comparison("<=", column, Literal((first + 1) * A_DAY - 1, column.type))
     assert said_of_argument(">=", day, first) is None
     assert said_of_argument(">=", day, first + 1) is not None
+
+
+@pytest.mark.parametrize(("column", "target"), [(TS, NTZ), (LOCAL, TIMESTAMP)], ids=["timestamp", "timestamp_ntz"])
+def test_times_at_the_ends_of_their_type(column: Column, target: DataType) -> None:
+    other = Cast(column, target, "ANSI", "UTC")
+    least, most = -(1 << 63), (1 << 63) - 1
+    assert said_of_argument(">=", other, most) == Comparison(">=", column, Literal(most, column.type))
+    assert said_of_argument("<=", other, least) == Comparison("<=", column, Literal(least, column.type))
+    assert said_of_argument(">", other, most) == said_of_argument("<", other, least) == Constant(False)
+    assert said_of_argument("<=", other, most) is said_of_argument(">=", other, least) is None

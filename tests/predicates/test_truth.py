@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from es_skipping.predicates import reasons
 from es_skipping.predicates.tree import (
     ALWAYS,
     NEVER,
@@ -220,7 +221,8 @@ def test_a_list_with_what_is_no_literal_of_its_type_is_a_disjunction() -> None:
 
 
 def test_what_is_no_condition() -> None:
-    assert isinstance(predicate_of(X), Opaque)
+    for operand in (X, Literal(1, INT), call("not", FLAG)):
+        assert predicate_of(operand) == Opaque(reasons.NO_CONDITION.of(type=INT), INT)
     for opaque_operand in (Opaque("unknown", BOOLEAN), Opaque("a subquery"), Opaque("a subquery", INT)):
         assert predicate_of(opaque_operand) == opaque_operand
     opaque = predicate_of(call("like", S, S, type=BOOLEAN))

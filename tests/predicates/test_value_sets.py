@@ -24,10 +24,10 @@ from es_skipping.predicates.tree import (
     Predicate,
 )
 from es_skipping.predicates.types import DataType
-from es_skipping.predicates.value_sets import ValueSet, at_least, at_most
+from es_skipping.predicates.value_sets import ValueSet, at_least, at_most, common
 from es_skipping.testing.rows import truth
 
-INT, DOUBLE, STRING, DATE = map(DataType, ("int", "double", "string", "date"))
+INT, DOUBLE, STRING = map(DataType, ("int", "double", "string"))
 X, D, S, OTHER = Column(("x",), INT), Column(("d",), DOUBLE), Column(("s",), STRING), Column(("o",), DOUBLE)
 
 NUMBERS = (1.0, 2.0, 3.0)
@@ -109,7 +109,9 @@ def test_three_ways_in_one_conjunction() -> None:
     assert members(at_least(outside, D)) == satisfying(outside)
 
 
-@pytest.mark.parametrize("column", [X, Column(("day",), DATE), Column(("t",), DataType("timestamp"))], ids=str)
+@pytest.mark.parametrize(
+    "column", [X, *(Column((name,), DataType(name)) for name in ("date", "timestamp", "timestamp_ntz"))], ids=str
+)
 def test_whole_numbers_have_neighbours(column: Column) -> None:
     def at(*leaves: Predicate) -> ValueSet:
         return at_most(Or(leaves), column)
@@ -194,3 +196,15 @@ def test_an_end_that_is_not_there_is_open() -> None:
     assert ValueSet.of_ranges([(3, False, None, False)], nan=False) == ValueSet.of_ranges(
         [(3, False, None, True)], False
     )
+
+
+def test_an_end_that_no_one_names_is_open_too() -> None:
+    """So that equal sets look alike, however they came about."""
+    assert at_most(NullTest(D, negated=True), D) == ValueSet.of_ranges([(None, True, None, True)], nan=True)
+    assert at_most(compare(D, "<", 3.0), D) == ValueSet.of_ranges([(None, True, 3.0, True)], nan=False)
+    assert at_most(compare(D, ">", 3.0), D) == ValueSet.of_ranges([(3.0, True, None, True)], nan=True)
+
+
+def test_no_sets_have_everything_in_common() -> None:
+    assert common([]).everything
+    assert common([ValueSet(nan=True)]) == ValueSet(nan=True)

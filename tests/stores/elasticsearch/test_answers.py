@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
 import threading
+import tracemalloc
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -18,7 +21,7 @@ from es_skipping.predicates.types import parse_type
 from es_skipping.stores.base import NO_KEY
 from es_skipping.stores.elasticsearch import answers as answers_module
 from es_skipping.stores.elasticsearch import views as views_module
-from es_skipping.stores.elasticsearch.answers import Answers, Deadline, whole
+from es_skipping.stores.elasticsearch.answers import Answers, Deadline, KeysMissing, request_body, whole
 from es_skipping.stores.elasticsearch.bools import EVERY, Query
 from es_skipping.stores.elasticsearch.documents import PROVING_FORMAT
 from es_skipping.stores.elasticsearch.names import Names
@@ -56,8 +59,9 @@ class Cluster:
 
     def mget(self, *, index: str, ids: Sequence[str]) -> Mapping[str, Any]:
         self.read += ids
-        packed = {id: base64.b64encode(self.keys[id]).decode() for id in ids}
-        return {"docs": [{"_id": id, "found": True, "_source": {"keys": packed[id]}} for id in ids]}
+        packed = {id: base64.b64encode(self.keys[id]).decode() for id in ids if id in self.keys}
+        found = {id: {"found": True, "_source": {"keys": keys}} for id, keys in packed.items()}
+        return {"docs": [{"_id": id, **found.get(id, {"found": False})} for id in ids]}
 
     def open_point_in_time(self, *, index: str, **_: Any) -> Mapping[str, Any]:
         self.opened.append(index)
@@ -192,6 +196,43 @@ def test_keys_are_read_once_and_given_back(monkeypatch: pytest.MonkeyPatch) -> N
     assert cluster.read[3:] == ["one@0+2"]
 
 
+def test_keys_that_are_gone_are_an_error_of_their_own() -> None:
+    """The dataset was removed meanwhile: whoever looks it up again finds out."""
+    cluster = numbers(0, 1)
+    state = state_of(cluster)
+    cluster.keys.clear()
+    with pytest.raises(KeysMissing, match=r"made@0\+2"):
+        answers_of(cluster).keys(state, SOON)
+
+
+def test_keys_of_an_older_publication_are_its_own() -> None:
+    cluster = numbers(0, 1, 2)
+    older, later = state_of(cluster, 2), state_of(cluster, 2, version=2)
+    later = replace(later, next_ordinal=3, segments=(Segment(0, 2), Segment(2, 1)))
+    cluster.keys["made@2+1"] = key(2)
+    answers = answers_of(cluster)
+    assert answers.keys(later, SOON) == key(0) + key(1) + key(2)
+    assert answers.keys(older, SOON) == key(0) + key(1), "the third is not published there"
+    assert answers.keys(later, SOON) == key(0) + key(1) + key(2)
+    assert cluster.read == ["made@0+2", "made@2+1", "made@0+2", "made@2+1"], "what is there already is not read again"
+
+
+def test_a_search_sends_no_documents_along() -> None:
+    assert request_body(EVERY, 0, 10)["size"] == 0
+
+
+def test_a_deadline_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(answers_module.time, "monotonic", lambda: now)
+    deadline = Deadline(5.0)
+    assert deadline.left() == 5.0
+    now = 104.0
+    assert deadline.left() == 1.0
+    now = 105.0
+    with pytest.raises(StoreUnavailable):
+        deadline.left()
+
+
 def test_keys_of_a_dataset_without_objects() -> None:
     cluster = numbers()
     empty = State(cast("Any", None), "made", 1, 0)
@@ -218,6 +259,14 @@ def test_a_vocabulary_is_read_once_for_a_publication(monkeypatch: pytest.MonkeyP
     answers.forget("made")
     cluster.documents[0]["g"] = {"values": [5, 6]}
     assert searches(first, None) == 1, "there are more than three"
+
+
+def test_vocabularies_of_two_indexes_are_remembered_beside_each_other() -> None:
+    cluster = Cluster(Server(LISTED, [Values(frozenset({1}), 0)]))
+    answers, state, group = answers_of(cluster), state_of(cluster), cluster.server.group
+    for one in (group, replace(group, name="h"), group, replace(group, name="h")):
+        assert answers.vocabulary(state, one, SOON) == {1}
+    assert len(cluster.searches) == 2
 
 
 # --- views ----------------------------------------------------------------------------------------------------------
@@ -346,6 +395,52 @@ def test_objects_without_a_value_need_no_witness(blocks_of_four: None) -> None:
     assert skipped(view.select(proof(cluster, AnyOf((5,))), SOON)) == {key(0), key(2)}
     assert skipped(view.select(proof(cluster, HasNull()), SOON)) == {key(2)}
     assert skipped(view.select(EVERY, SOON)) == {key(0), key(1), key(2)}
+
+
+def test_the_answer_that_was_asked_longest_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = numbers(*range(10))
+    view = view_of(cluster, state_of(cluster))
+
+    def searches(value: int) -> int:
+        before = len(cluster.searches)
+        assert skipped(view.select(proof(cluster, AnyOf((value,))), SOON)) == {
+            key(at) for at in range(10) if at != value
+        }
+        return len(cluster.searches) - before
+
+    size = len(json.dumps(proof(cluster, AnyOf((1,))))) + view.select(proof(cluster, AnyOf((1,))), SOON).nbytes
+    monkeypatch.setattr(views_module, "_REMEMBERED_BYTES", 2 * size)
+    assert [searches(value) for value in (1, 2, 1, 2)] == [0, 1, 0, 0]
+    assert [searches(value) for value in (1, 3, 1)] == [0, 1, 0], "of 1 and 2 the latter was asked longer ago"
+    assert searches(2) == 1
+    monkeypatch.setattr(views_module, "_REMEMBERED_BYTES", 1)
+    assert [searches(value) for value in (4, 4, 5)] == [1, 0, 1], "the last one stays however large it is"
+
+
+def test_a_view_of_nothing() -> None:
+    cluster = numbers()
+    view = view_of(cluster, State(cast("Any", None), "made", 1, 0))
+    assert view.table.objects == 0
+    assert skipped(view.select(proof(cluster, AnyOf((1,))), SOON)) == set()
+
+
+def test_a_view_of_many_ordinals_takes_little_room() -> None:
+    """Most of them belonged to objects that are gone; what is counted is counted by block."""
+    cluster = numbers(*range(3))
+    state = replace(state_of(cluster), next_ordinal=1 << 21)
+    tracemalloc.start()
+    view = view_of(cluster, state)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert view.table.objects == 3
+    assert most < 40 * state.next_ordinal, "the keys of 16 bytes, twice, and a few flags"
+
+
+def test_a_table_leaves_no_view_open() -> None:
+    cluster = numbers(0, 1)
+    views = Views(cast("Elasticsearch", cluster), answers_of(cluster), 60.0)
+    assert views.table(state_of(cluster), SOON).objects == 2
+    assert (cluster.opened, cluster.closed) == (["made"], ["pit of made"])
 
 
 def test_the_view_that_was_asked_longest_ago_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

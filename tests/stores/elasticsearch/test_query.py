@@ -31,6 +31,7 @@ from es_skipping.clauses.questions import (
 )
 from es_skipping.predicates.types import DataType, Value, parse_type
 from es_skipping.stores.base import FORMAT_VERSION
+from es_skipping.stores.elasticsearch import query as query_module
 from es_skipping.stores.elasticsearch.bools import EVERY, depth, leaves
 from es_skipping.stores.elasticsearch.documents import PROVING_FORMAT
 from es_skipping.stores.elasticsearch.fields import Group, encode, with_prefix, with_room_for
@@ -239,6 +240,15 @@ def test_texts(expensive: bool) -> None:
     assert beginning[:5] == [True, False, False, True, True]
 
 
+@pytest.mark.parametrize("expensive", [True, False])
+def test_a_range_of_listed_texts_is_decided_by_the_vocabulary(expensive: bool) -> None:
+    """Where the first sixteen bytes are the same, no other cheap query can tell which values lie in it."""
+    words = ["the same beginning of each: " + end for end in "abcdef"] + ["else"]
+    server = Server(LIST, [*(Values(frozenset({word}), 0) for word in words), None])
+    asked = Overlaps((Range(words[1], words[2]), Range(words[4], words[5], True, True)))
+    assert server.check(asked, True, expensive=expensive) == 5
+
+
 def test_long_texts_are_cut() -> None:
     long = "é" * 3_000
     server = Server(LIST, [Values(frozenset({word}), 0) for word in (long, long + "z", "é" * 200, "z" * 2_000, "a")])
@@ -307,6 +317,12 @@ def test_more_ranges_than_fit_the_budget() -> None:
         query = strings.query(Ask(STRETCHES.id, texts_), budget=budget)
         assert query is not None and leaves(query) <= budget
         strings.check(texts_, budget == 200, budget=budget)
+
+
+def test_one_question_has_the_whole_budget() -> None:
+    server = numbers(60)
+    apart = Overlaps(tuple(Range(n, n) for n in range(0, 60, 2)))
+    assert server.check(apart, True, budget=40) == 30
 
 
 # --- whole clauses ------------------------------------------------------------------------------------------------
@@ -457,6 +473,23 @@ def test_lists_that_are_not_seen_prove_nothing(question: Question) -> None:
     assert hidden == [False] * (len(WORDS) + 1) + [True, False], "that it is empty is said elsewhere"
 
 
+def test_values_that_no_object_can_list_are_not_counted() -> None:
+    server = Server(LIST, [Values(frozenset({"a"}), 0), Values(frozenset(), 0), None])
+    too_long = OtherThan(("a" * 40_000,))
+    assert server.check(too_long, True) == 1
+    assert "terms_set" not in str(server.query(Ask(LIST.id, too_long)))
+
+
+@pytest.mark.parametrize(("most", "asked"), [(5, False), (6, True), (7, True)])
+def test_how_many_cells_are_looked_for(monkeypatch: pytest.MonkeyPatch, most: int, asked: bool) -> None:
+    """Each value has a cell in each space."""
+    monkeypatch.setattr(query_module, "_MAX_TERMS_OF_ALL", most)
+    held = [strategies.fingerprints([f"v{space}"], space) for space in (6400, 102_400)]
+    server = Server(strategies.index("fingerprints", STRING), held)
+    query = server.query(Ask(server.index.id, AnyOf(("x", "y", "z"))))
+    assert ("g.prints" in str(query)) is asked
+
+
 def test_longer_lists_than_are_counted() -> None:
     index = strategies.index("values", INT)
     known = [Values(frozenset({n}), 0) for n in range(490, 510)] + [Values(frozenset(), 0)]
@@ -508,6 +541,9 @@ def test_boxes_beyond_those_that_an_object_has_need_not_be_seen() -> None:
     assert all(server.proved(query) == [True, True] for query in witnesses.values())
     far = Meets((Range(5.0, 6.0), Range(5.0, 6.0)))
     assert server.check(far, True) == 2
+    server.documents[0]["known"] = []
+    assert server.proved(server.query(Ask(server.index.id, far))) == [False, True], "nothing is known of it"
+    server.documents[0]["known"] = ["g"]
     del server.documents[1]["g"]["box_1"]
     assert server.proved(witnesses["g.box_1.c_boxes_0"]) == [True, False]
     assert server.proved(server.query(Ask(server.index.id, far))) == [True, False]

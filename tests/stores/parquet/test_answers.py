@@ -174,6 +174,19 @@ def test_boxes_of_other_axes_are_not_understood() -> None:
     assert loaded.refuted(HasNotNull()).tolist() == [False, False, True, False, False, False]
 
 
+@pytest.mark.parametrize("axes", [None, 0, 1])
+def test_an_object_whose_boxes_are_not_there_proves_nothing(axes: int | None) -> None:
+    """Of a box index that a later version writes in another form, say."""
+    index = strategies.index("boxes", DOUBLE, 1)
+    column = column_of(index, [Boxes((((5.0, 6.0),),))])
+    missing = pa.StructArray.from_arrays(
+        [pa.array([axes], pa.int32()), pa.array([None], column.type.field("bounds").type)], fields=list(column.type)
+    )
+    for loaded in (BoxesColumn(missing), BoxesColumn(pa.concat_arrays([column, missing]))):
+        assert not loaded.refuted(HasNotNull())[-1]
+        assert not loaded.refuted(Meets((Range(8.0, 9.0),)))[-1]
+
+
 def test_intervals_whose_ends_do_not_pair_prove_nothing() -> None:
     index = strategies.index("intervals", INT)
     column = column_of(index, [Intervals(((1, 2),), 0), Intervals(((5, 6), (8, 9)), 0)])
@@ -207,6 +220,13 @@ def test_damaged_cells_prove_nothing() -> None:
     assert not odd.refuted(AnyOf((77,))).any()
     assert odd.refuted(HasNull()).all()
     assert load(index, column).refuted(AnyOf((77,))).all()
+
+
+def test_text_that_no_file_can_hold_is_not_looked_for() -> None:
+    index = strategies.index("fingerprints", STRING)
+    loaded = load(index, column_of(index, [strategies.fingerprints(["a"], 6400)]))
+    assert not loaded.refuted(AnyOf(("b", "\ud800"))).any()
+    assert loaded.refuted(AnyOf(("b",))).all()
 
 
 def test_elements_of_rows() -> None:
