@@ -235,6 +235,16 @@ def test_an_index_of_elements_labels_nothing_outside_of_its_array() -> None:
     assert merge_clause(Implying(HasElement(ELEMENT.array, naked)), labellers) == KEEP  # not normal
 
 
+def test_the_position_is_not_the_element() -> None:
+    whole, position = attribute("whole", "array<int>"), variable("i", "int")
+    body = compare("GreaterThan", position, number(5))
+    filtered = call("ArrayFilter", whole, function(body, variable("x", "int"), position), type="array<int>")
+    filter = compare("GreaterThan", call("Size", filtered, type="int", **PLAIN), number(0))
+    assert clause(filter, of=whole) == KEEP
+    body["ch"][0] = variable("x", "int")
+    assert clause(filter, of=whole) == within(Range(5, None, low_open=True))
+
+
 def test_a_rows_own_columns_in_a_lambda_are_its_columns() -> None:
     """An element stands with its row, so an index of rows may be asked."""
     z = attribute("z", "double")
