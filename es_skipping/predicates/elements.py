@@ -139,7 +139,7 @@ class _Replacing:
 
 
 def _accessed(operand: Operand) -> Element | None:
-    """The element that stands for each value that an access may find; None if the operand accesses nothing."""
+    """The element that stands for each value that an access may find; None if the operand does not access one."""
     if not isinstance(operand, Call) or not operand.arguments:
         return None
     container = operand.arguments[0]

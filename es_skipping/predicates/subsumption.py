@@ -87,6 +87,12 @@ def _subsumes(looser: Predicate, stricter: Predicate, steps: list[int]) -> bool:
         return False
     if looser == stricter and is_certain(looser):
         return True
+    if isinstance(looser, HasElement) and isinstance(stricter, HasElement):
+        return (
+            looser.array == stricter.array
+            and is_certain(looser)
+            and _subsumes(looser.condition, stricter.condition, steps)
+        )
     if isinstance(stricter, Or):
         return all(_subsumes(looser, child, steps) for child in stricter.children)
     if isinstance(looser, And):

@@ -298,10 +298,7 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class HasElement:
-    """Some element of an array, together with its row, satisfies the condition. It has no negation.
-
-    Two of these may speak of different elements of one array, so nothing may combine their conditions.
-    """
+    """Some element of an array, with its row, satisfies the condition. Two of these may speak of two elements."""
 
     array: Operand
     condition: Predicate

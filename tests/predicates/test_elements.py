@@ -204,6 +204,24 @@ def test_no_walk_combines_two_conditions() -> None:
     assert normalise(HasElement(ELEMENT.array, And((above.condition, below.condition)))) != NEVER  # two clauses do it
 
 
+def test_a_looser_condition_subsumes_a_stricter_one_of_the_same_array() -> None:
+    def some(array: Any, comparator: Any, number: float) -> HasElement:
+        element = element_of(Column((array,), DataType("array<double>")))
+        assert isinstance(element, Element)
+        return HasElement(element.array, Comparison(comparator, element, Literal(number, DOUBLE)))
+
+    assert subsumes(some("xs", ">", 2.0), some("xs", "=", 3.0))
+    assert not subsumes(some("xs", "=", 3.0), some("xs", ">", 2.0))
+    assert not subsumes(some("xs", ">", 2.0), some("others", "=", 3.0))
+    assert not subsumes(some("xs", ">", 2.0), And((some("xs", ">", 1.0), some("xs", "<", 3.0))))
+    assert not subsumes(some("xs", ">", 2.0), some("xs", "=", 3.0).condition)
+    access = [
+        Call("getmapvalue", (Column(("m",), DataType("map<string,double>")), Literal("k", DataType("string"))), DOUBLE)
+    ]
+    above, three = (normalise(Comparison(how, access[0], Literal(n, DOUBLE))) for how, n in ((">", 2.0), ("=", 3.0)))
+    assert subsumes(above, three)
+
+
 def test_an_inner_lambda_over_the_same_array_is_about_another_element() -> None:
     y = variable("y")
     inner = exists(XS, call("And", over("GreaterThan", 5.0, y), over("LessThan", 5.0)), y)
@@ -233,6 +251,16 @@ def test_an_index_of_elements_labels_nothing_outside_of_its_array() -> None:
     assert merge_clause(HasElement(ELEMENT.array, HasElement(others, naked)), labellers) == KEEP
     assert merge_clause(HasElement(ELEMENT.array, naked), labellers) == ABOVE
     assert merge_clause(Implying(HasElement(ELEMENT.array, naked)), labellers) == KEEP  # not normal
+
+
+def test_the_position_is_not_the_element() -> None:
+    whole, position = attribute("whole", "array<int>"), variable("i", "int")
+    body = compare("GreaterThan", position, number(5))
+    filtered = call("ArrayFilter", whole, function(body, variable("x", "int"), position), type="array<int>")
+    filter = compare("GreaterThan", call("Size", filtered, type="int", **PLAIN), number(0))
+    assert clause(filter, of=whole) == KEEP
+    body["ch"][0] = variable("x", "int")
+    assert clause(filter, of=whole) == within(Range(5, None, low_open=True))
 
 
 def test_a_rows_own_columns_in_a_lambda_are_its_columns() -> None:

@@ -203,6 +203,29 @@ CASES: tuple[Case, ...] = (
         {"c.x IS NULL": "b c", "c.x = 1": "a", "c.x <> 2": "a", "c.x IS NOT NULL": "a"},
         indexed="c.x",
     ),
+    Case(
+        "Elements of arrays, with an index of `c[]`", "ARRAY<INT>",
+        (("array(1, 5)", "array()"), ("array(NULL, 9)", "NULL"), ("array(2)", "array(4, 2)")),
+        {
+            "array_contains(c, 5)": "a", "arrays_overlap(c, array(5, 9, NULL))": "a b", "exists(c, x -> x > 5)": "b",
+            "exists(c, x -> x > 1 AND x < 4)": "c", "exists(c, x -> x > 3) AND exists(c, x -> x < 2)": "a", "exists(c, x -> x IS NULL)": "b",
+            "size(filter(c, x -> x = 4)) > 0": "c", "get(c, 0) = 2": "c", "get(c, 1) > 8": "b", "try_element_at(c, -1) = 9": "b",
+            "NOT forall(c, x -> x < 6)": "b", "NOT array_contains(c, 5)": "a b c", "NOT exists(c, x -> x > 5)": "a b c", "forall(c, x -> x > 5)": "a b c",
+            "size(filter(c, x -> x = 4)) = 0": "a b c", "size(c) = 0": "a b c", "c IS NULL": "a b c",
+        },
+        {"arrays_overlap(c, array(5, 9, NULL))": "a b", "exists(c, x -> x > 1 AND x < 4)": "a c", "get(c, 0) = 2": "a c", "size(filter(c, x -> x = 4)) > 0": "a c"},
+        indexed="c[]",
+    ),
+    Case(
+        "Keys of maps, with an index of `map_keys(c)[]`", "MAP<STRING, INT>",
+        (("map('k', 1)", "map()"), ("map('l', 1)", "NULL"), ("map('m', NULL)", "map('n', 2)")),
+        {
+            "map_contains_key(c, 'k')": "a", "c['m'] = 1": "c", "c['l'] = 1": "b", "try_element_at(c, 'n') > 0": "c", "c['l'] IS NOT NULL": "b",
+            "c['l'] IS NULL": "a b c", "NOT map_contains_key(c, 'k')": "a b c",
+        },
+        {"c['l'] = 1": "b", "c['l'] IS NOT NULL": "b"},
+        indexed="map_keys(c)[]",
+    ),
 )  # fmt: skip
 
 BEYOND: tuple[tuple[str, str, str], ...] = (

@@ -60,7 +60,7 @@ def _indexes(kind: str) -> list[esk.indexes.Index]:
         for n, case in enumerate(CASES)
         for make in (KINDS[kind] if case.indexed else ())
         if not (make in BOTH_ENDS and case.sql_type not in {"STRING", "VARCHAR(4)"})
-        and not (make is GAPS and case.sql_type in {"BOOLEAN", "STRING", "VARCHAR(4)", "BINARY"})
+        and not (make is GAPS and case.sql_type in {"BOOLEAN", "STRING", "VARCHAR(4)", "BINARY", "MAP<STRING, INT>"})
     ]
 
 

@@ -8,8 +8,9 @@ import time
 import pytest
 
 from es_skipping.catalog import DatasetDefinition, ObjectId, ObjectMetadata
-from es_skipping.clauses.clause import KEEP, SKIP
+from es_skipping.clauses.clause import KEEP, SKIP, Ask
 from es_skipping.clauses.metadata import Values
+from es_skipping.clauses.questions import HasNotNull, Overlaps, Range
 from es_skipping.errors import StoreConflict, StoreError, StoreFormatError
 from es_skipping.stores.base import MetadataStore
 from tests.stores.contract.base import StoreTests
@@ -66,6 +67,28 @@ class Datasets(StoreTests):
             assert (read.objects, read.bytes) == (1, 1001)
             assert [entry.definition.id for entry in handle.datasets()] == ["events-2_x"]
         assert abs(written.refreshed - time.time() * 1000) < 120_000
+
+    def test_indexes_of_elements_are_kept_apart_from_those_of_columns(self, store: MetadataStore) -> None:
+        """Their names hold brackets, and an object may have more null elements than rows."""
+        names = ("tags", "tags[]", "tags[][]", "`tags[]`", "r[].`b c`", "map_keys(m)[]")
+        indexes = [
+            dataclasses.replace(
+                MINMAX, id=f"minmax({name})", columns=(name,), needs=("elements",) if "[]" in name else ()
+            )
+            for name in names
+        ]
+        objects = [
+            ObjectMetadata(object_id(n), 1, {one.id: minmax(at, at + n, 100) for at, one in enumerate(indexes)})
+            for n in range(1, 3)
+        ]
+        written = write(store, dataset_definition(*indexes), objects)
+        for handle in (store, self.reopen(store)):
+            assert entry_of(handle).definition == written.definition
+            assert stored(handle) == {one.id: one for one in objects}
+            for at, one in enumerate(indexes):
+                beyond_the_first = Ask(one.id, Overlaps((Range(at + 2, None),)))
+                assert skipped(handle, written, beyond_the_first) == {objects[0].id.key}
+                assert skipped(handle, written, Ask(one.id, HasNotNull())) == set()
 
     def test_several_datasets_do_not_mix(self, store: MetadataStore) -> None:
         for n, id in enumerate(("a", "a-b", "a_b", "b")):
