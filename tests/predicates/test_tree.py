@@ -21,6 +21,7 @@ from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.show import show
 from es_skipping.predicates.subsumption import is_certain, subsumes
 from es_skipping.predicates.tree import (
+    FLIPPED,
     And,
     Call,
     Cast,
@@ -153,6 +154,13 @@ def test_every_walk_takes_it(node: Any, operands: tuple[Any, ...]) -> None:
     assert "unknown" not in show(normalise(node))
     assert set(operands_of(node)) == {operand for operand in operands if not isinstance(operand, Literal)}
     assert at_least(normalise(node), X) <= at_most(normalise(node), X)
+
+
+def test_every_comparator_has_one_that_says_the_same_of_exchanged_sides() -> None:
+    """The null-safe one too: subsumption exchanges the sides of whatever it is given."""
+    assert {FLIPPED[FLIPPED[one]] for one in get_args(tree.Comparator)} == set(get_args(tree.Comparator))
+    x, y = (Column((name,), DataType("int")) for name in "xy")
+    assert subsumes(Comparison("<=>", x, y), Comparison("<=>", y, x))
 
 
 def test_leaves_are_walked_from_left_to_right() -> None:
