@@ -104,7 +104,7 @@ def test_keys_are_those_of_the_join(spark: SparkSession, name: str) -> None:
 def test_null_is_a_key_only_where_null_equals_null(spark: SparkSession) -> None:
     sql = "SELECT f.n FROM typed f JOIN keys k ON f.n = k.n OR (f.n IS NULL AND k.n IS NULL)"
     done = same(spark, sql, fact="typed")
-    assert (len(done.rows), done.files) == (5, [FILES])
+    assert (len(done.rows), done.files) == (5, [5])
     done = same(spark, "SELECT f.n FROM typed f JOIN keys k ON f.n <=> k.n", fact="typed")
     assert len(done.rows) == 5
     assert done.files == [5]  # the key is coalesce(n, 0): the files of the keys, of 0 and of nulls
