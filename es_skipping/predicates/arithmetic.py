@@ -80,13 +80,11 @@ def said_of_arguments(comparator: Comparator, operand: Operand, value: Value) ->
         return _of_extreme(comparator, operand, value)
     if operand.name == "coalesce":
         return _of_first(comparator, operand, value)
-    if comparator == "<>" or not _is_number(value) or _height(operand) > _MAX_HEIGHT:
+    exact, undo = _exact(value), UNDONE.get(operand.name)
+    if comparator == "<>" or exact is None or undo is None or _height(operand) > _MAX_HEIGHT:
         return None
-    undo = UNDONE.get(operand.name)
-    if undo is None or not _is_numeric(operand.type) or _divides_fractions(operand):
+    if not _is_numeric(operand.type) or _divides_fractions(operand):
         return None
-    assert isinstance(value, int | float | Decimal)
-    exact = Fraction(value)
     step = 0 if operand.type.is_float or operand.type.name == "decimal" else 1  # of whole numbers the next is known
     asked = Interval(
         exact + step * (comparator == ">") if comparator in ("=", ">", ">=") else -INFINITY,
@@ -95,14 +93,14 @@ def said_of_arguments(comparator: Comparator, operand: Operand, value: Value) ->
     nan = operand.type.is_float and comparator in (">", ">=")  # NaN is greater than every number
     parts = list[Predicate]()
     known = [_hull(argument) for argument in operand.arguments]
-    results = _before_wrapping(operand, _before_rounding(operand, asked), known)
+    results = _before_wrapping(operand, _before_rounding(operand.type, asked), known)
     for at, argument in enumerate(operand.arguments):
-        others = known[:at] + known[at + 1 :]
-        if isinstance(argument, Literal) or not _is_numeric(argument.type) or any(one is None for one in others):
+        others = _all_known(known[:at] + known[at + 1 :])
+        if others is None or isinstance(argument, Literal) or not _is_numeric(argument.type):
             continue
-        if nan and operand.name == "multiply" and any(one is not None and one.low <= 0 <= one.high for one in others):
+        if nan and operand.name == "multiply" and any(one.low <= 0 <= one.high for one in others):
             continue  # an infinity times 0 is NaN
-        found = [one for result in results for one in undo(at, result, [one for one in others if one is not None])]
+        found = [one for result in results for one in undo(at, result, others)]
         if any(_covers(one, known[at]) for one in found):
             continue
         said = _within(argument, found, nan=nan or _hides_nan(operand, asked))
@@ -145,8 +143,11 @@ def _of_first(comparator: Comparator, call: Call, value: Value) -> Predicate | N
 # --- from the result to what was rounded or wrapped around --------------------------------------------------------
 
 
-def _is_number(value: Value) -> bool:
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool) and math.isfinite(value)
+def _exact(value: Value | None) -> Fraction | None:
+    """A finite number; None for any other value."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not math.isfinite(value):
+        return None
+    return Fraction(value)
 
 
 def _divides_fractions(call: Call) -> bool:
@@ -166,16 +167,16 @@ def _height(operand: Operand) -> int:
     return height
 
 
-def _before_rounding(call: Call, result: Interval) -> Interval:
-    """Where the exact result lies."""
+def _before_rounding(type: DataType, result: Interval) -> Interval:
+    """Where the exact result of that type lies."""
     low, high = result
-    if call.type.name == "decimal":
-        unit = 2 * Fraction(1, 10**call.type.scale)  # a quotient is rounded twice
+    if type.name == "decimal":
+        unit = 2 * Fraction(1, 10**type.scale)  # a quotient is rounded twice
         return Interval(low - unit, high + unit)
-    if call.type.name == "double":
+    if type.name == "double":
         return Interval(_next(low, -INFINITY), _next(high, INFINITY))
-    if call.type.name == "float":
-        return Interval(result.low - _half_unit(result.low), result.high + _half_unit(result.high))
+    if type.name == "float":
+        return Interval(low - _half_unit(low), high + _half_unit(high))
     return result
 
 
@@ -196,14 +197,13 @@ def _next(end: Number, towards: float) -> Number:
 
 def _before_wrapping(call: Call, result: Interval, known: Sequence[Interval | None]) -> list[Interval]:
     """Where the result may lie before it wrapped around; ``[]`` if it may have done so too often to tell."""
-    ends = ends_of(call.type)
-    if call.type.name == "decimal" or ends is None or call.type.is_float or _refuses(call):
+    ends = _ends(call.type)
+    if call.type.name == "decimal" or ends is None or _refuses(call):
         return [result]
-    if any(one is None for one in known):
-        return []
-    least, most = (Fraction(end) for end in ends if isinstance(end, int))
+    least, most = ends
     inside = Interval(max(result.low, least), min(result.high, most))
-    whole = _image(call, [one for one in known if one is not None])
+    arguments = _all_known(known)
+    whole = None if arguments is None else _image(call, arguments)
     if whole is None:
         return []
     size = most - least + 1
@@ -248,37 +248,44 @@ _NATURAL: Final = {
 def _hull(operand: Operand, height: int = 0) -> Interval | None:
     """All that a number can be; None if it has no bounds, may be infinite or NaN, or is none."""
     if isinstance(operand, Literal):
-        value = operand.value
-        return Interval(Fraction(value), Fraction(value)) if _is_finite(value) else None  # type: ignore[arg-type]
+        exact = _exact(operand.value)
+        return None if exact is None else Interval(exact, exact)
     type = operand.type
     if isinstance(operand, Cast) and height < _MAX_HEIGHT and "date" not in (type.name, operand.child.type.name):
         inner = _hull(operand.child, height + 1)
         if inner is not None and _is_numeric(type) and monotone(operand.child.type, type, operand.zone) is not None:
-            return _before_rounding(Call("cast", (), type), inner)
-    ends = ends_of(type) if type.is_integer or type.name in ("decimal", "date") else None
-    least, most = (Fraction(end) for end in ends if isinstance(end, int | Decimal)) if ends else (None, None)
+            return _before_rounding(type, inner)
+    ends = _ends(type)
     if isinstance(operand, Call):
         if operand.name in _NATURAL and type.is_integer:
             return Interval(*map(Fraction, _NATURAL[operand.name]))
         known = [_hull(argument, height + 1) for argument in operand.arguments] if height < _MAX_HEIGHT else [None]
-        image = None if None in known else _image(operand, [one for one in known if one is not None])
+        arguments = _all_known(known)
+        image = None if arguments is None else _image(operand, arguments)
         if image is not None:
-            rounded = _before_rounding(operand, image)
-            if least is None or most is None:
+            rounded = _before_rounding(type, image)
+            if ends is None:
                 return None if isinstance(rounded.low, float) or isinstance(rounded.high, float) else rounded
-            if least <= rounded.low and rounded.high <= most:
+            if _covers(ends, rounded):
                 return rounded
             if _refuses(operand):
-                return Interval(max(least, rounded.low), min(most, rounded.high))
-    return None if least is None or most is None else Interval(least, most)
+                return Interval(max(ends.low, rounded.low), min(ends.high, rounded.high))
+    return ends
+
+
+def _ends(type: DataType) -> Interval | None:
+    """The least and the greatest number of a type; None for floating point, which has infinities and NaN."""
+    ends = ends_of(type) if type.is_integer or type.name in ("decimal", "date") else None
+    return Interval(*map(Fraction, ends)) if ends else None  # type: ignore[arg-type]
+
+
+def _all_known(intervals: Sequence[Interval | None]) -> list[Interval] | None:
+    known = [one for one in intervals if one is not None]
+    return known if len(known) == len(intervals) else None
 
 
 def _covers(one: Interval, known: Interval | None) -> bool:
     return known is not None and one.low <= known.low and known.high <= one.high
-
-
-def _is_finite(value: Value | None) -> bool:
-    return value is not None and _is_number(value)
 
 
 def _image(call: Call, known: Sequence[Interval]) -> Interval | None:

@@ -87,11 +87,11 @@ def half_planes(parts: Iterable[Predicate], is_x: Axis, is_y: Axis) -> list[Half
 
 
 def _of_comparison(comparator: Comparator, difference: HalfPlane) -> list[HalfPlane]:
-    both = (
-        [] if comparator in ("<", "<=") else [difference],
-        [] if comparator in (">", ">=") else [difference.opposite()],
-    )
-    return [one for side in both for one in side]
+    if comparator in (">", ">="):
+        return [difference]
+    if comparator in ("<", "<="):
+        return [difference.opposite()]
+    return [difference, difference.opposite()]
 
 
 def _linear(operand: Operand, is_x: Axis, is_y: Axis) -> HalfPlane | None:

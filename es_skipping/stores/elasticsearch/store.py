@@ -7,9 +7,9 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from elasticsearch import BadRequestError, NotFoundError
@@ -51,6 +51,7 @@ from es_skipping.stores.urls import check_url
 
 __all__ = ["ElasticsearchStore"]
 
+_T = TypeVar("_T")
 _log = logging.getLogger("es_skipping.elasticsearch")
 _REFUSED: Final = "search.allow_expensive_queries"
 _TOO_MANY: Final = re.compile(r"maxClauseCount is set to (\d+)")
@@ -334,18 +335,17 @@ class ElasticsearchStore(MetadataStore):
                 group = state.groups.get(ordering.index)
                 if group is None or group.name in self._visibility.flaws(state, deadline):
                     return ()
-            expensive = time.monotonic() >= self._no_expensive_before
-            try:
+
+            def first(expensive: bool) -> tuple[Guarantor, ...]:
                 query = self._query(state, clause, deadline, expensive)
                 if query is None:
                     return ()
                 return first_rows(candidates(self._cluster.answers, state, query, ordering, under, deadline), k)
+
+            try:
+                return self._adapted(first)
             except (NotFoundError, KeysMissing):
                 return ()  # a new generation was published, or the dataset dropped
-            except BadRequestError as error:
-                if not self._learned(str(error.body), expensive):
-                    raise
-                return ()
 
     def _answer(self, state: State, clause: Clause, deadline: Deadline, detail: bool) -> Answer:
         unusable = self._unusable(state, clause, deadline)
@@ -377,8 +377,7 @@ class ElasticsearchStore(MetadataStore):
         _log.warning("%s", text)
 
     def _skipped(self, state: State, clause: Clause, deadline: Deadline) -> bytes | Selection:
-        expensive = time.monotonic() >= self._no_expensive_before
-        try:
+        def skipped(expensive: bool) -> bytes | Selection:
             query = self._query(state, clause, deadline, expensive)
             if query is None:
                 return b""
@@ -389,10 +388,18 @@ class ElasticsearchStore(MetadataStore):
             except NotFoundError:  # the view is gone: it was not used for long, or its node is away
                 self._views.forget(state.generation)
                 return self._views.view(state, deadline).select(query, deadline)
-        except BadRequestError as error:
-            if not self._learned(str(error.body), expensive):
-                raise
-            return self._skipped(state, clause, deadline)
+
+        return self._adapted(skipped)
+
+    def _adapted(self, ask: Callable[[bool], _T]) -> _T:
+        """The answer, asked again where the server refuses a query and tells how to change it."""
+        while True:
+            expensive = time.monotonic() >= self._no_expensive_before
+            try:
+                return ask(expensive)
+            except BadRequestError as error:
+                if not self._learned(str(error.body), expensive):
+                    raise
 
     def _learned(self, refusal: str, expensive: bool) -> bool:
         """Whether a refusal tells how to change the query so that this server answers."""
