@@ -444,3 +444,10 @@ def test_a_join_opens_the_files_of_its_keys(delta: SparkSession, maker: Maker, a
     assert opened(delta, f"SELECT id FROM {table} WHERE name IN (SELECT k FROM {keys})", 1) == 2
     assert opened(delta, f"SELECT id FROM {table} ANTI JOIN {keys} ON name = k", ROWS - 2) == FILES
     delta.conf.unset("spark.sql.adaptive.enabled")
+
+
+def test_plain_files_skip_under_deltas_catalog(delta: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "plain")
+    delta.range(0, ROWS, 1, FILES).selectExpr(*COLUMNS).write.parquet(path)
+    esk.Dataset(delta, path).create_indexes(esk.ValueList("name"))
+    assert opened(delta, point(f"parquet.`{path}`", 5), 1) == 1
