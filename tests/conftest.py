@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
+from tests import jvm
 from tests.elasticsearch_node import elasticsearch_url
 from tests.hdfs_cluster import hdfs
 from tests.s3_server import s3
@@ -25,9 +26,7 @@ for name, same_examples in (("everywhere", False), ("ci", True)):
     )
 settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
 
-# A test's Spark lives for seconds. Half of what the cores do in them is the second compiler's and the collector's
-# threads, whose work pays after minutes.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", jvm.OPTIONS)
 
 
 @pytest.fixture(scope="session")

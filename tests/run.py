@@ -24,6 +24,7 @@ from pathlib import Path
 import pytest
 
 from tests.elasticsearch_node import URL_VARIABLE, another_url
+from tests.jvm import make_archive
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "tests"
@@ -147,8 +148,8 @@ class Leg:
         return (REPORTS / f"{self.name}.log").read_text(encoding="utf-8", errors="replace")
 
 
-def run_one_after_another(legs: queue.SimpleQueue[Leg]) -> list[Outcome]:
-    """What is left of the legs, with an Elasticsearch node for them."""
+def run_one_after_another(legs: queue.SimpleQueue[Leg], jvm: Mapping[str, str]) -> list[Outcome]:
+    """What is left of the legs, with an Elasticsearch node for them, and for each Python the options of its JVMs."""
     node = {}
     if URL_VARIABLE not in os.environ:
         with contextlib.suppress(pytest.fail.Exception):  # the tests that need one say so themselves
@@ -159,7 +160,7 @@ def run_one_after_another(legs: queue.SimpleQueue[Leg]) -> list[Outcome]:
             leg = legs.get_nowait()
         except queue.Empty:
             return outcomes
-        outcomes.append(leg.run(node))
+        outcomes.append(leg.run({**node, "SPARK_SUBMIT_OPTS": jvm[leg.python]}))
 
 
 def main() -> int:
@@ -187,9 +188,14 @@ def main() -> int:
     for leg in legs:
         waiting.put(leg)
     begun = time.monotonic()
+    pythons = list(dict.fromkeys(leg.python for leg in legs))
+    archives = [REPORTS / f"classes-{at}.jsa" for at in range(len(pythons))]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        workers = [pool.submit(run_one_after_another, waiting) for _ in range(AT_A_TIME)]
+        jvm = dict(zip(pythons, pool.map(make_archive, pythons, archives), strict=True))
+        workers = [pool.submit(run_one_after_another, waiting, jvm) for _ in range(AT_A_TIME)]
         outcomes = [ended for worker in workers for ended in worker.result()]
+    for archive in archives:
+        archive.unlink(missing_ok=True)
     for leg in legs:
         print(f"\n== {leg.name}\n{leg.log}")
     for each in outcomes:

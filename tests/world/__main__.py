@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from es_skipping.stores.parquet.store import ParquetStore
+from tests import jvm
 from tests.elasticsearch_node import shared_url
 from tests.stores.elasticsearch.conftest import make_store
 from tests.world.domains import DOMAINS, Domain
@@ -36,7 +37,7 @@ _SHOWN = 10
 
 @contextmanager
 def _spark() -> Iterator[SparkSession]:
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", jvm.OPTIONS)
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.driver.memory", "1g")

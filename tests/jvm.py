@@ -1,0 +1,75 @@
+"""How the tests start a JVM: options for lives of seconds, and an archive of the classes that each of them loads.
+
+A suite starts more than a hundred JVMs, and half of what one does until its first answer is to load and check Spark's
+classes. An archive of them, made once a run, saves that.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+
+__all__ = ["OPTIONS", "make_archive", "with_archive"]
+
+OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC"
+"""Half of what the cores do in a short life is the second compiler's and the collector's threads, whose work pays after
+minutes."""
+
+_SECONDS: Final = 180
+
+
+def with_archive(archive: Path) -> str:
+    """The options of a JVM that takes its classes from an archive, or from the jars where the archive does not fit."""
+    return f"{OPTIONS} -XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
+
+
+def make_archive(python: str, archive: Path) -> str:
+    """Write the archive for the Spark of a Python.
+
+    Returns
+    -------
+    str
+        The options with the archive; those without where it could not be written, as with a JVM before 13.
+    """
+    archive.unlink(missing_ok=True)
+    environment = {**os.environ, "SPARK_SUBMIT_OPTS": f"{OPTIONS} -XX:ArchiveClassesAtExit={archive}"}
+    subprocess.run(
+        [python, "-m", "tests.jvm"],
+        cwd=Path(__file__).resolve().parent.parent,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=_SECONDS,
+        check=False,
+    )
+    return with_archive(archive) if archive.is_file() else OPTIONS
+
+
+def _use_spark() -> None:
+    """Do in short what the tests do: files of several formats, joins, aggregates, plans."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = spark.range(100).selectExpr("id", "id % 7 AS k", "CAST(id AS string) AS name", "current_date() AS day")
+        for format in ("parquet", "orc", "json"):
+            rows.write.partitionBy("k").format(format).save(f"{folder}/{format}")
+            spark.read.format(format).load(f"{folder}/{format}").createOrReplaceTempView(format)
+        joined = "SELECT a.k, count(*) FROM parquet a JOIN orc b ON a.id = b.id WHERE b.name LIKE '1%' GROUP BY a.k"
+        spark.sql(f"{joined} ORDER BY 1 LIMIT 5").collect()
+        spark.sql("EXPLAIN SELECT * FROM json WHERE day > '2020-01-01' AND k IN (1, 2)").collect()
+        spark.createDataFrame([(1, "a")], "x int, y string").toPandas()
+    gateway = spark.sparkContext._gateway
+    spark.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(_SECONDS)  # it writes the archive as it ends
+
+
+if __name__ == "__main__":
+    _use_spark()
