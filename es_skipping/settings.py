@@ -239,7 +239,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "queryLog.enabled",
             "false",
             "boolean",
-            "Logs this session's look-ups in the store, in the background. Needs Elasticsearch.",
+            "Logs this session's look-ups in the store, in the background.",
             _boolean,
         ),
         Setting(

@@ -351,7 +351,7 @@ class MetadataStore(ABC):
         StoreError
             The store keeps no query log, or could not write it.
         """
-        raise StoreError(f"{self.url} keeps no query log: that takes Elasticsearch")
+        raise StoreError(f"{self.url} keeps no query log: that takes Elasticsearch or a Parquet store")
 
     def logged_queries(self, dataset: str | None = None, since: int = 0) -> Iterator[LoggedQuery]:
         """The query log, oldest first; empty where there is none.

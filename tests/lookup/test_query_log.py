@@ -118,7 +118,8 @@ def test_what_is_logged_is_a_workload(on: SparkSession, log: QueryLog, tmp_path:
 def test_a_log_that_cannot_be_written_costs_one_warning_and_no_query(
     spark: SparkSession, log: QueryLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The Parquet store keeps no query log."""
+    """The store in memory keeps no query log."""
+    spark.conf.set("spark.es_skipping.store.url", f"memory://{tmp_path.name}")
     spark.range(0, 100, 1, 5).write.parquet(str(tmp_path / "d"))
     age(tmp_path / "d")
     esk.Dataset(spark, str(tmp_path / "d")).create_indexes(esk.MinMax("id"))
@@ -132,14 +133,26 @@ def test_a_log_that_cannot_be_written_costs_one_warning_and_no_query(
         assert log.write() == 0
     assert log.lost == 2
     (warning,) = [record.message for record in caplog.records if "query log" in record.message]
-    assert "takes Elasticsearch" in warning
+    assert "keeps no query log" in warning
+
+
+def test_a_parquet_store_keeps_the_log_too(spark: SparkSession, log: QueryLog, tmp_path: Path) -> None:
+    path = str(tmp_path / "d")
+    spark.range(0, 100, 1, 5).write.parquet(path)
+    esk.enable(spark)
+    spark.conf.set("spark.es_skipping.queryLog.enabled", "true")
+    df = spark.read.parquet(path)
+    df.where("id = 3").collect()
+    assert log.write() == 0
+    (query,) = WorkloadLog.from_query_log(df)
+    assert "id = 3" in str(query)
 
 
 # --- without Spark --------------------------------------------------------------------------------------------------
 
 
 def request(enabled: str = "true") -> ScanRequest:
-    settings = {"spark.es_skipping.queryLog.enabled": enabled, "spark.es_skipping.store.url": "/nowhere"}
+    settings = {"spark.es_skipping.queryLog.enabled": enabled, "spark.es_skipping.store.url": "memory://nowhere"}
     return ScanRequest("1", (), "parquet", settings=settings)
 
 

@@ -102,8 +102,8 @@ class QueryLog(Sequence[Query]):
 
     @classmethod
     def from_query_log(cls, df: DataFrame, *, since: datetime | None = None) -> QueryLog:
-        """Make a log from the dataset's queries in the query log (``spark.es_skipping.queryLog.enabled``, which needs
-        an Elasticsearch store). The dataset need not be indexed.
+        """Make a log from the dataset's queries in the query log (``spark.es_skipping.queryLog.enabled``). The dataset
+        need not be indexed.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class QueryLog(Sequence[Query]):
                 queries += [Query(predicate, entry.filter)] if predicate is not None else []
         if not queries:
             raise DatasetError(
-                f"the query log of {store.url} has no query on {', '.join(roots)}: use an Elasticsearch store and set "
+                f"the query log of {store.url} has no query on {', '.join(roots)}: set "
                 "spark.es_skipping.queryLog.enabled in the sessions that query it"
             )
         return cls(queries)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -34,10 +34,12 @@ from es_skipping.stores.parquet.explain import sql
 from es_skipping.stores.parquet.files import arrow_files
 from es_skipping.stores.parquet.guarantors import SortedSegment, merged
 from es_skipping.stores.parquet.manifest import Manifest, Segment, segment_path, segments_directory
+from es_skipping.stores.parquet.query_log import QueryFiles
 from es_skipping.stores.parquet.segment import IDENTITY, read_columns, segment_age, write_segment
 from es_skipping.stores.parquet.sets import load
 from es_skipping.stores.parquet.snapshots import Snapshots, store_errors
 from es_skipping.stores.parquet.tables import Layout, objects_of
+from es_skipping.stores.query_log import LoggedQuery
 from es_skipping.stores.selection import KeyTable, Selection
 
 __all__ = ["ParquetStore"]
@@ -76,6 +78,7 @@ class ParquetStore(MetadataStore):
         self._url = url
         self._files = arrow_files(url) if files is None else files
         self._snapshots = Snapshots(self._files, url, grace)
+        self._queries = QueryFiles(self._files, url)
         self._manifests: ByteCache[Manifest] = ByteCache(_MANIFEST_CACHE)
         self._loaded: ByteCache[Any] = ByteCache(cache_bytes)
 
@@ -108,6 +111,12 @@ class ParquetStore(MetadataStore):
             yield change
         finally:
             change.discard()
+
+    def log_queries(self, queries: Sequence[LoggedQuery], retention: float) -> None:
+        self._queries.write(queries, retention)
+
+    def logged_queries(self, dataset: str | None = None, since: int = 0) -> Iterator[LoggedQuery]:
+        return self._queries.read(dataset, since)
 
     def superseded(self, id: str) -> list[str]:
         """Segments that no snapshot names; those of replaced snapshots expire by themselves."""

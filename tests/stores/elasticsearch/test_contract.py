@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
+from elasticsearch import Elasticsearch
 
 from es_skipping.catalog import DatasetEntry, IndexDefinition
 from es_skipping.clauses.clause import Clause
@@ -13,19 +14,21 @@ from es_skipping.predicates.types import DataType
 from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from tests.stores.contract import StoreContract
-from tests.stores.elasticsearch.conftest import make_store
+from tests.stores.contract.queries import Queries
+from tests.stores.elasticsearch.conftest import make_store, remove_query_log
 from tests.stores.elasticsearch.together import ask_together
 
 
-class TestElasticsearchStore(StoreContract):
+class TestElasticsearchStore(Queries, StoreContract):
     """One node for all, emptied after each test."""
 
     examples = 40
     steps = 60
 
     @pytest.fixture
-    def store(self, elasticsearch_store: ElasticsearchStore) -> ElasticsearchStore:
-        return elasticsearch_store
+    def store(self, elasticsearch_store: ElasticsearchStore, client: Elasticsearch) -> Iterator[ElasticsearchStore]:
+        yield elasticsearch_store
+        remove_query_log(client, elasticsearch_store._cluster.names.prefix)
 
     def reopen(self, store: MetadataStore) -> MetadataStore:
         assert isinstance(store, ElasticsearchStore)
@@ -35,6 +38,11 @@ class TestElasticsearchStore(StoreContract):
         assert isinstance(store, ElasticsearchStore)
         cluster = store._cluster
         cluster.builder.update(index=cluster.names.datasets, id=dataset, doc={"format": version}, refresh=True)
+
+    def settle(self, store: MetadataStore) -> None:
+        assert isinstance(store, ElasticsearchStore)
+        cluster = store._cluster
+        cluster.builder.indices.refresh(index=f"{cluster.names.queries}-*")
 
     def ask_all(self, store: MetadataStore, entry: DatasetEntry, clauses: Sequence[Clause]) -> Iterable[set[bytes]]:
         assert isinstance(store, ElasticsearchStore)

@@ -12,9 +12,10 @@ from es_skipping.stores.parquet.files import LocalFiles
 from es_skipping.stores.parquet.manifest import digest
 from es_skipping.stores.parquet.store import ParquetStore
 from tests.stores.contract import StoreContract
+from tests.stores.contract.queries import Queries
 
 
-class TestParquetStore(StoreContract):
+class TestParquetStore(Queries, StoreContract):
     examples = 100
 
     @pytest.fixture
