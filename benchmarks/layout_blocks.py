@@ -10,10 +10,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from es_skipping.indexes.features import feature_words
-from es_skipping.layout.workload.queries import Query
 from es_skipping.predicates.tree import Column as TreeColumn
 from es_skipping.predicates.tree import operands_of
 from es_skipping.predicates.value_sets import ValueSet, at_most
+from es_skipping.workload.queries import Query
 
 __all__ = ["Blocks", "as_held", "blocks_of", "in_order", "z_order"]
 

@@ -41,8 +41,8 @@ from benchmarks.layout_blocks import blocks_of, in_order, z_order
 from benchmarks.layout_tpch import DOCS, session
 from benchmarks.pages import stamp
 from es_skipping.layout import SOP, QueryLog
-from es_skipping.layout.features.mining import subsuming
 from es_skipping.layout.passes import PLACE, placed
+from es_skipping.workload.mining import subsuming
 
 FIRST = date(2012, 11, 24)
 DAYS = 7

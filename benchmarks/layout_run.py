@@ -18,9 +18,9 @@ import es_skipping as esk
 from benchmarks.layout_blocks import Blocks, blocks_of, z_order
 from benchmarks.tpch_workload import CURVED, FILTERED, MONTH, Draw, filters, uniform
 from es_skipping.layout import SOP, QueryLog
-from es_skipping.layout.features.mining import subsuming
 from es_skipping.layout.passes import PLACE, placed
 from es_skipping.layout.plan import Plan, predict
+from es_skipping.workload.mining import subsuming
 
 __all__ = ["Run"]
 

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 import es_skipping as esk
 from benchmarks.layout_blocks import blocks_of, z_order
 from benchmarks.tpch_workload import CURVED, FILTERED, MONTH
-from es_skipping.layout.features.mining import subsuming
 from es_skipping.layout.plan import Plan
+from es_skipping.workload.mining import subsuming
 from tests.spark.objects_read import num_files
 
 if TYPE_CHECKING:

@@ -39,6 +39,8 @@ MOVED: Final = {
     f"{_ROOT}reports.clause_text": f"{_ROOT}clauses.text",
     f"{_ROOT}reports.details": f"{_ROOT}lookup.details",
     f"{_ROOT}layout.groups.picture": f"{_ROOT}layout.chart",
+    f"{_ROOT}layout.workload.queries": f"{_ROOT}workload.queries",
+    **{f"{_ROOT}layout.features.{name}": f"{_ROOT}workload.{name}" for name in ("choosing", "families", "mining")},
     f"{_ROOT}predicates.likes": f"{_ROOT}predicates.text",
     f"{_ROOT}stores.open": f"{_ROOT}stores.registry",
     f"{_ROOT}stores.elasticsearch.complement": f"{_ROOT}stores.elasticsearch.bools",

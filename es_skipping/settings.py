@@ -57,7 +57,7 @@ def _count(text: str) -> int:
 
 
 def _bytes(text: str) -> int:
-    text = text.strip().lower().removesuffix("b")
+    text = text.strip().lower().removesuffix("b").replace(" ", "")
     scale = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}.get(text[-1:], 1)
     expected = "a positive number of bytes such as 4096 or 64k"
     value: int = _number(int, text[:-1] if scale > 1 else text, expected) * scale
@@ -248,6 +248,22 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "duration",
             "How long the query log is kept. The session that writes it deletes expired days.",
             _seconds,
+        ),
+        Setting(
+            "remember",
+            "false",
+            "boolean",
+            "Logs this session's look-ups in the store, and each refresh of a whole dataset collects the conditions "
+            "that recur in them (`Dataset.remember`).",
+            _boolean,
+        ),
+        Setting(
+            "remember.budget",
+            "2m",
+            "bytes",
+            "Metadata of all conditions together that one dataset remembers. Past it those that the log needs least "
+            "are given up.",
+            _bytes,
         ),
         Setting(
             "progress",

@@ -52,7 +52,7 @@ HEAVY = ("pyspark", "py4j", "pyarrow", "elasticsearch", "numpy", "pandas", "shap
 
 _PURE = ("errors", "predicates", "clauses", "catalog")
 _KNOWING = (*_PURE, "settings", "indexes", "stores", "lookup")
-_RUNNING = (*_KNOWING, "spark", "build")
+_RUNNING = (*_KNOWING, "workload", "spark", "build")
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "predicates": ("errors", "predicates"),
@@ -62,6 +62,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "stores": (*_PURE, "settings", "stores"),
     "lookup": _KNOWING,
     "spark": (*_KNOWING, "spark"),
+    "workload": (*_PURE, "stores", "workload"),
     "build": (*_RUNNING, "reports"),
     "reports": (*_RUNNING, "reports"),
     "layout": (*_RUNNING, "reports", "layout"),
@@ -76,6 +77,7 @@ NEVER: dict[str, tuple[str, ...]] = {
     "indexes": ("elasticsearch",),
     "stores": ("pyspark", "py4j"),
     "lookup": ("pyspark", "py4j"),
+    "workload": HEAVY,
     "testing": ("pyspark", "py4j", "elasticsearch"),
 }
 

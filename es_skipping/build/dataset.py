@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
-import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.build.collect import Progress
 from es_skipping.build.collected import Collected
+from es_skipping.build.dataset_id import dataset_id
 from es_skipping.build.index_arguments import checked, is_definition_of
-from es_skipping.build.listing import qualified
+from es_skipping.build.remembering import Remembering, RememberResult, remembering
 from es_skipping.build.results import Health, RefreshResult, dataset_html, index_table, shown_as
 from es_skipping.build.source import DELTA_SKIPPING, Reading, Source, as_paths, schema_of
 from es_skipping.build.table_formats import table_format_at
@@ -24,11 +24,11 @@ from es_skipping.catalog import DatasetEntry, IndexDefinition
 from es_skipping.errors import DatasetError, IndexDefinitionError, StoreConflict
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.registry import readable_id
-from es_skipping.predicates.show import quoted_name
 from es_skipping.reports.progress import shown_progress
-from es_skipping.settings import Settings
+from es_skipping.settings import PREFIX, Settings
 from es_skipping.spark.services import service_of, store_conf, store_of
 from es_skipping.stores.base import MetadataStore
+from es_skipping.workload.logged import logged_queries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,7 +45,6 @@ _LIST: Final = (
     + _DESCRIPTION
     + ", refreshed timestamp, snapshot string"
 )
-_SESSION_CATALOG: Final = "spark_catalog"
 _CONFLICT_ATTEMPTS: Final = 6
 """Attempts at a change while other writers publish."""
 
@@ -169,7 +168,43 @@ class Dataset:
         DatasetError
             The dataset has no index or cannot be listed, or a path lies outside it.
         """
-        return self._update((), must_exist=True, paths=paths, partitions=partitions, progress=progress)
+        settings = Settings(store_conf(self._spark))
+        if not settings["remember"] or paths is not None or partitions is not None:
+            return self._update((), must_exist=True, paths=paths, partitions=partitions, progress=progress)
+        return self._remember(self._to_remember(settings["remember.budget"]), progress)
+
+    def remember(self, budget: str | int | None = None, *, progress: Progress | None = None) -> RememberResult:
+        """Collect the conditions that recur in the query log, so that queries with them skip; name no index.
+
+        The log is that of the session's store; sessions write it with ``spark.es_skipping.queryLog.enabled`` or
+        ``spark.es_skipping.remember``. A remembered condition also helps every stricter filter, in all sessions, and
+        costs about a bit for each object. With ``spark.es_skipping.remember=true`` each `refresh` of the whole dataset
+        does this.
+
+        Parameters
+        ----------
+        budget
+            Metadata of all remembered conditions together, such as ``"2 MB"``. Conditions that the log needs least are
+            given up first. By default the setting ``remember.budget``.
+        progress
+            Called with ``(done, total, phase)`` during the build.
+
+        Returns
+        -------
+        RememberResult
+            The conditions that were added, kept and dropped.
+
+        Examples
+        --------
+        >>> dataset.remember(budget="2 MB")                           # doctest: +SKIP
+        RememberResult(added=("city = 'Oslo'",), kept=(), dropped=())
+        """
+        settings = Settings(store_conf(self._spark))
+        if budget is not None:
+            settings = Settings({f"{PREFIX}remember.budget": str(budget)})
+        change = self._to_remember(settings["remember.budget"])
+        self._remember(change, progress)
+        return change.result
 
     def drop_indexes(self, *indexes: Index, all: bool = False) -> None:
         """Drop indexes with their metadata; the data stays.
@@ -208,7 +243,7 @@ class Dataset:
     def id(self) -> str:
         """The dataset's readable name in the store, made from its location."""
         if self._id is None:
-            self._id = _dataset_id(self._spark, self._as_given)
+            self._id = dataset_id(self._spark, self._as_given)
         return self._id
 
     def is_indexed(self) -> bool:
@@ -310,6 +345,22 @@ class Dataset:
                     service_of(self._spark).registry.forget()
         raise AssertionError("the last try returns or raises")
 
+    def _to_remember(self, budget: int) -> Remembering:
+        service, store = service_of(self._spark), self._store()
+        service.query_log.write()
+        entry = store.dataset(self.id)
+        source = Source.open(self._spark, self._reading(entry))
+        with closing(source.origin):
+            return remembering(source, entry, logged_queries(store, source.roots), budget)
+
+    def _remember(self, change: Remembering, progress: Progress | None) -> RefreshResult:
+        if not change.add and not self.is_indexed():
+            return RefreshResult(store=self._store().url)
+        result = self._update(change.add, ensure=True, progress=progress)
+        if change.drop:
+            self.drop_indexes(*change.drop)
+        return result
+
     def _drop(self, store: MetadataStore, indexes: Sequence[Index]) -> None:
         entry = store.dataset(self.id)
         there = list(entry.definition.indexes) if entry is not None else []
@@ -393,41 +444,3 @@ def _moment(milliseconds: int) -> datetime:
 def _text(value: Any) -> str:
     """An option's value as the reader writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _dataset_id(spark: SparkSession, reading: Reading) -> str:
-    """A readable and unique id: the path's last name, and a hash of the whole location."""
-    if reading.table is not None:
-        place = _full_name(spark, reading.table)
-        name = place.rpartition(".")[2]
-    else:
-        try:
-            places = sorted(qualified(spark, path) for path in reading.paths)
-        except Exception as error:
-            raise DatasetError(f"Spark cannot read the path {reading.name}: {str(error).splitlines()[0]}") from error
-        place = "\n".join(places)
-        name = places[0].rpartition("/")[2]
-    readable = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:40]
-    return f"{readable or 'dataset'}-{hashlib.sha256(place.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
-
-
-def _full_name(spark: SparkSession, table: str) -> str:
-    from pyspark.errors import PySparkException
-
-    state = spark._jsparkSession.sessionState()
-    catalogs = state.catalogManager()
-    try:
-        given = state.sqlParser().parseMultipartIdentifier(table)
-        parts = [str(given.apply(i)) for i in range(given.size())]
-        if len(parts) > 1 and catalogs.isCatalogRegistered(parts[0]):
-            catalog, parts = parts[0], parts[1:]
-        else:
-            catalog = str(catalogs.currentCatalog().name())
-            if catalog != _SESSION_CATALOG and len(parts) == 1:
-                parts = [*map(str, catalogs.currentNamespace()), *parts]
-        if catalog != _SESSION_CATALOG:
-            return ".".join([catalog, *parts])
-        identifier = state.sqlParser().parseTableIdentifier(".".join(map(quoted_name, parts)))
-        return str(state.catalog().qualifyIdentifier(identifier).unquotedString())
-    except PySparkException as error:
-        raise DatasetError(f"{table!r} is not a table name: {str(error).strip().splitlines()[0]}") from None

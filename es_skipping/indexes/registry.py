@@ -40,6 +40,7 @@ _OURS: Final = {
     "GeoBox": "es_skipping.indexes.geobox",
     "GeometryBox": "es_skipping.indexes.geometrybox",
     "Features": "es_skipping.indexes.features",
+    "Remembered": "es_skipping.indexes.remembered",
     "Formatted": "es_skipping.indexes.formatted",
     "GapList": "es_skipping.indexes.gaplist",
 }

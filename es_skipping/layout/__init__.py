@@ -10,8 +10,6 @@
 from __future__ import annotations
 
 from es_skipping.layout.drift import Status, status
-from es_skipping.layout.features.choosing import mine_features
-from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.gsop import GSOP, GroupPlan
 from es_skipping.layout.groups.gsopr import GSOPR
@@ -22,8 +20,10 @@ from es_skipping.layout.plan import Plan, Prediction
 from es_skipping.layout.sop import SOP, Written
 from es_skipping.layout.workload.diagnosis import Diagnosis, diagnose
 from es_skipping.layout.workload.log import QueryLog
-from es_skipping.layout.workload.queries import Query
 from es_skipping.layout.workload.templates import Template, zipf
+from es_skipping.workload.choosing import mine_features
+from es_skipping.workload.mining import Feature
+from es_skipping.workload.queries import Query
 
 __all__ = [
     "GSOP",

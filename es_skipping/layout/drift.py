@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from es_skipping.errors import DatasetError
 from es_skipping.layout.features.helping import Helping
-from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.status import GroupStatus, group_status
 from es_skipping.layout.groups.stored import is_grouped, place_of
 from es_skipping.layout.records import LayoutRecord, read_record
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.truth import predicate_of
+from es_skipping.workload.mining import Feature
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

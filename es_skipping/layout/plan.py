@@ -9,9 +9,9 @@ import numpy as np
 
 from es_skipping.layout.chart import Role, bar_chart
 from es_skipping.layout.features.helping import Help, Helping
-from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.histogram import GroupBlocks, Histogram, predicted_share
-from es_skipping.layout.workload.queries import Query
+from es_skipping.workload.mining import Feature
+from es_skipping.workload.queries import Query
 
 __all__ = ["Plan", "Prediction", "predict"]
 

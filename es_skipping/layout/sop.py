@@ -13,13 +13,13 @@ from es_skipping.indexes.base import Index
 from es_skipping.indexes.features import Features
 from es_skipping.layout.drift import Status, layout_status
 from es_skipping.layout.features.conditions import Rank
-from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.histogram import Histogram
 from es_skipping.layout.maker import LayoutMaker, dataset_of, refuse_unknown
 from es_skipping.layout.passes import blocked, histogram
 from es_skipping.layout.plan import Plan, predict
 from es_skipping.layout.records import LayoutRecord, write_record
 from es_skipping.layout.workload.log import QueryLog
+from es_skipping.workload.mining import Feature
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,7 +21,7 @@ from es_skipping.stores.query_log import LoggedQuery
 if TYPE_CHECKING:
     from es_skipping.stores.base import MetadataStore
 
-__all__ = ["QueryLog"]
+__all__ = ["QueryLog", "is_logged"]
 
 _MAX_WAITING_NOTES: Final = 4_000
 """Limit of waiting notes; past it the oldest is lost."""
@@ -32,6 +32,11 @@ _OUTCOME_SECONDS: Final = 60.0
 _log = logging.getLogger("es_skipping")
 
 Records = Callable[[int], tuple[int, list[dict[str, Any]]]]
+
+
+def is_logged(settings: Settings) -> bool:
+    """Whether a session's look-ups are logged."""
+    return bool(settings["queryLog.enabled"] or settings["remember"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ class QueryLog:
     def note(self, request: ScanRequest, detail: ScanDetail) -> None:
         """Remember a look-up, if its session wants it logged; never raises."""
         try:
-            if not Settings(request.settings)["queryLog.enabled"]:
+            if not is_logged(Settings(request.settings)):
                 return
             with self._lock:
                 self._notes[detail.scan] = _Note(request, detail, time.time())

@@ -22,7 +22,7 @@ from es_skipping.lookup.functions import DeclaredFunctions
 from es_skipping.lookup.guard import Breaker, Budgets
 from es_skipping.lookup.host import Host
 from es_skipping.lookup.lookup import Lookup, Part, look_up
-from es_skipping.lookup.query_log import QueryLog
+from es_skipping.lookup.query_log import QueryLog, is_logged
 from es_skipping.lookup.registry import Registry
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.stores import SessionStores
@@ -117,7 +117,7 @@ class LookupService:
             deadline = time.monotonic() + timeout
             datasets = self.registry.find(store, request.roots, request.table, lifetime, timeout, request.format)
             if not datasets:
-                believed = 0.0 if settings["queryLog.enabled"] else self.registry.remains(store, lifetime)
+                believed = 0.0 if is_logged(settings) else self.registry.remains(store, lifetime)
                 return reply.unindexed(believed), ScanDetail(request.scan, reason="not indexed", store=store.url)
             found = look_up(request, datasets, self.functions, lambda: deadline - time.monotonic())
         detail = _detail(request, store, found)

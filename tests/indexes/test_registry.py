@@ -50,6 +50,7 @@ def test_all_of_ours_are_found() -> None:
         "MetricDistance",
         "MinMax",
         "Prefix",
+        "Remembered",
         "Suffix",
         "ValueList",
     ]
@@ -64,7 +65,7 @@ def test_each_of_ours_has_a_page_and_passes_the_contract() -> None:
     contracts = [
         cls
         for file in Path(__file__).parent.glob("test_*.py")
-        if file != Path(__file__) and "IndexContract" in file.read_text(encoding="utf-8")
+        if file != Path(__file__) and "Contract" in file.read_text(encoding="utf-8")
         for cls in vars(importlib.import_module(f"tests.indexes.{file.stem}")).values()
         if isinstance(cls, type) and issubclass(cls, IndexContract) and cls.__name__.startswith("Test")
     ]

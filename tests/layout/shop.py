@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from es_skipping.layout.workload.queries import Query
 from es_skipping.predicates.tree import And, Column, Comparison, IsIn, Literal, Predicate
 from es_skipping.predicates.types import DataType
+from es_skipping.workload.queries import Query
 
 PRODUCT = Column(("product",), DataType("string"))
 REVENUE = Column(("revenue",), DataType("int"))

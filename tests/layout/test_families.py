@@ -12,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from es_skipping.layout import mine_features
-from es_skipping.layout.features.families import families_of
 from es_skipping.layout.features.helping import Helping
-from es_skipping.layout.features.mining import Feature, candidates_of, never_by_time
 from es_skipping.layout.features.ranking import by_savings
 from es_skipping.layout.groups.demands import Demand, demands_of
 from es_skipping.layout.groups.design import design_groups
@@ -23,9 +21,11 @@ from es_skipping.layout.groups.grouping_search import best_grouping
 from es_skipping.layout.groups.local_features import local_features
 from es_skipping.layout.groups.vectors import GlobalVectors
 from es_skipping.layout.histogram import Histogram
-from es_skipping.layout.workload.queries import Query
 from es_skipping.predicates.tree import And, Call, Column, Comparison, IsIn, Literal, Or, Predicate
 from es_skipping.predicates.types import DataType
+from es_skipping.workload.families import families_of
+from es_skipping.workload.mining import Feature, candidates_of, never_by_time
+from es_skipping.workload.queries import Query
 from tests.layout.designs import NAMES, histogram_of, histograms, workloads
 
 INT, STRING, DATE = map(DataType, ("int", "string", "date"))

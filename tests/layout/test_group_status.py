@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import pytest
 
 from es_skipping.layout.chart import group_chart
-from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.gsop import GroupPlan
 from es_skipping.layout.groups.manifest import Block, GroupManifest, Partition, StoredGroup
 from es_skipping.layout.groups.status import GroupStatus, read_share, storage
+from es_skipping.workload.mining import Feature
 from tests.layout.designs import histogram_of
 from tests.layout.shop import SHOES_OR_SHIRTS, above
 

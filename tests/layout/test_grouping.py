@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.vertical import hill_climbing, primary_partitions
-from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.demands import Demand, demands_of, related_columns, weights_of
 from es_skipping.layout.groups.grouping import Designer
 from es_skipping.layout.groups.grouping_search import best_grouping, grouping_of, read_alike
@@ -17,7 +16,8 @@ from es_skipping.layout.groups.local_features import local_features
 from es_skipping.layout.groups.vectors import GlobalVectors
 from es_skipping.layout.groups.vertical import one_for_all, one_per_column
 from es_skipping.layout.histogram import Histogram
-from es_skipping.layout.workload.queries import Query
+from es_skipping.workload.mining import Feature
+from es_skipping.workload.queries import Query
 from tests.layout.designs import NAMES, histogram_of, histograms, workloads
 from tests.layout.shop import LOG, SHOES_OR_SHIRTS, above
 

@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from es_skipping.layout.features.choosing import mine_features
-from es_skipping.layout.features.mining import Feature, candidates_of, never_by_time, subsuming
-from es_skipping.layout.workload.queries import Query
 from es_skipping.predicates.subsumption import subsumes
 from es_skipping.predicates.tree import And, Column, Comparison, IsIn, Literal, NullTest, Opaque, Or, Predicate
 from es_skipping.predicates.types import DataType
+from es_skipping.workload.choosing import mine_features
+from es_skipping.workload.mining import Feature, candidates_of, never_by_time, subsuming
+from es_skipping.workload.queries import Query
 from tests.layout.shop import LOG, REVENUE, SHOES_OR_SHIRTS, above, product
 
 DAY = Column(("day",), DataType("date"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from es_skipping.layout.features.mining import Feature, frequent_sets
 from es_skipping.layout.features.ranking import by_savings
+from es_skipping.workload.mining import Feature, frequent_sets
 from tests.layout.shop import LOG, SHOES_OR_SHIRTS, above, product
 
 EQUAL = Feature((above(0),), 100, 0, tuple(range(100)))

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.groups.grouping import Designer
 from es_skipping.layout.groups.grouping_search import best_grouping
@@ -17,6 +16,7 @@ from es_skipping.layout.groups.replication import Replicas
 from es_skipping.layout.groups.replication_search import best_layouts
 from es_skipping.layout.groups.vectors import GlobalVectors
 from es_skipping.layout.histogram import Histogram
+from es_skipping.workload.mining import Feature
 from tests.layout.designs import NAMES, histogram_of, histograms, satisfying, workloads
 from tests.layout.shop import SHOES_OR_SHIRTS, above
 

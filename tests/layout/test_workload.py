@@ -11,9 +11,9 @@ import pytest
 from es_skipping.layout.workload.diagnosis import diagnose
 from es_skipping.layout.workload.filters import is_statement
 from es_skipping.layout.workload.log import QueryLog, split_statements
-from es_skipping.layout.workload.queries import Query
 from es_skipping.layout.workload.templates import Template, zipf
 from es_skipping.predicates.tree import NEVER, And, NullTest, Opaque, Or
+from es_skipping.workload.queries import Query
 from tests.layout.shop import LOG, REVENUE, above, product
 
 

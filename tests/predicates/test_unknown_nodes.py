@@ -15,10 +15,7 @@ from es_skipping.indexes.filters import filters_of
 from es_skipping.indexes.geobox import GeoBox
 from es_skipping.indexes.minmax import MinMax
 from es_skipping.indexes.valuelist import ValueList
-from es_skipping.layout.features.families import families_of
 from es_skipping.layout.features.helping import Helping
-from es_skipping.layout.features.mining import Feature, candidates_of, frequent_sets, never_by_time
-from es_skipping.layout.workload.queries import Query, conjuncts
 from es_skipping.predicates.codec import has_opaque, operand_from_data, operand_to_data
 from es_skipping.predicates.functions import versioned, with_images
 from es_skipping.predicates.implied import Conditions
@@ -41,6 +38,9 @@ from es_skipping.predicates.tree import (
 from es_skipping.predicates.truth import sql_of
 from es_skipping.predicates.types import DataType
 from es_skipping.predicates.value_sets import ValueSet, at_least, at_most
+from es_skipping.workload.families import families_of
+from es_skipping.workload.mining import Feature, candidates_of, frequent_sets, never_by_time
+from es_skipping.workload.queries import Query, conjuncts
 
 INT, BOOLEAN = DataType("int"), DataType("boolean")
 X, Y = Column(("x",), INT), Column(("y",), INT)

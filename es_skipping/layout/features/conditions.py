@@ -6,21 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from es_skipping.errors import ColumnError, DatasetError
-from es_skipping.layout.features.choosing import chosen
-from es_skipping.layout.features.families import Family, families_of
-from es_skipping.layout.features.mining import Feature, candidates_of, frequent_sets, least_support, never_by_time
+from es_skipping.build.conditions import condition_of, is_usable
+from es_skipping.errors import DatasetError
 from es_skipping.layout.features.ranking import by_savings, satisfied_shares
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.show import show
-from es_skipping.predicates.subsumption import subsumes
-from es_skipping.predicates.tree import Predicate, operands_of
-from es_skipping.predicates.truth import predicate_of, sql_of
+from es_skipping.predicates.tree import Predicate
+from es_skipping.predicates.truth import sql_of
+from es_skipping.workload.choosing import chosen
+from es_skipping.workload.families import Family, families_of
+from es_skipping.workload.mining import Feature, candidates_of, frequent_sets, least_support
 
 if TYPE_CHECKING:
     from es_skipping.build.source import Source
 
-__all__ = ["FeatureFinder", "Rank", "condition_of"]
+__all__ = ["FeatureFinder", "Rank"]
 
 Rank: TypeAlias = Literal["savings", "queries"]
 
@@ -71,14 +71,15 @@ class FeatureFinder:
         """
         refused: list[tuple[str, str]] = []
         texts: dict[tuple[Predicate, ...], str] = {}
+        written = replace(self.source, format="parquet")  # the index describes the files to be written
 
         def accept(feature: Feature) -> bool:
-            text, reason = condition_of(self.source, feature.predicate)
-            if text is None:
-                refused.append((show(feature.predicate), reason))
-            else:
-                texts[feature.predicates] = text
-            return text is not None
+            found = condition_of(written, feature.predicate)
+            if isinstance(found, str):
+                refused.append((show(feature.predicate), found))
+                return False
+            texts[feature.predicates] = found.text
+            return True
 
         kept = tuple(self._ranked(log, most, accept))
         if not kept:
@@ -109,24 +110,4 @@ class FeatureFinder:
         return families_of(list(log), known, least_support(list(log), self.min_support), self._usable)
 
     def _usable(self, predicate: Predicate) -> bool:
-        from es_skipping.lookup.built_with import columns_of
-
-        columns = columns_of(operands_of(predicate))
-        return never_by_time(predicate) and not any(
-            column.path[0] in self.source.partition_columns for column in columns
-        )
-
-
-def condition_of(source: Source, predicate: Predicate) -> tuple[str | None, str]:
-    """SQL that Spark reads back as the predicate or as a looser one; otherwise None and the reason."""
-    from es_skipping.build.columns import resolve
-
-    text = sql_of(predicate)
-    if text is None:
-        return None, "it cannot be written as SQL"
-    try:
-        # The index describes the Parquet files to be written, whatever is read now.
-        read = predicate_of(resolve(replace(source, format="parquet"), text).operand)
-    except ColumnError as error:
-        return None, str(error)
-    return (text, "") if subsumes(read, predicate) else (None, "Spark reads its SQL as another predicate")
+        return is_usable(self.source, predicate)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from es_skipping.layout.features.mining import Feature, subsuming
-from es_skipping.layout.workload.queries import Query
 from es_skipping.predicates.implied import Conditions
+from es_skipping.workload.mining import Feature, subsuming
+from es_skipping.workload.queries import Query
 
 __all__ = ["Help", "Helping"]
 

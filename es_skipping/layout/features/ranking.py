@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from es_skipping.indexes.features import feature_words
-from es_skipping.layout.features.families import Family
-from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.histogram import unpacked
 from es_skipping.predicates.tree import Predicate
+from es_skipping.workload.families import Family
+from es_skipping.workload.mining import Feature
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

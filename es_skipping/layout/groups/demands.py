@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from es_skipping.layout.features.helping import Help, Helping
-from es_skipping.layout.features.mining import Feature
-from es_skipping.layout.workload.queries import Query
+from es_skipping.workload.mining import Feature
+from es_skipping.workload.queries import Query
 
 __all__ = ["Demand", "demands_of", "helped_share", "related_columns", "units_of", "weights_of"]
 

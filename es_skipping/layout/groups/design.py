@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.demands import Demand, demands_of
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.grouping import Designer, Grouping
@@ -18,7 +17,8 @@ from es_skipping.layout.groups.replication_search import FoundLayouts, best_layo
 from es_skipping.layout.groups.vectors import GlobalVectors
 from es_skipping.layout.groups.vertical import one_for_all, one_per_column
 from es_skipping.layout.histogram import Histogram
-from es_skipping.layout.workload.queries import Query
+from es_skipping.workload.mining import Feature
+from es_skipping.workload.queries import Query
 
 __all__ = ["GroupDesign", "design_groups", "design_layouts", "layouts_by_budget", "layouts_within"]
 

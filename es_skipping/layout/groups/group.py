@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from es_skipping.layout.features.mining import Feature
+from es_skipping.workload.mining import Feature
 
 __all__ = ["ColumnGroup"]
 

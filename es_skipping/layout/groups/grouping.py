@@ -13,12 +13,12 @@ from typing import Final
 import numpy as np
 
 from es_skipping.layout.clustering import Reals
-from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.demands import Demand, units_of, weights_of
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.local_features import DISTINCT, local_features
 from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
+from es_skipping.workload.mining import Feature
 
 __all__ = ["ASSEMBLY", "Cost", "Designer", "Grouping", "PlannedGroup"]
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from es_skipping.errors import DatasetError
 from es_skipping.layout.chart import group_chart
 from es_skipping.layout.features.conditions import Rank
-from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.demands import demands_of, helped_share
 from es_skipping.layout.groups.design import GroupDesign, design_groups
 from es_skipping.layout.groups.group import ColumnGroup
@@ -20,6 +19,7 @@ from es_skipping.layout.maker import LayoutMaker, dataset_of, refuse_unknown
 from es_skipping.layout.passes import histogram
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.show import show
+from es_skipping.workload.mining import Feature
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

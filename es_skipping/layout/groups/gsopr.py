@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.design import GroupDesign, design_layouts
 from es_skipping.layout.groups.gsop import GSOP
 from es_skipping.layout.histogram import Histogram
 from es_skipping.layout.maker import dataset_of
 from es_skipping.layout.workload.log import QueryLog
+from es_skipping.workload.mining import Feature
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from es_skipping.layout.clustering import Reals
-from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.demands import Demand, related_columns, units_of, weights_of
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.grouping import counts_of
@@ -15,6 +14,7 @@ from es_skipping.layout.groups.local_features import DISTINCT, local_features
 from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
 from es_skipping.layout.groups.workload_paths import Served, WorkloadPaths
+from es_skipping.workload.mining import Feature
 
 __all__ = ["Replicas"]
 

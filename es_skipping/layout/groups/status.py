@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.groups.demands import Demand, demands_of, helped_share
 from es_skipping.layout.groups.indexing import differing, evaluation
 from es_skipping.layout.groups.manifest import GroupManifest
@@ -18,6 +17,7 @@ from es_skipping.layout.groups.retrieval import Offer, path_cost, retrieval_path
 from es_skipping.layout.groups.stored import blocks_of, manifest_at
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.truth import predicate_of
+from es_skipping.workload.mining import Feature
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
+from es_skipping.build.conditions import condition_of
 from es_skipping.errors import DatasetError
-from es_skipping.layout.features.conditions import condition_of
 from es_skipping.layout.groups.blocks import GroupWriter
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.indexing import evaluation, index_blocks, index_groups
@@ -322,14 +322,15 @@ def _conditions(
 ) -> tuple[list[dict[str, int]], tuple[tuple[str, str], ...]]:
     """Each group's features as SQL, with their weights; and ``(feature, why)`` of those without SQL."""
     predicates = dict.fromkeys(feature.predicate for group in groups for feature in group.features)
-    texts = {predicate: condition_of(source, predicate) for predicate in predicates}
+    written = replace(source, format="parquet")  # the index describes the files to be written
+    conditions = {predicate: condition_of(written, predicate) for predicate in predicates}
     found: list[dict[str, int]] = []
     for group in groups:
         own: dict[str, int] = {}
         for feature in group.features:
-            text, _ = texts[feature.predicate]
-            if text is not None:
-                own[text] = own.get(text, 0) + feature.weight
+            condition = conditions[feature.predicate]
+            if not isinstance(condition, str):
+                own[condition.text] = own.get(condition.text, 0) + feature.weight
         found.append(own)
-    refused = tuple((show(predicate), why) for predicate, (text, why) in texts.items() if text is None)
+    refused = tuple((show(predicate), why) for predicate, why in conditions.items() if isinstance(why, str))
     return found, refused

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from es_skipping.layout.chart import line_chart
-from es_skipping.layout.workload.queries import Query
+from es_skipping.workload.queries import Query
 
 __all__ = ["Diagnosis", "diagnose"]
 

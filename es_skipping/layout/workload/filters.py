@@ -7,16 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
-from es_skipping.layout.workload.queries import Query
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.read import read_predicate
-from es_skipping.predicates.tree import And, Opaque, Or, Predicate
+from es_skipping.predicates.tree import Opaque, Predicate
 from es_skipping.stores.base import is_under
+from es_skipping.workload.logged import of_residuals
+from es_skipping.workload.queries import Query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["is_statement", "of_residuals", "predicates_of_filters", "queries_of_statement"]
+__all__ = ["is_statement", "predicates_of_filters", "queries_of_statement"]
 
 _FILTERS_PER_PLAN: Final = 50
 """Filters per plan."""
@@ -116,18 +117,3 @@ def queries_of_statement(spark: SparkSession, text: str, roots: Sequence[str] | 
         if predicate is not None:
             found.append(Query(predicate, text, scan.columns))
     return found
-
-
-def of_residuals(filters: Sequence[Sequence[Any]]) -> Predicate | None:
-    """The filter of a scan, from a request's ``filters``; None if there is none.
-
-    Examples
-    --------
-    >>> of_residuals([[]]) is None
-    True
-    """
-    # If partition values decide a condition, the residuals differ between partitions.
-    residuals = [normalise(And(tuple(read_predicate(tree) for tree in trees))) for trees in filters if trees]
-    if not residuals:
-        return None
-    return residuals[0] if len(residuals) == 1 else normalise(Or(tuple(residuals)))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from es_skipping.errors import DatasetError
 from es_skipping.layout.workload.diagnosis import Diagnosis, diagnose
-from es_skipping.layout.workload.filters import is_statement, of_residuals, predicates_of_filters, queries_of_statement
-from es_skipping.layout.workload.queries import Query
+from es_skipping.layout.workload.filters import is_statement, predicates_of_filters, queries_of_statement
 from es_skipping.layout.workload.templates import Template
 from es_skipping.predicates.tree import NEVER, Predicate
-from es_skipping.stores.base import is_under
+from es_skipping.workload.logged import logged_queries
+from es_skipping.workload.queries import Query
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -121,13 +121,8 @@ class QueryLog(Sequence[Query]):
         """
         from es_skipping.spark.services import store_of
 
-        roots = [root.rstrip("/") for root in _roots(df)]
-        store = store_of(df.sparkSession)
-        queries = []
-        for entry in store.logged_queries(since=int(since.timestamp() * 1000) if since else 0):
-            if entry.trees and any(is_under(root.rstrip("/"), roots) for root in entry.roots):
-                predicate = of_residuals(entry.trees)
-                queries += [Query(predicate, entry.filter)] if predicate is not None else []
+        store, roots = store_of(df.sparkSession), _roots(df)
+        queries = logged_queries(store, roots, since=int(since.timestamp() * 1000) if since else 0)
         if not queries:
             raise DatasetError(
                 f"the query log of {store.url} has no query on {', '.join(roots)}: set "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -76,7 +77,9 @@ class QueryIndices:
             return
 
     def read(self, dataset: str | None, since: int) -> Iterator[LoggedQuery]:
-        """Entries since a time, oldest first."""
+        """Entries since a time, oldest first; all that was written, if the user may refresh indices."""
+        with contextlib.suppress(AuthorizationException):
+            self._cluster.reader.indices.refresh(index=self._cluster.names.queries, ignore_unavailable=True)
         filters: list[dict[str, Any]] = [{"range": {"time": {"gte": since, "format": "epoch_millis"}}}]
         if dataset is not None:
             filters.append({"term": {"dataset": dataset}})

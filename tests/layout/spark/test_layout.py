@@ -15,7 +15,6 @@ import es_skipping as esk
 from es_skipping import layout
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.features import Features
-from es_skipping.layout.features.mining import Feature
 from es_skipping.layout.passes import PLACE, histogram, placed
 from es_skipping.layout.workload.filters import predicates_of_filters
 from es_skipping.predicates.normal import normalise
@@ -24,6 +23,7 @@ from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import Opaque
 from es_skipping.predicates.truth import predicate_of, sql_of
 from es_skipping.spark.relations import expression_tree
+from es_skipping.workload.mining import Feature
 from tests.spark.building import ROOT_SETTING, new_session, spark
 from tests.spark.skipping_on_off import objects_read, same_rows
 

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from es_skipping.layout.features.mining import Feature
-from es_skipping.layout.workload.queries import Query, conjuncts
 from es_skipping.predicates.implied import one_by_one
 from es_skipping.predicates.subsumption import subsumes
 from es_skipping.predicates.tree import IsIn, Operand, Predicate
+from es_skipping.workload.mining import Feature
+from es_skipping.workload.queries import Query, conjuncts
 
 __all__ = ["Family", "families_of"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from es_skipping.layout.features.families import Family, families_of
-from es_skipping.layout.features.mining import Feature, candidates_of, least_support, never_by_time
-from es_skipping.layout.workload.queries import Query
 from es_skipping.predicates.tree import Predicate
+from es_skipping.workload.families import Family, families_of
+from es_skipping.workload.mining import Feature, candidates_of, least_support, never_by_time
+from es_skipping.workload.queries import Query
 
 __all__ = ["chosen", "mine_features"]
 
@@ -37,7 +37,7 @@ def mine_features(
         as `<>`, never are.
     families
         Whether to make each value a feature if lists of values differ from query to query. Then all values of these
-        lists become features, or none (`es_skipping.layout.features.families`). For column groups; in a single order of
+        lists become features, or none (`es_skipping.workload.families`). For column groups; in a single order of
         rows these features would conflict.
 
     Returns

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from es_skipping.layout.workload.queries import Query, conjuncts
 from es_skipping.predicates.normal import all_of
 from es_skipping.predicates.show import show
 from es_skipping.predicates.subsumption import subsumes
@@ -42,6 +41,7 @@ from es_skipping.predicates.tree import (
     unknown_node,
 )
 from es_skipping.predicates.value_sets import at_most
+from es_skipping.workload.queries import Query, conjuncts
 
 __all__ = [
     "Feature",

@@ -1,0 +1,57 @@
+"""A dataset's id in the store, made from its location."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Final
+
+from es_skipping.build.listing import qualified
+from es_skipping.build.source import Reading
+from es_skipping.errors import DatasetError
+from es_skipping.predicates.show import quoted_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["dataset_id"]
+
+_SESSION_CATALOG: Final = "spark_catalog"
+
+
+def dataset_id(spark: SparkSession, reading: Reading) -> str:
+    """A readable and unique id: the path's last name, and a hash of the whole location."""
+    if reading.table is not None:
+        place = _full_name(spark, reading.table)
+        name = place.rpartition(".")[2]
+    else:
+        try:
+            places = sorted(qualified(spark, path) for path in reading.paths)
+        except Exception as error:
+            raise DatasetError(f"Spark cannot read the path {reading.name}: {str(error).splitlines()[0]}") from error
+        place = "\n".join(places)
+        name = places[0].rpartition("/")[2]
+    readable = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:40]
+    return f"{readable or 'dataset'}-{hashlib.sha256(place.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
+def _full_name(spark: SparkSession, table: str) -> str:
+    from pyspark.errors import PySparkException
+
+    state = spark._jsparkSession.sessionState()
+    catalogs = state.catalogManager()
+    try:
+        given = state.sqlParser().parseMultipartIdentifier(table)
+        parts = [str(given.apply(i)) for i in range(given.size())]
+        if len(parts) > 1 and catalogs.isCatalogRegistered(parts[0]):
+            catalog, parts = parts[0], parts[1:]
+        else:
+            catalog = str(catalogs.currentCatalog().name())
+            if catalog != _SESSION_CATALOG and len(parts) == 1:
+                parts = [*map(str, catalogs.currentNamespace()), *parts]
+        if catalog != _SESSION_CATALOG:
+            return ".".join([catalog, *parts])
+        identifier = state.sqlParser().parseTableIdentifier(".".join(map(quoted_name, parts)))
+        return str(state.catalog().qualifyIdentifier(identifier).unquotedString())
+    except PySparkException as error:
+        raise DatasetError(f"{table!r} is not a table name: {str(error).strip().splitlines()[0]}") from None

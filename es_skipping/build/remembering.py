@@ -1,0 +1,145 @@
+"""Which conditions of the query log a dataset remembers: those that recur, within a budget, the most useful first.
+
+Each call that finds new conditions adds one index of type `Remembered`, a batch, so that known conditions are not
+collected again. Where the budget or the number of batches is exceeded, the batches that the log needs least are
+dropped, and what it still needs of them goes into the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from es_skipping.build.conditions import condition_of, is_usable
+from es_skipping.indexes.remembered import Remembered
+from es_skipping.predicates.codec import operand_from_data
+from es_skipping.predicates.tree import Predicate
+from es_skipping.predicates.truth import predicate_of
+from es_skipping.workload.mining import candidates_of
+from es_skipping.workload.queries import Query
+
+if TYPE_CHECKING:
+    from es_skipping.build.source import Source
+    from es_skipping.catalog import DatasetEntry, IndexDefinition
+
+__all__ = ["RememberResult", "Remembering", "remembering"]
+
+_RECURS: Final = 2
+"""A condition is remembered from this many queries on that it helps more than any stricter one."""
+_BYTES: Final = 2.0
+"""Of a condition and object, as long as nothing was measured."""
+_MOST_BATCHES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RememberResult:
+    """What a call of `es_skipping.Dataset.remember` changed.
+
+    Parameters
+    ----------
+    added, kept, dropped
+        Conditions as SQL: collected now; collected before; and given up for more useful ones.
+
+    Examples
+    --------
+    >>> RememberResult(added=("city = 'Oslo'",))
+    RememberResult(added=("city = 'Oslo'",), kept=(), dropped=())
+    """
+
+    added: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Remembering:
+    """What to change: an index to build, and indexes to drop after it is published."""
+
+    result: RememberResult
+    add: tuple[Remembered, ...] = ()
+    drop: tuple[Remembered, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """A `Remembered` index that is there."""
+
+    texts: tuple[str, ...]
+    predicates: tuple[Predicate, ...]
+
+    @classmethod
+    def of(cls, definition: IndexDefinition) -> _Batch:
+        return cls(definition.columns, tuple(predicate_of(operand_from_data(one)) for one in definition.operands))
+
+    def wanted(self, wanted: dict[Predicate, str]) -> int:
+        return sum(predicate in wanted for predicate in self.predicates)
+
+
+def remembering(source: Source, entry: DatasetEntry | None, queries: Sequence[Query], budget: int) -> Remembering:
+    """Decide what to remember.
+
+    Parameters
+    ----------
+    source
+        The dataset.
+    entry
+        What the store has of it.
+    queries
+        Its queries, from the query log: a condition that they need no more is the first to be given up.
+    budget
+        Bytes of metadata for all remembered conditions together.
+    """
+    definitions = [] if entry is None else [one for one in entry.definition.indexes if one.type == Remembered.__name__]
+    batches = list(map(_Batch.of, definitions))
+    most = _most(entry, definitions, budget)
+    wanted = _wanted(source, queries, most)
+    known = {predicate for batch in batches for predicate in batch.predicates}
+    new = {predicate: text for predicate, text in wanted.items() if predicate not in known}
+    dropped: list[_Batch] = []
+    if new or sum(len(batch.texts) for batch in batches) > most:
+        batches.sort(key=lambda batch: batch.wanted(wanted) / len(batch.texts), reverse=True)
+        while batches and (
+            len(batches) >= _MOST_BATCHES or sum(len(batch.texts) for batch in batches) + len(new) > most
+        ):
+            least = batches.pop()
+            dropped.append(least)
+            new.update((one, wanted[one]) for one in least.predicates if one in wanted)
+    kept = tuple(text for batch in batches for text in batch.texts)
+    texts = tuple(new.values())
+    given_up = tuple(
+        text
+        for batch in dropped
+        for text, one in zip(batch.texts, batch.predicates, strict=True)
+        if one not in new and text not in kept
+    )
+    return Remembering(
+        RememberResult(texts, kept, given_up),
+        (Remembered(*texts),) if texts else (),
+        tuple(Remembered(*batch.texts) for batch in dropped),
+    )
+
+
+def _most(entry: DatasetEntry | None, definitions: Sequence[IndexDefinition], budget: int) -> int:
+    """How many conditions the budget has room for, by what those that are there take."""
+    objects = max(1, entry.objects if entry is not None else 1)
+    measured = [
+        (entry.metadata_bytes[one.id], len(one.columns))
+        for one in definitions
+        if entry is not None and one.id in entry.metadata_bytes
+    ]
+    taken, conditions = (sum(one[at] for one in measured) for at in (0, 1))
+    each = taken / (conditions * objects) if taken else _BYTES
+    return int(budget / (each * objects))
+
+
+def _wanted(source: Source, queries: Sequence[Query], most: int) -> dict[Predicate, str]:
+    """The conditions that recur, the most useful first, each as Spark reads it and as SQL."""
+    found: dict[Predicate, str] = {}
+    for feature in candidates_of(queries, min_support=_RECURS, usable=lambda part: is_usable(source, part)):
+        if len(found) >= most:
+            break
+        condition = condition_of(source, feature.predicate)
+        if not isinstance(condition, str):
+            found.setdefault(condition.predicate, condition.text)
+    return found

@@ -1,0 +1,144 @@
+"""Conditions that recur in the query log are remembered, and queries with them skip: no index was named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from elasticsearch import Elasticsearch
+from pyspark.sql import SparkSession
+
+import es_skipping as esk
+from es_skipping.errors import SettingError
+from es_skipping.spark.services import service_of
+from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX
+from tests.spark.objects_read import num_files
+from tests.spark.skipping_on_off import age
+from tests.stores.elasticsearch.conftest import remove_query_log
+
+FILES = 20
+FIVE = "shop = CAST(5 AS bigint)"
+
+
+@pytest.fixture(params=["parquet", "elasticsearch"])
+def on(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
+    """A dataset of 20 files that no one indexed: each city and each shop in two of them, spread by hash."""
+    url = request.getfixturevalue("elasticsearch_url") if request.param == "elasticsearch" else None
+    if url is not None:
+        spark.conf.set("spark.es_skipping.store.url", url)
+    folder = tmp_path / "d"
+    rows = spark.range(0, 2000, 1, FILES).selectExpr(
+        "id", "concat('c', id div 200) AS city", "id div 100 % 7 AS shop", "CAST(id AS DOUBLE) AS price"
+    )
+    rows.write.parquet(str(folder))
+    age(folder)
+    spark.conf.set("spark.es_skipping.strict", "true")
+    spark.conf.set("spark.es_skipping.remember", "true")
+    esk.enable(spark)
+    yield spark
+    esk.Dataset(spark, str(folder)).drop_indexes(all=True)
+    if url is not None:
+        with Elasticsearch(url) as client:
+            remove_query_log(client, DEFAULT_PREFIX)
+
+
+def opened(spark: SparkSession, folder: Path, condition: str) -> int:
+    """How many objects a query opens, after it was seen to have the rows that it has with skipping off."""
+    df = spark.read.parquet(str(folder)).where(condition)
+    found = sorted(df.collect())
+    read = sum(num_files(df))
+    esk.disable(spark)
+    assert sorted(spark.read.parquet(str(folder)).where(condition).collect()) == found
+    esk.enable(spark)
+    return read
+
+
+def logged(spark: SparkSession) -> None:
+    """What was asked is in the log, as it is a second later."""
+    assert service_of(spark).query_log.write(wait=False) == 0
+
+
+def test_what_recurs_is_skipped_after_a_refresh(on: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    asked = "city = 'c3' AND price * 2 > 5"
+    for _ in range(2):
+        on.read.parquet(str(folder)).where(asked).collect()
+    logged(on)
+    dataset = esk.Dataset(on, str(folder))
+    result = dataset.refresh()
+    assert result.added == FILES
+    assert opened(on, folder, asked) == 2
+    assert opened(on, folder, "city = 'c3' AND price * 2 > 5 AND shop = 1") <= 2, "a stricter filter"
+    assert opened(on, folder, "city = 'c4'") == FILES, "another condition"
+    (name,) = [row.type for row in dataset.describe().collect()]
+    assert name == "Remembered"
+    with esk.observe(on) as report:
+        on.read.parquet(str(folder)).where(asked).count()
+    assert report.objects_skipped == FILES - 2
+
+
+def test_a_file_that_came_since_is_read(on: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    for _ in range(2):
+        opened(on, folder, "city = 'c3'")
+    logged(on)
+    dataset = esk.Dataset(on, str(folder))
+    dataset.refresh()
+    one = on.createDataFrame([(1, "c3", 0, 1.0)], "id long, city string, shop long, price double").coalesce(1)
+    one.write.parquet(str(tmp_path / "one"))
+    age(tmp_path / "one")
+    (file,) = (tmp_path / "one").glob("*.parquet")
+    file.rename(folder / "new.parquet")
+    assert opened(on, folder, "city = 'c3'") == 3
+    dataset.refresh()
+    assert opened(on, folder, "city = 'c3' AND id > 100") == 3, "the new file has the city"
+    assert opened(on, folder, "city = 'c5'") == FILES + 1
+
+
+def test_once_is_not_again(on: SparkSession, tmp_path: Path) -> None:
+    opened(on, tmp_path / "d", "city = 'c3'")
+    logged(on)
+    dataset = esk.Dataset(on, str(tmp_path / "d"))
+    assert dataset.remember() == esk.Dataset(on, str(tmp_path / "d")).remember()
+    assert dataset.refresh().added == 0
+    assert not dataset.is_indexed()
+
+
+def test_within_a_budget_the_most_useful_stay(on: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    dataset = esk.Dataset(on, str(folder))
+    for _ in range(2):
+        opened(on, folder, "city = 'c3'")
+    logged(on)
+    first = dataset.remember(budget=3 * FILES)
+    assert first.added == ("city = 'c3'",)
+    for _ in range(5):
+        opened(on, folder, "shop = 5")
+    logged(on)
+    budget = sum(row.metadata_bytes for row in dataset.describe().collect())
+    second = dataset.remember(budget=budget)
+    assert (second.added, second.kept, second.dropped) == ((FIVE,), (), ("city = 'c3'",))
+    assert opened(on, folder, "shop = 5") < FILES
+    assert opened(on, folder, "city = 'c3'") == FILES
+    third = dataset.remember(budget="1 MB")
+    assert (third.added, third.kept) == (("city = 'c3'",), (FIVE,))
+    assert opened(on, folder, "city = 'c3'") == 2
+    assert dataset.remember(budget="1 MB").added == (), "nothing is collected twice"
+
+
+def test_the_indexes_of_people_are_left_alone(on: SparkSession, tmp_path: Path) -> None:
+    dataset = esk.Dataset(on, str(tmp_path / "d"))
+    dataset.create_indexes(esk.MinMax("id"))
+    for _ in range(2):
+        opened(on, tmp_path / "d", "city = 'c3'")
+    logged(on)
+    dataset.refresh()
+    dataset.remember(budget=1)
+    assert [row.type for row in dataset.describe().collect()] == ["MinMax"]
+    assert opened(on, tmp_path / "d", "id = 5") == 1
+
+
+def test_a_budget_that_is_none(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"remember\.budget.*much"):
+        esk.Dataset(spark, str(tmp_path)).remember(budget="much")
