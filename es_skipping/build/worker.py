@@ -220,7 +220,11 @@ def _distinct(piece: pa.RecordBatch) -> Iterator[tuple[int, list[pa.Array]]]:
     """
     import numpy as np
 
-    total = np.cumsum(piece.column(1).to_numpy())
+    counts = piece.column(1)
+    chunks = np.flatnonzero(counts.is_valid().to_numpy(zero_copy_only=False))
+    represented = np.zeros(piece.num_rows, np.int64)
+    represented[chunks] = counts.flatten().to_numpy()[:: 1 + 2 * (piece.num_columns - 2)]
+    total = np.cumsum(represented)
     start = 0
     while start < piece.num_rows:
         before = int(total[start - 1]) if start else 0
@@ -231,12 +235,10 @@ def _distinct(piece: pa.RecordBatch) -> Iterator[tuple[int, list[pa.Array]]]:
 
 def _told_again(piece: pa.RecordBatch) -> list[pa.Array]:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    number = (piece.num_columns - 2) // 3
-    counts = [pc.sum(column).as_py() for column in piece.columns[2 : 2 + 2 * number]]
+    counts = piece.column(1).flatten().to_numpy().reshape(-1, 1 + 2 * (piece.num_columns - 2)).sum(axis=0).tolist()
     columns = [piece.column(0)]
-    for values, nulls, nans in zip(piece.columns[2 + 2 * number :], counts[::2], counts[1::2], strict=True):
+    for values, nulls, nans in zip(piece.columns[2:], counts[1::2], counts[2::2], strict=True):
         parts = [values.drop_null()]
         if nulls:
             parts.append(pa.nulls(nulls, values.type))
