@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
-import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,6 +14,7 @@ from es_skipping.build.collect import Progress
 from es_skipping.build.collected import Collected
 from es_skipping.build.index_arguments import checked, is_definition_of
 from es_skipping.build.listing import qualified
+from es_skipping.build.object_ids import dataset_id
 from es_skipping.build.results import Health, RefreshResult, dataset_html, index_table, shown_as
 from es_skipping.build.source import DELTA_SKIPPING, Reading, Source, as_paths, schema_of
 from es_skipping.build.table_formats import table_format_at
@@ -407,8 +406,7 @@ def _dataset_id(spark: SparkSession, reading: Reading) -> str:
             raise DatasetError(f"Spark cannot read the path {reading.name}: {str(error).splitlines()[0]}") from error
         place = "\n".join(places)
         name = places[0].rpartition("/")[2]
-    readable = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:40]
-    return f"{readable or 'dataset'}-{hashlib.sha256(place.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    return dataset_id(name, place)
 
 
 def _full_name(spark: SparkSession, table: str) -> str:

@@ -146,7 +146,7 @@ def _of_equal_steps(words: _Words, starts: npt.NDArray[np.int64], lengths: npt.N
 
 
 def _beginning(words: _Words, bytes: _Words) -> _Words:
-    """So many bytes of each word, at most eight, and zeros."""
+    """The first ``bytes`` bytes of each word, at most eight, filled up with zeros."""
     missing = np.uint64(64) - bytes * np.uint64(8)
     kept: _Words = np.where(bytes > 0, words << (missing & np.uint64(63)) >> (missing & np.uint64(63)), np.uint64(0))
     return kept
