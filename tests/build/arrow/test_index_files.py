@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from es_skipping.build.arrow.collect import _values
-from es_skipping.catalog import DatasetDefinition, ObjectId, ObjectMetadata
+from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.errors import ColumnError, DatasetError, IndexDefinitionError
 from es_skipping.indexes.base import Index
 from es_skipping.predicates.types import parse_type
