@@ -17,6 +17,11 @@ Measured, each as the median of alternated runs in one local session of two thre
     MinMax of each column that is no string, against a ``noop`` write of these; the schema is told.
 ``small objects``
     1,000 objects of 6,000 rows: the three indexes as above.
+``two Bloom filters``
+    200 objects of 30,000 rows with as many distinct numbers and texts: BloomFilter of both columns, against a ``noop``
+    write of the same two.
+``two MinMax``
+    MinMax of the same two columns, which reads the text and not only footers, against the same ``noop`` write.
 
 With ``--store URL`` nothing of this, but builds of many small objects (links to a few of ten rows; ValueList, MinMax)
 into Elasticsearch, written by the driver and by the executors (``build.executorWriters``) in turn.
@@ -40,6 +45,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import es_skipping as esk
 from benchmarks.pages import stamp
@@ -82,6 +91,20 @@ def small_objects(spark: Any, source: Path, directory: Path, count: int, rows: i
         frame = spark.read.parquet(str(source)).select("l_orderkey", "l_shipdate", "l_shipmode", "l_comment")
         frame = frame.limit(count * rows).repartition(count)
         frame.write.option("maxRecordsPerFile", rows).parquet(str(target))
+    return target
+
+
+def ids(directory: Path, count: int, rows: int) -> Path:
+    """So many objects of so many rows, each with a number and a text that no other row has."""
+    target = directory / f"ids-{count}x{rows}"
+    if not target.exists():
+        made = directory / f"ids-{count}x{rows}.part"
+        made.mkdir()
+        for n in range(count):
+            numbers = (np.arange(n * rows, (n + 1) * rows, dtype=np.int64) * 2_654_435_761) % (1 << 40)
+            texts = [f"{number:x}@example.org" for number in numbers.tolist()]
+            pq.write_table(pa.table({"id": numbers, "address": texts}), made / f"part-{n:05}.parquet")
+        made.rename(target)
     return target
 
 
@@ -137,6 +160,7 @@ def main() -> None:
     arguments.add_argument("--scale", type=float, default=1.0)
     arguments.add_argument("--runs", type=int, default=5)
     arguments.add_argument("--small", type=int, default=1000, help="objects of the third measurement; 0 leaves it out")
+    arguments.add_argument("--ids", type=int, default=200, help="objects of the Bloom filters; 0 leaves them out")
     arguments.add_argument("--output", type=Path, default=OUTPUT)
     arguments.add_argument("--store", help="URL of an Elasticsearch: compare who writes there, and nothing else")
     arguments.add_argument("--objects", type=int, default=100_000, help="so many small ones, with --store")
@@ -188,6 +212,16 @@ def main() -> None:
             measured["small objects"] = alternated(
                 given.runs, warm=1, noop=lambda: noop(spark, small, *names), build=lambda: build(spark, small, *three)
             )
+        if given.ids:
+            path = ids(given.data, given.ids, 30_000)
+            for name, type in (("two Bloom filters", esk.BloomFilter), ("two MinMax", esk.MinMax)):
+                both = type("id"), type("address")
+                measured[name] = alternated(
+                    given.runs,
+                    warm=1,
+                    noop=lambda: noop(spark, path, "id", "address"),
+                    build=lambda both=both: build(spark, path, *both),
+                )
     finally:
         spark.stop()
         shutil.rmtree(store, ignore_errors=True)

@@ -6,7 +6,7 @@
 >>> esk.Dataset(spark, "/lake/events").create_indexes(esk.MinMax("ts"))  # doctest: +SKIP
 
 Sessions     configure, enable, disable, is_enabled
-Datasets     Dataset, RefreshResult, list_indexes, declare_function
+Datasets     Dataset, RefreshResult, list_indexes, index_files (without Spark), declare_function
 Index types  MinMax, GapList, ValueList, BloomFilter, Hybrid, Prefix, Suffix, Formatted, GeoBox, GeometryBox,
              MetricDistance
 Reports      observe, last_query, queries, explain, why_not, indicators
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from es_skipping import layout as layout
+    from es_skipping.build.arrow.index_files import index_files
     from es_skipping.build.dataset import Dataset, list_indexes
     from es_skipping.build.results import RefreshResult
     from es_skipping.errors import (
@@ -82,6 +83,7 @@ _HOMES = {
     "es_skipping.indexes.suffix": ("Suffix",),
     "es_skipping.indexes.valuelist": ("ValueList",),
     "es_skipping.reports": ("explain", "indicators", "last_query", "observe", "queries", "why_not"),
+    "es_skipping.build.arrow.index_files": ("index_files",),
     "es_skipping.build.dataset": ("Dataset", "list_indexes"),
     "es_skipping.build.results": ("RefreshResult",),
     "es_skipping.spark.functions": ("declare_function",),
@@ -116,6 +118,7 @@ __all__ = [
     "disable",
     "enable",
     "explain",
+    "index_files",
     "indexes",
     "indicators",
     "is_enabled",

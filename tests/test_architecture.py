@@ -28,7 +28,17 @@ PUBLIC = {
     *("ColumnError", "DatasetError", "EsSkippingError", "IndexDefinitionError", "SettingError"),
     *("StoreConflict", "StoreError", "StoreFormatError", "StoreUnavailable"),
     # sessions and datasets
-    *("Dataset", "RefreshResult", "configure", "declare_function", "disable", "enable", "indexes", "is_enabled"),
+    *(
+        "Dataset",
+        "RefreshResult",
+        "configure",
+        "declare_function",
+        "disable",
+        "enable",
+        "index_files",
+        "indexes",
+        "is_enabled",
+    ),
     "list_indexes",
     # index types
     *(

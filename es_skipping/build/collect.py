@@ -25,9 +25,8 @@ from es_skipping.build.origin import Rows
 from es_skipping.build.shipping import own_python
 from es_skipping.build.text_doubts import Doubt, doubts_of, files_in_doubt
 from es_skipping.build.wanted import Wanted
-from es_skipping.build.worker import FINISHED, PARTIAL, CollectPartials, Finish, FinishAndWrite, Part
+from es_skipping.build.worker import FINISHED, PARTIAL, CollectPartials, Finish, FinishAndWrite, Part, nothing
 from es_skipping.catalog import ObjectId, ObjectMetadata
-from es_skipping.clauses.metadata import Boxes, Intervals, Kind, Metadata, Values
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.built_with import TEXT_FORMATS, columns_of, depends_on_columns_read
@@ -257,7 +256,7 @@ class Collection:
                 self.failed[object] = "its rows could not be distinguished from those of other objects"
                 continue
             yield ObjectMetadata(
-                object, 0 if counted else None, {one.id: _nothing(one.index.kind, counted) for one in group}
+                object, 0 if counted else None, {one.id: nothing(one.index.kind, counted) for one in group}
             )
 
     def _note(self, unknown: dict[str, str]) -> None:
@@ -357,14 +356,6 @@ def _guarded(frame: DataFrame) -> Iterator[Any]:
         except Exception as error:
             raise _JobFailed(error) from error
         yield row
-
-
-def _nothing(kind: Kind, counted: bool) -> Metadata:
-    """The metadata of an object without rows."""
-    nulls = 0 if counted else None
-    if kind == "intervals":
-        return Intervals((), nulls)
-    return Boxes(()) if kind == "boxes" else Values(frozenset(), nulls)
 
 
 def _chunks(objects: Sequence[ObjectId], size: int) -> Iterable[Sequence[ObjectId]]:

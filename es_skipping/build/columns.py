@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.build.elements import array_column, elements_in
+from es_skipping.build.names import name_parts
 from es_skipping.build.text_doubts import has_short_year
 from es_skipping.errors import ColumnError, DatasetError
 from es_skipping.lookup.built_with import TEXT_FORMATS, columns_of
@@ -235,7 +236,7 @@ def _is_name(df: DataFrame, text: str) -> bool:
     """Whether a text names a column or a field of one, and is not a SQL expression."""
     from pyspark.sql.types import StructType
 
-    parts = _name_parts(text)
+    parts = name_parts(text)
     if parts is None:
         return False
     key = "spark.sql.caseSensitive"
@@ -250,14 +251,6 @@ def _is_name(df: DataFrame, text: str) -> bool:
             return False
         type = found.dataType
     return True
-
-
-def _name_parts(text: str) -> list[str] | None:
-    """Split a name as Spark does, at dots outside backticks; None if the text is not a name."""
-    parts = re.findall(r"(`(?:[^`]|``)+`|[^`.]+)(\.|$)", text)
-    if "".join(part + end for part, end in parts) != text or text.endswith("."):
-        return None
-    return [part[1:-1].replace("``", "`") if part.startswith("`") else part for part, _ in parts]
 
 
 @contextmanager

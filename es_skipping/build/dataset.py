@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.build.collect import Progress
 from es_skipping.build.collected import Collected
-from es_skipping.build.dataset_id import dataset_id
+from es_skipping.build.dataset_id import id_of_reading
 from es_skipping.build.index_arguments import checked, is_definition_of
 from es_skipping.build.remembering import Remembering, RememberResult, remembering
 from es_skipping.build.results import Health, RefreshResult, dataset_html, index_table, shown_as
@@ -243,7 +243,7 @@ class Dataset:
     def id(self) -> str:
         """The dataset's readable name in the store, made from its location."""
         if self._id is None:
-            self._id = dataset_id(self._spark, self._as_given)
+            self._id = id_of_reading(self._spark, self._as_given)
         return self._id
 
     def is_indexed(self) -> bool:

@@ -1,12 +1,11 @@
-"""A dataset's id in the store, made from its location."""
+"""The id of a dataset that Spark reads."""
 
 from __future__ import annotations
 
-import hashlib
-import re
 from typing import TYPE_CHECKING, Final
 
 from es_skipping.build.listing import qualified
+from es_skipping.build.object_ids import dataset_id
 from es_skipping.build.source import Reading
 from es_skipping.errors import DatasetError
 from es_skipping.predicates.show import quoted_name
@@ -14,13 +13,13 @@ from es_skipping.predicates.show import quoted_name
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["dataset_id"]
+__all__ = ["id_of_reading"]
 
 _SESSION_CATALOG: Final = "spark_catalog"
 
 
-def dataset_id(spark: SparkSession, reading: Reading) -> str:
-    """A readable and unique id: the path's last name, and a hash of the whole location."""
+def id_of_reading(spark: SparkSession, reading: Reading) -> str:
+    """The id of what a reading reads: by its table's full name, or by its paths."""
     if reading.table is not None:
         place = _full_name(spark, reading.table)
         name = place.rpartition(".")[2]
@@ -31,8 +30,7 @@ def dataset_id(spark: SparkSession, reading: Reading) -> str:
             raise DatasetError(f"Spark cannot read the path {reading.name}: {str(error).splitlines()[0]}") from error
         place = "\n".join(places)
         name = places[0].rpartition("/")[2]
-    readable = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:40]
-    return f"{readable or 'dataset'}-{hashlib.sha256(place.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    return dataset_id(name, place)
 
 
 def _full_name(spark: SparkSession, table: str) -> str:

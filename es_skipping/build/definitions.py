@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_skipping.build.columns import ResolvedColumn, resolve
 from es_skipping.build.elements import check_elements
@@ -18,9 +18,12 @@ from es_skipping.lookup.built_with import dataset_facts, index_facts, is_secret
 from es_skipping.predicates.codec import operand_to_data
 
 if TYPE_CHECKING:
+    from es_skipping.build.arrow.source import FilesSource
     from es_skipping.build.source import Source
 
 __all__ = ["Defined", "defined", "defined_dataset", "same_index"]
+
+_Resolving: TypeAlias = Callable[[Any, Any], ResolvedColumn]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +49,20 @@ class Defined:
 
 
 def defined_dataset(
-    source: Source, id: str, stored: DatasetDefinition | None, add: Sequence[Index], *, ensure: bool
+    source: Source | FilesSource,
+    id: str,
+    stored: DatasetDefinition | None,
+    add: Sequence[Index],
+    *,
+    ensure: bool,
+    resolving: _Resolving = resolve,
 ) -> Defined:
     """Define the stored indexes again, and these.
+
+    Parameters
+    ----------
+    resolving
+        Resolves a column of the source.
 
     Raises
     ------
@@ -57,10 +71,11 @@ def defined_dataset(
     IndexDefinitionError
         An added index is there already, and ``ensure`` does not allow that.
     """
-    kept = [defined(source, from_definition(index), again=True) for index in (stored.indexes if stored else ())]
+    known = stored.indexes if stored else ()
+    kept = [defined(source, from_definition(index), again=True, resolving=resolving) for index in known]
     added: list[tuple[IndexDefinition, Wanted]] = []
     for index in add:
-        asked = defined(source, index)
+        asked = defined(source, index, resolving=resolving)
         twice = next((one for one, _ in (*kept, *added) if same_index(one, asked[0])), None)
         if twice is None:
             added.append(asked)
@@ -88,13 +103,17 @@ def defined_dataset(
     )
 
 
-def defined(source: Source, index: Index, *, again: bool = False) -> tuple[IndexDefinition, Wanted]:
+def defined(
+    source: Source | FilesSource, index: Index, *, again: bool = False, resolving: _Resolving = resolve
+) -> tuple[IndexDefinition, Wanted]:
     """An index in its stored form and in its form for collecting.
 
     Parameters
     ----------
     again
         Whether the dataset has the index already.
+    resolving
+        Resolves a column of the source.
 
     Raises
     ------
@@ -102,8 +121,8 @@ def defined(source: Source, index: Index, *, again: bool = False) -> tuple[Index
         A column is unknown or cannot carry the index.
     """
     try:
-        given = tuple(resolve(source, one) for one in index.columns)
-        columns = _summarised(source, index, given)
+        given = tuple(resolving(source, one) for one in index.columns)
+        columns = _summarised(source, index, given, resolving)
         types = tuple(column.type for column in columns)
         index.check(types)
         if any(column.levels for column in columns):
@@ -130,11 +149,13 @@ def defined(source: Source, index: Index, *, again: bool = False) -> tuple[Index
     return definition, Wanted(id, index, columns)
 
 
-def _summarised(source: Source, index: Index, given: tuple[ResolvedColumn, ...]) -> tuple[ResolvedColumn, ...]:
+def _summarised(
+    source: Source | FilesSource, index: Index, given: tuple[ResolvedColumn, ...], resolving: _Resolving
+) -> tuple[ResolvedColumn, ...]:
     """The expression that an index computes of its columns, if it is not just the columns."""
     columns = [column.sql for column in given]
     expressions = list(index.summarised(columns))
-    return given if expressions == columns else tuple(resolve(source, expression) for expression in expressions)
+    return given if expressions == columns else tuple(resolving(source, expression) for expression in expressions)
 
 
 def same_index(first: IndexDefinition, second: IndexDefinition) -> bool:

@@ -25,10 +25,11 @@ from es_skipping.predicates.types import DataType
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
+    from es_skipping.build.arrow.source import FilesSource
     from es_skipping.build.source import Source
     from es_skipping.build.wanted import Wanted
 
-__all__ = ["can_answer", "from_footers", "read_extent"]
+__all__ = ["can_answer", "exact_leaf", "from_footers", "open_footer", "read_extent"]
 
 _TEMPORAL: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
 _PLAIN_INTEGERS: Final = {"int": ("INT32", 32), "bigint": ("INT64", 64)}
@@ -43,7 +44,7 @@ _LEGACY_DATES: Final = b"org.apache.spark.legacyDateTime"
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 
 
-def can_answer(source: Source, wanted: Sequence[Wanted]) -> bool:
+def can_answer(source: Source | FilesSource, wanted: Sequence[Wanted]) -> bool:
     """Whether footers can serve at all: every index is a MinMax of a plain column whose type they are sound for."""
     if source.format != "parquet" or reader_options("parquet", source.options):
         return False
@@ -183,6 +184,36 @@ def read_extent(footer: pq.FileMetaData, column: Column, *, sensitive: bool = Fa
     return Extent(low, high, nulls, 0)
 
 
+def exact_leaf(footer: pq.FileMetaData, column: Column) -> str | None:
+    """The dotted path of the leaf whose values Spark and pyarrow read alike as this column; None if there is none.
+
+    They read INT96 and dates of the old calendar differently, and a leaf of another type than the column's.
+    """
+    if column.type.name in _TEMPORAL and _legacy_calendar(footer.metadata or {}):
+        return None
+    at = _leaf(footer, column.path, sensitive=False)
+    if at is None:
+        return None
+    leaf = footer.schema.column(at)
+    same = [n for n in range(len(footer.schema)) if footer.schema.column(n).path == leaf.path]
+    alike = _reader(leaf, column.type) is not None or _is_read_alike(leaf, column.type)
+    return str(leaf.path) if alike and len(same) == 1 else None
+
+
+def _is_read_alike(leaf: Any, wanted: DataType) -> bool:
+    """The types that footers have no sound bounds of."""
+    import json
+
+    logical = json.loads(leaf.logical_type.to_json())
+    kind = logical.get("Type", "None")
+    if wanted.is_float:
+        return bool(leaf.physical_type == wanted.name.upper() and kind == "None")
+    if wanted.name == "binary":
+        return bool(leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" and kind == "None")
+    same = (logical.get("precision"), logical.get("scale")) == (wanted.precision, wanted.scale)
+    return bool(wanted.name == "decimal" and kind == "Decimal" and same)
+
+
 def _exact(statistics: pq.Statistics, side: str) -> bool:
     return getattr(statistics, f"is_{side}_value_exact", None) is True
 
@@ -307,6 +338,17 @@ def _opener(source: Source) -> Callable[[ObjectId], pq.FileMetaData]:
         return _whole(_Tail(object.length, read))
 
     return open_
+
+
+def open_footer(file: Any) -> pq.FileMetaData:
+    """The footer of an open file.
+
+    Raises
+    ------
+    ValueError
+        The footer is signed.
+    """
+    return _whole(file)
 
 
 def _whole(file: Any) -> pq.FileMetaData:

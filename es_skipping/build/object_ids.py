@@ -6,10 +6,12 @@ computes the same numbers from the listing.
 
 from __future__ import annotations
 
+import hashlib
+import re
 import unicodedata
 from typing import Final
 
-__all__ = ["encoded_path", "path_number", "xxhash64"]
+__all__ = ["dataset_id", "encoded_path", "path_number", "xxhash64"]
 
 _MASK: Final = (1 << 64) - 1
 _P1: Final = 0x9E3779B185EBCA87
@@ -21,6 +23,25 @@ _SEED: Final = 42
 """Spark's seed for ``xxhash64`` of one column."""
 
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.!~*'(),;:$&+=/@")
+
+
+def dataset_id(name: str, place: str) -> str:
+    """A readable and unique name of a dataset in the store.
+
+    Parameters
+    ----------
+    name
+        The readable part.
+    place
+        The whole location, which makes it unique.
+
+    Examples
+    --------
+    >>> dataset_id("Events", "s3a://lake/Events")
+    'events-652d4f1f872b'
+    """
+    readable = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:40]
+    return f"{readable or 'dataset'}-{hashlib.sha256(place.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
 def encoded_path(path: str) -> str:

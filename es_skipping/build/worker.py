@@ -13,12 +13,23 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from es_skipping.clauses.metadata import Kind
+    from es_skipping.clauses.metadata import Kind, Metadata
     from es_skipping.indexes.base import Collector
     from es_skipping.predicates.types import DataType
     from es_skipping.stores.share import Share
 
-__all__ = ["FINISHED", "PARTIAL", "CollectPartials", "Finish", "FinishAndWrite", "Part"]
+__all__ = [
+    "FINISHED",
+    "PARTIAL",
+    "CollectPartials",
+    "Finish",
+    "FinishAndWrite",
+    "Part",
+    "Unknown",
+    "added",
+    "finished",
+    "nothing",
+]
 
 _Found: TypeAlias = "tuple[dict[str, Any], dict[str, str]]"
 
@@ -60,7 +71,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class _Unknown:
+class Unknown:
     """Replaces a partial: the index has no metadata for this object."""
 
     why: str
@@ -99,7 +110,7 @@ class CollectPartials:
                 for count, columns in _distinct(piece) if self._distinct else [(piece.num_rows, piece.columns)]:
                     rows += count
                     for at, part in enumerate(self._parts):
-                        state[at] = _with(part, state[at], columns)
+                        state[at] = added(part, state[at], columns)
         if current is not None:
             yield from out.add(current, rows, state)
         yield from out.flush()
@@ -194,14 +205,14 @@ def finished(parts: Sequence[Part], state: Sequence[Any]) -> _Found:
     known: dict[str, Any] = {}
     unknown: dict[str, str] = {}
     for part, partial in zip(parts, state, strict=True):
-        if not isinstance(partial, _Unknown):
+        if not isinstance(partial, Unknown):
             try:
                 metadata = part.collector.finish(partial)
                 wrong = None if metadata is None else why_no_metadata(metadata, part.kind, part.value_type)
             except Exception as error:
                 wrong = f"{type(error).__name__}: {error}"
             if wrong is not None:
-                partial = _Unknown(wrong)
+                partial = Unknown(wrong)
             else:
                 if metadata is not None and not isinstance(metadata, Boxes) and not part.nulls_known:
                     metadata = replace(metadata, nulls=None)
@@ -212,6 +223,16 @@ def finished(parts: Sequence[Part], state: Sequence[Any]) -> _Found:
     return known, unknown
 
 
+def nothing(kind: Kind, counted: bool) -> Metadata:
+    """The metadata of an object without rows."""
+    from es_skipping.clauses.metadata import Boxes, Intervals, Values
+
+    nulls = 0 if counted else None
+    if kind == "intervals":
+        return Intervals((), nulls)
+    return Boxes(()) if kind == "boxes" else Values(frozenset(), nulls)
+
+
 def _distinct(piece: pa.RecordBatch) -> Iterator[tuple[int, list[pa.Array]]]:
     """The number of rows that a piece represents, and its columns for these rows, without repeated values.
 
@@ -220,7 +241,11 @@ def _distinct(piece: pa.RecordBatch) -> Iterator[tuple[int, list[pa.Array]]]:
     """
     import numpy as np
 
-    total = np.cumsum(piece.column(1).to_numpy())
+    counts = piece.column(1)
+    chunks = np.flatnonzero(counts.is_valid().to_numpy(zero_copy_only=False))
+    represented = np.zeros(piece.num_rows, np.int64)
+    represented[chunks] = counts.flatten().to_numpy()[:: 1 + 2 * (piece.num_columns - 2)]
+    total = np.cumsum(represented)
     start = 0
     while start < piece.num_rows:
         before = int(total[start - 1]) if start else 0
@@ -231,12 +256,10 @@ def _distinct(piece: pa.RecordBatch) -> Iterator[tuple[int, list[pa.Array]]]:
 
 def _told_again(piece: pa.RecordBatch) -> list[pa.Array]:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    number = (piece.num_columns - 2) // 3
-    counts = [pc.sum(column).as_py() for column in piece.columns[2 : 2 + 2 * number]]
+    counts = piece.column(1).flatten().to_numpy().reshape(-1, 1 + 2 * (piece.num_columns - 2)).sum(axis=0).tolist()
     columns = [piece.column(0)]
-    for values, nulls, nans in zip(piece.columns[2 + 2 * number :], counts[::2], counts[1::2], strict=True):
+    for values, nulls, nans in zip(piece.columns[2:], counts[1::2], counts[2::2], strict=True):
         parts = [values.drop_null()]
         if nulls:
             parts.append(pa.nulls(nulls, values.type))
@@ -246,15 +269,15 @@ def _told_again(piece: pa.RecordBatch) -> list[pa.Array]:
     return columns
 
 
-def _with(part: Part, state: Any, columns: Sequence[pa.Array]) -> Any:
+def added(part: Part, state: Any, columns: Sequence[pa.Array]) -> Any:
     """Add a piece of an object. If a collector fails, only its own index becomes unknown for this object."""
-    if isinstance(state, _Unknown):
+    if isinstance(state, Unknown):
         return state
     try:
         partial = part.collector.partial([_elements(columns[at], part.levels) for at in part.columns])
         return partial if state is None else part.collector.merge(state, partial)
     except Exception as error:
-        return _Unknown(f"{type(error).__name__}: {error}")
+        return Unknown(f"{type(error).__name__}: {error}")
 
 
 def _elements(array: Any, levels: int) -> Any:
@@ -266,12 +289,12 @@ def _elements(array: Any, levels: int) -> Any:
 
 def _merged(part: Part, first: Any, second: Any) -> Any:
     for partial in (first, second):
-        if isinstance(partial, _Unknown):
+        if isinstance(partial, Unknown):
             return partial
     try:
         return part.collector.merge(first, second)
     except Exception as error:
-        return _Unknown(f"{type(error).__name__}: {error}")
+        return Unknown(f"{type(error).__name__}: {error}")
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:

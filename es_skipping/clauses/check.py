@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final, get_args
 
 from es_skipping.clauses.clause import Ask, Conjunction, Decided, Disjunction
-from es_skipping.clauses.fingerprints import cells_of
+from es_skipping.clauses.fingerprints import last_cell
 from es_skipping.clauses.metadata import Boxes, Fingerprints, Intervals, Kind, Metadata, Values
 from es_skipping.clauses.questions import AnyOf, Meets, OtherThan, Overlaps, Question, Range, TextMatch
 from es_skipping.predicates.types import DataType, Value, is_value_of
@@ -104,10 +104,10 @@ def _fault(found: Metadata, value_type: DataType) -> str | None:
 
 def _no_cells(found: Fingerprints) -> str | None:
     try:
-        cells = list(cells_of(found.packed, found.space, found.count))
-    except (ValueError, TypeError):
-        cells = []
-    if not cells or cells[-1] >= found.space:
+        fits = last_cell(found.packed, found.space, found.count) < found.space
+    except (ValueError, TypeError, ArithmeticError):
+        fits = False
+    if not fits:
         return f"its {str(found.count)[:20]} cells of {str(found.space)[:20]} are not packed as they must be"
     return None
 

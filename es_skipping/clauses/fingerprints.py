@@ -18,7 +18,7 @@ import mmh3
 
 from es_skipping.predicates.types import Value
 
-__all__ = ["cell_of", "cells_of", "hash_of", "low_bits", "pack", "space_for"]
+__all__ = ["cell_of", "cells_of", "hash_of", "last_cell", "low_bits", "pack", "space_for"]
 
 _HASH_BITS: Final = 64
 _MAX_HASH: Final = (1 << _HASH_BITS) - 1
@@ -124,3 +124,26 @@ def cells_of(packed: bytes, space: int, count: int) -> Iterator[int]:
             window = int.from_bytes(lows[start >> 3 : (start >> 3) + 9], "little") >> (start & 7)
             yield ((place - at) << width) | (window & mask)
             at += 1
+
+
+def last_cell(packed: bytes, space: int, count: int) -> int:
+    """The largest of the cells that `pack` was given, without unpacking the others.
+
+    Examples
+    --------
+    >>> last_cell(pack([3, 70, 99], 100), 100, 3)
+    99
+
+    Raises
+    ------
+    ValueError
+        These bytes were not made by `pack`, for such a space and count, or there is no cell.
+    """
+    width = low_bits(space, count)
+    split = (count * width + 7) >> 3
+    highs = int.from_bytes(packed[split:], "little")
+    if count < 1 or highs.bit_count() != count:
+        raise ValueError(f"these are not {count} packed cells")
+    start = (count - 1) * width
+    low = int.from_bytes(packed[start >> 3 : split], "little") >> (start & 7)
+    return ((highs.bit_length() - count) << width) | (low & ((1 << width) - 1))

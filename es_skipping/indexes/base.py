@@ -160,6 +160,13 @@ class Index(ABC):
         """The Spark columns for the collector, made from the indexed ones. Select as little as possible."""
         return list(columns)
 
+    def collected_arrays(self, columns: Sequence[pa.Array]) -> list[pa.Array] | None:
+        """The arrays for the collector where pyarrow reads the files: what `collected` computes, value by value.
+
+        None, if this index needs Spark. Override it together with `collected`.
+        """
+        return list(columns) if type(self).collected is Index.collected else None
+
     @abstractmethod
     def value_type(self, types: Sequence[DataType]) -> DataType:
         """The type of the values in the metadata (of the coordinates, for boxes)."""

@@ -23,6 +23,7 @@ from es_skipping.predicates.types import DataType, Value
 from es_skipping.predicates.value_sets import ValueSet, at_most
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
 
     from es_skipping.indexes.toolkit.cover import Cells
@@ -86,6 +87,13 @@ class GeoBox(Index):
 
     def collected(self, columns: Sequence[SparkColumn]) -> list[SparkColumn]:
         return [column.cast("double") for column in columns]
+
+    def collected_arrays(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        import pyarrow as pa
+
+        # Arrow rounds a decimal twice; its text is read as the nearest double, as Spark does.
+        plain = [column.cast(pa.string()) if pa.types.is_decimal(column.type) else column for column in columns]
+        return [column.cast(pa.float64(), safe=False) for column in plain]
 
     def value_type(self, types: Sequence[DataType]) -> DataType:
         return DataType("double")

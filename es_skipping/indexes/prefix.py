@@ -11,10 +11,11 @@ from es_skipping.clauses.questions import Overlaps, Range
 from es_skipping.indexes.base import Target
 from es_skipping.indexes.labels import Text, Within, constraint_on, text_prefix
 from es_skipping.indexes.toolkit.column import only
-from es_skipping.indexes.toolkit.ends import EndIndex, checked_end
+from es_skipping.indexes.toolkit.ends import EndIndex, checked_end, end_of_each
 from es_skipping.predicates.tree import Predicate
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
 
 __all__ = ["Prefix"]
@@ -49,6 +50,9 @@ class Prefix(EndIndex):
 
         # Spark takes no byte for the first of a character of more than four.
         return [checked_end(only(columns), F.substring(only(columns), 1, self.length), safe_bytes=4 * self.length)]
+
+    def collected_arrays(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        return [end_of_each(only(columns), 0, self.length)]
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
         leaf = constraint_on(node, target)

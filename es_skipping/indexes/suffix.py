@@ -10,10 +10,11 @@ from es_skipping.clauses.clause import Clause
 from es_skipping.indexes.base import Target
 from es_skipping.indexes.labels import Text, leaf_of, text_endings
 from es_skipping.indexes.toolkit.column import only
-from es_skipping.indexes.toolkit.ends import EndIndex, checked_end
+from es_skipping.indexes.toolkit.ends import EndIndex, checked_end, end_of_each
 from es_skipping.predicates.tree import Predicate
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
 
 __all__ = ["Suffix"]
@@ -48,6 +49,9 @@ class Suffix(EndIndex):
 
         # A string shorter than the length is taken whole.
         return [checked_end(only(columns), F.substring(only(columns), -self.length, self.length))]
+
+    def collected_arrays(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        return [end_of_each(only(columns), -self.length, None)]
 
     def label(self, node: Predicate, target: Target) -> Clause | None:
         leaf = leaf_of(node, only(target.operands), only(target.types))

@@ -225,9 +225,9 @@ def distinct_rows(df: DataFrame, limits: Sequence[int | None] | None = None) -> 
     Returns
     -------
     DataFrame or None
-        Columns ``object, rows, nulls1, nans1, nulls2, ...``, then those of ``df`` after its first. The first row of an
-        object's chunk holds the chunk's counts; the other rows hold 0. A null among the values means nothing, and the
-        values of one row are unrelated. None if a column's type is not supported.
+        Columns ``object, counts``, then those of ``df`` after its first. The first row of an object's chunk holds the
+        chunk's counts: of its rows, and of each column's nulls and NaNs; the other rows hold null. A null among the
+        values means nothing, and the values of one row are unrelated. None if a column's type is not supported.
     """
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 

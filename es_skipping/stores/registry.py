@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import threading
+import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -30,6 +31,8 @@ _OURS: Final = {
 }
 _ANY_OTHER: Final = "es_skipping.stores.parquet"
 """Keeps metadata as files, wherever a file system serves the scheme."""
+_ENTRY_POINT_SECONDS: Final = 60.0
+"""After this time a scheme without an entry point is searched again, which reads a file of every installed package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class StoreType:
 
 
 _registered: Final[dict[str, StoreType]] = {}
+_no_entry_point_until: Final[dict[str, float]] = {}
+"""By scheme, on the monotonic clock."""
 _opened: Final[dict[Hashable, MetadataStore]] = {}
 _lock: Final = threading.Lock()
 
@@ -92,6 +97,8 @@ def store_type(url: str) -> StoreType:
         return _registered[scheme]
     if scheme in _OURS:
         return _of_package(_OURS[scheme])
+    if time.monotonic() < _no_entry_point_until.get(scheme, 0.0):
+        return _of_package(_ANY_OTHER)
     for point in entry_points(group=ENTRY_POINTS, name=scheme):
         found = point.load()
         if not isinstance(found, StoreType):
@@ -101,6 +108,7 @@ def store_type(url: str) -> StoreType:
             )
         _registered[scheme] = found
         return found
+    _no_entry_point_until[scheme] = time.monotonic() + _ENTRY_POINT_SECONDS
     return _of_package(_ANY_OTHER)
 
 

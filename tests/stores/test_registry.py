@@ -167,3 +167,23 @@ def test_stores_in_memory_are_shared_by_name() -> None:
     store = open_store("memory://registry")
     assert open_store("memory://registry") is store
     assert open_store("memory://another") is not store
+
+
+def test_installed_packages_are_not_searched_for_each_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search reads a file of every installed package, which takes milliseconds."""
+    searched: list[str] = []
+
+    def entry_points(group: str, name: str) -> list[object]:
+        searched.append(name)
+        return []
+
+    now = 1000.0
+    monkeypatch.setattr(registry, "entry_points", entry_points)
+    monkeypatch.setattr(registry, "_no_entry_point_until", {})
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    for _ in range(3):
+        assert registry.store_type("file:///lake").uses_files
+    assert searched == ["file"]
+    now += 61
+    assert registry.store_type("file:///lake").uses_files
+    assert searched == ["file", "file"], "a package may have been installed since"

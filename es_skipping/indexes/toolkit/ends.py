@@ -36,9 +36,10 @@ from es_skipping.indexes.valuelist import DEFAULT_LIMIT, ValuesCollector
 from es_skipping.predicates.types import DataType
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
 
-__all__ = ["EndIndex", "checked_end"]
+__all__ = ["EndIndex", "checked_end", "end_of_each"]
 
 
 @dataclass(frozen=True)
@@ -122,3 +123,17 @@ def checked_end(column: SparkColumn, end: SparkColumn, *, safe_bytes: int | None
     if safe_bytes is not None:
         sound = (F.octet_length(column) >= safe_bytes) | sound
     return F.when(sound, end).otherwise(F.lit(bytearray(b"\xff")).cast("string"))
+
+
+def end_of_each(strings: pa.Array, start: int, stop: int | None) -> pa.Array:
+    """Some code points of each string.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+        A string is not UTF-8.
+    """
+    import pyarrow.compute as pc
+
+    strings.validate(full=True)
+    return pc.utf8_slice_codeunits(strings, start, stop)

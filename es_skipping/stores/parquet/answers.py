@@ -223,11 +223,16 @@ class CountedColumn(LoadedColumn):
                 return self._no_nan
             case HasNotNull():
                 return self._decided & self._of.empty & self._no_nan
-        held = self._held(question)
+        held = self._held_by_rows(question)
         if held is None:
             return None
-        refuted: Truths = self._decided & ~self._of.any(held)
+        refuted: Truths = self._decided & ~held
         return refuted
+
+    def _held_by_rows(self, question: Question) -> Truths | None:
+        """Per row, whether the question may be true for it; None if that is unknown."""
+        held = self._held(question)
+        return None if held is None else self._of.any(held)
 
     def _held(self, question: Question) -> Truths | None:
         """Per element, whether the question may be true for it; None if that is unknown."""

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ from es_skipping.clauses.questions import (
     TextMatch,
 )
 from es_skipping.predicates.types import DataType, parse_type
+from es_skipping.stores.parquet import sets
 from es_skipping.stores.parquet.answers import BoxesColumn, IntervalsColumn, Rows, is_empty
 from es_skipping.stores.parquet.columns import column_of
 from es_skipping.stores.parquet.evaluate import only, refuted
@@ -42,17 +44,21 @@ MAKE: dict[DataType, Callable[[int], Any]] = {
     DECIMAL: lambda n: Decimal(n).scaleb(-1),
     BINARY: lambda n: bytes([n]),
 }
+SEARCHED = (0, 1_000)
+"""Fingerprints are searched as they are packed, or unpacked and compared."""
 TYPES = [pytest.param(type, id=type.name) for type in MAKE]
 
 
 def agree(index: IndexDefinition, known: Sequence[Metadata | None], questions: Sequence[Question]) -> None:
     """Each question, asked of all rows at once, is refuted of exactly those of which it is false."""
-    column = load(index, column_of(index, known))
-    for question in questions:
-        found = column.refuted(question).tolist()
-        expected = [answer(question, one) is False for one in known]
-        wrong = [one for one, a, b in zip(known, found, expected, strict=True) if a != b]
-        assert not wrong, f"{question} of {wrong[:2]}"
+    for cells in SEARCHED:
+        with mock.patch.object(sets, "_MIN_CELLS_TO_SEARCH", cells), mock.patch.object(sets, "_PAIRS_AT_ONCE", 5):
+            column = load(index, column_of(index, known))
+            for question in questions:
+                found = column.refuted(question).tolist()
+                expected = [answer(question, one) is False for one in known]
+                wrong = [one for one, a, b in zip(known, found, expected, strict=True) if a != b]
+                assert not wrong, f"{question} of {wrong[:2]}"
 
 
 def lists_of(values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -210,8 +216,10 @@ def test_intervals_with_one_end_alone_prove_nothing(absent: str) -> None:
     assert IntervalsColumn(column, INT).refuted(HasNotNull()).all(), "both are there, and there is no interval"
 
 
-def test_damaged_cells_prove_nothing() -> None:
+@pytest.mark.parametrize("cells", SEARCHED)
+def test_damaged_cells_prove_nothing(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
     """`pack` writes as many bits as there are cells."""
+    monkeypatch.setattr(sets, "_MIN_CELLS_TO_SEARCH", cells)
     index = strategies.index("fingerprints", INT)
     column = column_of(index, [strategies.fingerprints([1, 2, 3], 6400)])
     fields = {field.name: column.field(field.name) for field in column.type}

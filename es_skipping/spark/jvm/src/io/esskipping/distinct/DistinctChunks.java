@@ -3,6 +3,8 @@ package io.esskipping.distinct;
 import java.util.Iterator;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeArrayData;
+import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -26,20 +28,18 @@ abstract class DistinctChunks implements Iterator<InternalRow> {
 
   DistinctChunks(DistinctColumn[] columns) {
     this.columns = columns;
-    this.out = new GenericInternalRow(2 + 3 * columns.length);
+    this.out = new GenericInternalRow(2 + columns.length);
   }
 
   /**
-   * {@code object, rows, nulls_1, nans_1, ..., value_1, ...}: the first row of each chunk holds the counts, the other
-   * rows hold 0; a null value means nothing.
+   * {@code object, counts, value_1, ...}. The first row of each chunk holds the counts, as an array of the number of
+   * rows, and each column's numbers of nulls and NaNs; other rows hold null. A null value means nothing.
    *
    * @param schema the rows' schema, with the object's number first
    */
   static StructType schema(StructType schema) {
-    StructType made = new StructType().add("object", DataTypes.LongType).add("rows", DataTypes.LongType);
-    for (int i = 1; i < schema.length(); i++) {
-      made = made.add("nulls" + i, DataTypes.LongType).add("nans" + i, DataTypes.LongType);
-    }
+    StructType made = new StructType().add("object", DataTypes.LongType)
+        .add("counts", DataTypes.createArrayType(DataTypes.LongType, false), true);
     for (int i = 1; i < schema.length(); i++) {
       StructField field = schema.fields()[i];
       made = made.add(field.name(), field.dataType(), true);
@@ -71,16 +71,23 @@ abstract class DistinctChunks implements Iterator<InternalRow> {
       size = 1;
       for (DistinctColumn column : columns) size = Math.max(size, column.size());
     }
-    boolean first = at == 0;
     out.setLong(0, object);
-    out.setLong(1, first ? rows : 0);
+    out.update(1, at == 0 ? counts() : null);
     for (int i = 0; i < columns.length; i++) {
       DistinctColumn column = columns[i];
-      out.setLong(2 + 2 * i, first ? column.nulls() : 0);
-      out.setLong(3 + 2 * i, first ? column.nans() : 0);
-      out.update(2 + 2 * columns.length + i, at < column.size() ? column.value(at) : null);
+      out.update(2 + i, at < column.size() ? column.value(at) : null);
     }
     at++;
     return out;
+  }
+
+  private ArrayData counts() {
+    long[] counts = new long[1 + 2 * columns.length];
+    counts[0] = rows;
+    for (int i = 0; i < columns.length; i++) {
+      counts[1 + 2 * i] = columns[i].nulls();
+      counts[2 + 2 * i] = columns[i].nans();
+    }
+    return UnsafeArrayData.fromPrimitiveArray(counts);
   }
 }

@@ -39,8 +39,12 @@ abstract class DistinctColumn {
   /** A column with fewer rows per value than this is passed on without a search for duplicates, which does not pay. */
   private static final int WORTHWHILE = 2;
 
+  /** Whether duplicates are rare shows after this many values, if every value is wanted. */
+  private static final int SAMPLE = 1 << 11;
+
   protected final int ordinal;
   protected int size;
+  private int sought;
   /** This many distinct values of one object are enough: the rest of its rows is ignored. */
   private final int enough;
   private boolean closed;
@@ -88,6 +92,7 @@ abstract class DistinctColumn {
     }
     if (size > 0) Arrays.fill(slots, 0);
     size = 0;
+    sought = 0;
     nulls = 0;
     nans = 0;
     epoch++;
@@ -165,6 +170,11 @@ abstract class DistinctColumn {
    */
   protected final int place(int hash, int kind) {
     if (!looking) return -1;
+    sought++;
+    if (size == SAMPLE && enough == Integer.MAX_VALUE && sought < WORTHWHILE * SAMPLE) {
+      looking = false;
+      return -1;
+    }
     hash *= MIX;
     int mark = mark(hash, kind);
     int slot = hash >>> shift;
