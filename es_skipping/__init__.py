@@ -10,9 +10,10 @@ Datasets     Dataset, RefreshResult, list_indexes, declare_function
 Index types  MinMax, GapList, ValueList, BloomFilter, Hybrid, Prefix, Suffix, Formatted, GeoBox, GeometryBox,
              MetricDistance
 Reports      observe, last_query, queries, explain, why_not, indicators
+Engines      files
 Layouts      layout.SOP, layout.GSOP, layout.GSOPR; see help(es_skipping.layout)
-Errors       EsSkippingError and below it ColumnError, DatasetError, IndexDefinitionError, SettingError, StoreError,
-             StoreConflict, StoreFormatError, StoreUnavailable
+Errors       EsSkippingError and below it ColumnError, DatasetError, FilterError, IndexDefinitionError, SettingError,
+             StoreError, StoreConflict, StoreFormatError, StoreUnavailable
 
 `help(es_skipping.Dataset)` says more, and so for each name. Names load on first use: `es_skipping.predicates` and
 `es_skipping.clauses` need neither Spark nor a store, and Spark's Python workers load only the collectors.
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
     from es_skipping import layout as layout
     from es_skipping.build.dataset import Dataset, list_indexes
     from es_skipping.build.results import RefreshResult
+    from es_skipping.engines.files import files
     from es_skipping.errors import (
         ColumnError,
         DatasetError,
         EsSkippingError,
+        FilterError,
         IndexDefinitionError,
         SettingError,
         StoreConflict,
@@ -59,10 +62,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "es_skipping.engines.files": ("files",),
     "es_skipping.errors": (
         "ColumnError",
         "DatasetError",
         "EsSkippingError",
+        "FilterError",
         "IndexDefinitionError",
         "SettingError",
         "StoreConflict",
@@ -94,6 +99,7 @@ __all__ = [
     "Dataset",
     "DatasetError",
     "EsSkippingError",
+    "FilterError",
     "Formatted",
     "GapList",
     "GeoBox",
@@ -116,6 +122,7 @@ __all__ = [
     "disable",
     "enable",
     "explain",
+    "files",
     "indexes",
     "indicators",
     "is_enabled",

@@ -25,7 +25,7 @@ LONGEST = 450
 
 PUBLIC = {
     # errors
-    *("ColumnError", "DatasetError", "EsSkippingError", "IndexDefinitionError", "SettingError"),
+    *("ColumnError", "DatasetError", "EsSkippingError", "FilterError", "IndexDefinitionError", "SettingError"),
     *("StoreConflict", "StoreError", "StoreFormatError", "StoreUnavailable"),
     # sessions and datasets
     *("Dataset", "RefreshResult", "configure", "declare_function", "disable", "enable", "indexes", "is_enabled"),
@@ -46,6 +46,8 @@ PUBLIC = {
     ),
     # reports
     *("explain", "indicators", "last_query", "observe", "queries", "why_not"),
+    # engines without Spark
+    "files",
 }
 
 HEAVY = ("pyspark", "py4j", "pyarrow", "elasticsearch", "numpy", "pandas", "shapely")
@@ -64,6 +66,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "spark": (*_KNOWING, "spark"),
     "build": (*_RUNNING, "reports"),
     "reports": (*_RUNNING, "reports"),
+    "engines": (*_KNOWING, "engines", "reports.units"),
     "layout": (*_RUNNING, "reports", "layout"),
     "testing": (*_PURE, "indexes", "stores", "testing"),
 }
@@ -76,6 +79,7 @@ NEVER: dict[str, tuple[str, ...]] = {
     "indexes": ("elasticsearch",),
     "stores": ("pyspark", "py4j"),
     "lookup": ("pyspark", "py4j"),
+    "engines": ("pyspark", "py4j", "elasticsearch"),
     "testing": ("pyspark", "py4j", "elasticsearch"),
 }
 
@@ -185,6 +189,7 @@ def test_nothing_but_the_command_line_itself_imports_the_command_line() -> None:
         (["es_skipping.stores.registry", "es_skipping.stores.parquet.store"], ("pyspark", "py4j", "es_skipping.spark")),
         (["es_skipping.stores.elasticsearch.store"], ("pyspark", "py4j", "es_skipping.spark")),
         (["es_skipping.lookup"], ("pyspark", "py4j", "es_skipping.spark", "es_skipping.build")),
+        (["es_skipping.engines.files"], ("pyspark", "py4j", "pandas", "es_skipping.spark", "es_skipping.build")),
         (["es_skipping.cli.arguments"], ("pyspark", "py4j", "pyarrow", "elasticsearch")),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
