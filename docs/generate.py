@@ -135,7 +135,9 @@ def api_page() -> str:
                 lines += _entry("Health", importlib.import_module("es_skipping.build.results").Health, level=3)
             if name == "files":
                 report = importlib.import_module("es_skipping.engines.report")
-                lines += _entry("FileList", report.FileList, level=3) + _entry("FilesReport", report.FilesReport, level=3)
+                lines += _entry("FileList", report.FileList, level=3) + _entry(
+                    "FilesReport", report.FilesReport, level=3
+                )
     return "\n".join(lines) + "\n"
 
 

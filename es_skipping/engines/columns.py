@@ -66,8 +66,9 @@ class Columns:
                 return  # a field of a map or an array: not understood, and not wrong
             if not found:
                 names = [*(field["name"] for field in fields), *(self._partitions if not at else ())]
-                near = difflib.get_close_matches(name, names, 1)
-                hint = f"; did you mean {near[0]}?" if near else ""
+                lower = {one.lower(): one for one in names}
+                near = difflib.get_close_matches(name.lower(), lower, 1)
+                hint = f"; did you mean {lower[near[0]]}?" if near else ""
                 raise ColumnError(f"{'.'.join(path)} is not a column of this dataset, which has {_few(names)}{hint}")
             type = found[0]["type"]
 
