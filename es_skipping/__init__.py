@@ -173,13 +173,34 @@ if not TYPE_CHECKING:  # a type checker reads the imports above and finds misspe
 
     def __getattr__(name):
         if name in _ROOMS:
+            _need_spark(name)
             return _import_module(f"{__name__}.{name}")
         home = _HOME_OF.get(name)
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_did_you_mean(name)}")
+        if home.startswith(_OF_SPARK):
+            _need_spark(name)
         value = getattr(_import_module(home), name)
         globals()[name] = value
         return value
+
+
+_OF_SPARK = tuple(f"es_skipping.{room}" for room in ("build", "layout", "reports", "spark"))
+
+
+def _need_spark(name: str) -> None:
+    """Say how to install PySpark, if it is missing, before a call fails somewhere below."""
+    from importlib.util import find_spec
+
+    try:
+        missing = find_spec("pyspark") is None
+    except ImportError:
+        missing = True
+    if missing:
+        raise ImportError(
+            f"es_skipping.{name} needs PySpark, which is not installed: pip install 'es-skipping[spark]'",
+            name="pyspark",
+        )
 
 
 def _did_you_mean(name: str) -> str:
