@@ -139,6 +139,11 @@ class _Call:
         listed = self._listed = self._location.files(root)
         if dataset is None or not listed:
             return
+        if max(file.id.mtime for file in listed) > dataset.entry.refreshed:  # a refresh may know the new files
+            with breaker.attempt(failures, pause):
+                dataset, root = self._dataset(0.0, timeout)
+            if dataset is None:
+                return
         request = self._request(dataset, root, listed)
         if request is None:
             return

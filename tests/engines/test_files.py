@@ -109,6 +109,14 @@ def test_what_was_indexed_since_is_used(spark: SparkSession, store: Store, tmp_p
     assert esk.files(tmp_path / "fresh", "x = 1", store=store) == names[:1]
 
 
+def test_what_was_refreshed_since_is_used(spark: SparkSession, events: Path, store: Store) -> None:
+    assert len(esk.files(events, "x = 1", store=store)) == 1
+    shutil.copy(events / "part-09.parquet", events / "part-10.parquet")
+    assert len(esk.files(events, "x = 1", store=store)) == 2
+    esk.Dataset(spark, str(events)).refresh()
+    assert len(esk.files(events, "x = 1", store=store)) == 1
+
+
 def test_what_is_not_understood_is_kept_and_named(events: Path, store: Store) -> None:
     found = esk.files(events, "x < 5 AND upper(s) = 'S0'", store=store)
     assert len(found) == 1 and [part for part, _ in found.report.refused] == ["UPPER(s) = 'S0'"]
