@@ -52,6 +52,8 @@ class StoreType:
 
 
 _registered: Final[dict[str, StoreType]] = {}
+_unclaimed: Final[set[str]] = set()
+"""Schemes that no installed package claims. To look takes milliseconds, and each look-up of a query asks."""
 _opened: Final[dict[Hashable, MetadataStore]] = {}
 _lock: Final = threading.Lock()
 
@@ -92,6 +94,8 @@ def store_type(url: str) -> StoreType:
         return _registered[scheme]
     if scheme in _OURS:
         return _of_package(_OURS[scheme])
+    if scheme in _unclaimed:
+        return _of_package(_ANY_OTHER)
     for point in entry_points(group=ENTRY_POINTS, name=scheme):
         found = point.load()
         if not isinstance(found, StoreType):
@@ -101,6 +105,7 @@ def store_type(url: str) -> StoreType:
             )
         _registered[scheme] = found
         return found
+    _unclaimed.add(scheme)
     return _of_package(_ANY_OTHER)
 
 
