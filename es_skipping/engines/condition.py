@@ -286,7 +286,7 @@ _CAST: Final[Mapping[Any, str]] = {
     exp.DType.DATE: "date",
     exp.DType.TIMESTAMP: "timestamp",
     exp.DType.TIMESTAMPTZ: "timestamp",
-    exp.DType.TIMESTAMPNTZ: "timestamp",
+    exp.DType.TIMESTAMPNTZ: "timestamp_ntz",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import logging
@@ -15,7 +16,7 @@ import numpy as np
 from es_skipping.engines.columns import Columns
 from es_skipping.engines.condition import Condition, condition_of, parsed
 from es_skipping.engines.footers import FileSchema, schema_of
-from es_skipping.engines.listing import ListedFile, Location, locate, partition_columns
+from es_skipping.engines.listing import ListedFile, Location, locate, partition_columns, partition_kinds
 from es_skipping.engines.report import FileList, FilesReport
 from es_skipping.engines.store import service, store_settings
 from es_skipping.errors import DatasetError, StoreError
@@ -205,6 +206,10 @@ class _Call:
         if not kept and listed and not allow_empty:
             kept = [min(listed, key=lambda file: (file.id.length, file.name))]
             added.append((kept[0].name, "no file can match; it is the smallest, and engines refuse an empty list"))
+        if kept and len(kept) < len(listed) and (witnesses := _witnesses(listed, kept)):
+            chosen = {*kept, *witnesses}
+            kept = [file for file in listed if file in chosen]
+            added += ((file.name, "engines take partition columns' types from all files") for file in witnesses)
         if kept and kept[0] != listed[0] and self._schema(kept[0]) != self._first:
             kept.insert(0, listed[0])
             added.append((listed[0].name, "engines take the columns' types from the first file"))
@@ -242,3 +247,20 @@ class _Call:
         skip = np.sort(as_keys(b"".join(answer.skip for answer in answers)))
         ruled_out = is_among(as_keys(b"".join(file.id.key for file in listed)), skip)
         return [file for file, out in zip(listed, ruled_out.tolist(), strict=True) if not out]
+
+
+def _witnesses(listed: Sequence[ListedFile], kept: Sequence[ListedFile]) -> list[ListedFile]:
+    """Files to keep so that partition columns have values of the same kinds as in the whole listing: DuckDB compares a
+    column as numbers only if each value in the list of files is one."""
+    kinds = functools.cache(partition_kinds)
+
+    def of(file: ListedFile) -> frozenset[tuple[str, str]]:
+        return kinds(file.id.path.rpartition("/")[0])
+
+    seen = {kind for file in kept for kind in of(file)}
+    found = []
+    for file in listed:
+        if not of(file) <= seen:
+            found.append(file)
+            seen |= of(file)
+    return found

@@ -94,8 +94,8 @@ def compared(
     Parameters
     ----------
     literal
-        What it is (``"number"``, ``"text"``, ``"date"``, ``"timestamp"`` or ``"boolean"``), its text, and whether a
-        minus stands before it.
+        What it is (``"number"``, ``"text"``, ``"date"``, ``"timestamp"``, ``"timestamp_ntz"`` or ``"boolean"``), its
+        text, and whether a minus stands before it.
 
     Raises
     ------
@@ -134,7 +134,9 @@ def _span(literal: tuple[str, str, bool], type: DataType) -> Span:
         return Span(text, text, True)
     if kind in ("text", "date") and type.name == "date":
         return date_span(text)
-    if kind in ("text", "date", "timestamp") and type.name in ("timestamp", "timestamp_ntz"):
+    if kind == "timestamp" and type.name == "timestamp_ntz":
+        raise Refused("a TIMESTAMP beside a column without a zone; write TIMESTAMP_NTZ '...' or only the text")
+    if kind in ("text", "date", "timestamp", "timestamp_ntz") and type.name in ("timestamp", "timestamp_ntz"):
         return moment_span(text, type)
     raise Refused(f"a {kind} beside {type}: engines convert them in different ways")
 

@@ -15,10 +15,15 @@ import pyarrow.fs as pafs
 from es_skipping.catalog import ObjectId
 from es_skipping.errors import DatasetError
 
-__all__ = ["ListedFile", "Location", "locate", "partition_columns"]
+__all__ = ["ListedFile", "Location", "locate", "partition_columns", "partition_kinds"]
 
 _S3: Final = ("s3a", "s3", "s3n")
 """Schemes that name the same objects; Spark's builds nearly always use the first."""
+_KINDS: Final = {
+    "number": re.compile(r"[+-]?\d+"),
+    "date": re.compile(r"\d+-\d+-\d+"),
+    "time": re.compile(r"\d+-\d+-\d+[ T].*"),
+}
 _GLOB: Final = re.compile(r"[*?\[{]")
 
 
@@ -154,6 +159,24 @@ def partition_columns(file: str) -> frozenset[str]:
     """
     directories = file.split("/")[:-1]
     return frozenset(unquote(name.partition("=")[0]).lower() for name in directories if "=" in name)
+
+
+def partition_kinds(directory: str) -> frozenset[tuple[str, str]]:
+    """The kinds of a directory's partition values, by column, and which columns there are.
+
+    Engines take a partition column for a number only if all values are numbers, and so for dates.
+
+    Examples
+    --------
+    >>> sorted(partition_kinds("file:/lake/day=2026-11-20/k=x"))
+    [('', 'day,k'), ('day', 'date'), ('k', 'text')]
+    """
+    pairs = [unquote(name).partition("=") for name in directory.split("/") if "=" in name]
+    found = {
+        (column, next((kind for kind, form in _KINDS.items() if form.fullmatch(value)), "text"))
+        for column, _, value in pairs
+    }
+    return frozenset({*found, ("", ",".join(column for column, _, _ in pairs))})
 
 
 def _is_hidden(name: str) -> bool:

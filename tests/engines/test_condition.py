@@ -72,6 +72,11 @@ def meant(where: str) -> str:
         ("d < 4", "d < 4.0"),
         ("NOT (d > 4)", "d <= 4.0 OR d = DOUBLE NaN"),
         ("NOT (d < 4)", "d >= 4.0"),
+        (
+            "n = TIMESTAMP_NTZ '2026-01-01'",
+            "n = TIMESTAMP_NTZ '2026-01-01 00:00:00' OR n < TIMESTAMP_NTZ '1900-01-03 00:00:00' OR "
+            "n > TIMESTAMP_NTZ '2262-04-10 00:00:00'",
+        ),
         ("x = NULL", "FALSE"),
         ("x > 5 -- a remark", "x > 5"),
     ],
@@ -91,7 +96,7 @@ def test_what_is_understood(where: str, predicate: str) -> None:
         "name = 'A'", "padded = 'a'", "added = 5", "hour = 3", "y > 5", "tags = 'a'", "x IN (SELECT 1)",
         "s COLLATE UTF8_LCASE = 'a'", "s = 'a' 'b'", "s = 'it''s'", "ts > current_timestamp()", "x = 5L", "n = now()",
         "s = X'1F'", "CASE WHEN x > 1 THEN b END", "exists(tags, tag -> tag = 'a')", "x = -'5'", "CAST(x AS STRING) = '5'",
-        "n > TIMESTAMP '2026-01-01 00:00:00Z'", r"s LIKE 'a\_b'", r"s = 'a\nb'", "s LIKE ANY ('a%', 'b%')", "rand() < 1",
+        "n > TIMESTAMP '2026-01-01 00:00:00Z'", "n > TIMESTAMP '2026-01-01'", "day > TIMESTAMP_NTZ '2026-01-01'", r"s LIKE 'a\_b'", r"s = 'a\nb'", "s LIKE ANY ('a%', 'b%')", "rand() < 1",
     ],
 )  # fmt: skip
 def test_what_is_refused_keeps_every_object_and_says_why(where: str) -> None:

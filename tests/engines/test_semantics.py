@@ -276,6 +276,23 @@ def test_partition_columns(spark: SparkSession, store: dict[str, str], tmp_path:
     assert len(esk.files(one, "x = 11", store=store)) == 1
 
 
+def test_partition_values_of_several_kinds(spark: SparkSession, store: dict[str, str], tmp_path: Path) -> None:
+    """DuckDB compares a partition column as numbers if each value in the list is one, and as text otherwise."""
+    for value, number in (("10", 1), ("a", 2), ("b", 3)):
+        place = tmp_path / "lake" / f"k={value}"
+        place.mkdir(parents=True)
+        pq.write_table(pa.table({"y": [number]}), place / "0.parquet")
+    esk.Dataset(spark, str(tmp_path / "lake")).create_indexes(esk.MinMax("y"))
+    every = sorted(map(str, (tmp_path / "lake").rglob("*.parquet")))
+    query = "SELECT y FROM read_parquet($files) WHERE k < '5' AND y = 1"
+    assert duckdb.execute(query, {"files": every}).fetchall() == [(1,)]
+    assert duckdb.execute(query, {"files": every[:1]}).fetchall() == []
+    found = esk.files(tmp_path / "lake", "k < '5' AND y = 1", store=store)
+    assert [Path(name).parent.name for name in found] == ["k=10", "k=a"]
+    assert found.report.added[0][0] == found[1]
+    assert duckdb.execute(query, {"files": found}).fetchall() == [(1,)]
+
+
 def test_files_of_other_schemas(spark: SparkSession, store: dict[str, str], tmp_path: Path) -> None:
     """Engines take the types of the first file: it stays where the first survivor has others."""
     folder = tmp_path / "lake"
