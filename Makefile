@@ -42,6 +42,10 @@ test: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.tes
 fuzz: $(VENV)/.dev ## Look for a query that loses a row (MINUTES=10 SEED=1 STORE=parquet or elasticsearch)
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1) --store $(or $(STORE),parquet)
 
+.PHONY: engine-fuzz
+engine-fuzz: $(VENV)/.dev ## Compare DuckDB, Polars and pyarrow on the files of esk.files and on all (FILTERS=5400 SEED=22 STORE=parquet)
+	$(BIN)/python -m tests.engines.fuzz --filters $(or $(FILTERS),5400) --seed $(or $(SEED),22) --store $(or $(STORE),parquet)
+
 .PHONY: world
 world: $(VENV)/.dev ## Try every predicate of small domains over every object of three rows (SAMPLE=2000 of each SEED=18)
 	$(BIN)/python -m tests.world $(if $(SAMPLE),--sample $(SAMPLE)) --seed $(or $(SEED),18)

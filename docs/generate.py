@@ -63,6 +63,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "MetricDistance",
     ),
     "Reports": ("observe", "last_query", "queries", "explain", "why_not", "indicators"),
+    "Other engines": ("files",),
 }
 """The public names in the order a reader meets them; what is in no group follows under Errors or Others."""
 
@@ -132,6 +133,11 @@ def api_page() -> str:
             lines += _entry(name, getattr(es_skipping, name), level=3)
             if name == "RefreshResult":
                 lines += _entry("Health", importlib.import_module("es_skipping.build.results").Health, level=3)
+            if name == "files":
+                report = importlib.import_module("es_skipping.engines.report")
+                lines += _entry("FileList", report.FileList, level=3) + _entry(
+                    "FilesReport", report.FilesReport, level=3
+                )
     return "\n".join(lines) + "\n"
 
 

@@ -10,9 +10,10 @@ Datasets     Dataset, RefreshResult, list_indexes, index_files (without Spark), 
 Index types  MinMax, GapList, ValueList, BloomFilter, Hybrid, Prefix, Suffix, Formatted, GeoBox, GeometryBox,
              MetricDistance
 Reports      observe, last_query, queries, explain, why_not, indicators
+Engines      files
 Layouts      layout.SOP, layout.GSOP, layout.GSOPR; see help(es_skipping.layout)
-Errors       EsSkippingError and below it ColumnError, DatasetError, IndexDefinitionError, SettingError, StoreError,
-             StoreConflict, StoreFormatError, StoreUnavailable
+Errors       EsSkippingError and below it ColumnError, DatasetError, FilterError, IndexDefinitionError, SettingError,
+             StoreError, StoreConflict, StoreFormatError, StoreUnavailable
 
 `help(es_skipping.Dataset)` says more, and so for each name. Names load on first use: `es_skipping.predicates` and
 `es_skipping.clauses` need neither Spark nor a store, and Spark's Python workers load only the collectors.
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
     from es_skipping.build.arrow.index_files import index_files
     from es_skipping.build.dataset import Dataset, list_indexes
     from es_skipping.build.results import RefreshResult
+    from es_skipping.engines.files import files
     from es_skipping.errors import (
         ColumnError,
         DatasetError,
         EsSkippingError,
+        FilterError,
         IndexDefinitionError,
         SettingError,
         StoreConflict,
@@ -60,10 +63,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "es_skipping.engines.files": ("files",),
     "es_skipping.errors": (
         "ColumnError",
         "DatasetError",
         "EsSkippingError",
+        "FilterError",
         "IndexDefinitionError",
         "SettingError",
         "StoreConflict",
@@ -96,6 +101,7 @@ __all__ = [
     "Dataset",
     "DatasetError",
     "EsSkippingError",
+    "FilterError",
     "Formatted",
     "GapList",
     "GeoBox",
@@ -118,6 +124,7 @@ __all__ = [
     "disable",
     "enable",
     "explain",
+    "files",
     "index_files",
     "indexes",
     "indicators",
@@ -169,13 +176,34 @@ if not TYPE_CHECKING:  # a type checker reads the imports above and finds misspe
 
     def __getattr__(name):
         if name in _ROOMS:
+            _need_spark(name)
             return _import_module(f"{__name__}.{name}")
         home = _HOME_OF.get(name)
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_did_you_mean(name)}")
+        if home.startswith(_OF_SPARK):
+            _need_spark(name)
         value = getattr(_import_module(home), name)
         globals()[name] = value
         return value
+
+
+_OF_SPARK = tuple(f"es_skipping.{room}" for room in ("build", "layout", "reports", "spark"))
+
+
+def _need_spark(name: str) -> None:
+    """Say how to install PySpark, if it is missing, before a call fails somewhere below."""
+    from importlib.util import find_spec
+
+    try:
+        missing = find_spec("pyspark") is None
+    except ImportError:
+        missing = True
+    if missing:
+        raise ImportError(
+            f"es_skipping.{name} needs PySpark, which is not installed: pip install 'es-skipping[spark]'",
+            name="pyspark",
+        )
 
 
 def _did_you_mean(name: str) -> str:

@@ -6,6 +6,7 @@
     ├── SettingError           a setting or a store URL that cannot be used
     ├── DatasetError           a dataset that cannot be listed, read or indexed as asked
     │   └── ColumnError        a column that is unknown, or of a kind that cannot be indexed
+    ├── FilterError            the text of a filter that is not one condition
     ├── IndexDefinitionError   an index that is duplicate, missing, or has impossible parameters
     └── StoreError             the metadata store refused, failed or answered something unusable
         ├── StoreUnavailable   it could not be reached in time; trying again may help
@@ -22,6 +23,7 @@ __all__ = [
     "ColumnError",
     "DatasetError",
     "EsSkippingError",
+    "FilterError",
     "IndexDefinitionError",
     "SettingError",
     "StoreConflict",
@@ -45,6 +47,10 @@ class DatasetError(EsSkippingError):
 
 class ColumnError(DatasetError, ValueError):
     """A column that does not exist, or that cannot carry the index asked for."""
+
+
+class FilterError(EsSkippingError, ValueError):
+    """The text of a filter that is not one condition; the message says where it fails."""
 
 
 class IndexDefinitionError(EsSkippingError, ValueError):

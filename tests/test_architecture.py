@@ -25,7 +25,7 @@ LONGEST = 450
 
 PUBLIC = {
     # errors
-    *("ColumnError", "DatasetError", "EsSkippingError", "IndexDefinitionError", "SettingError"),
+    *("ColumnError", "DatasetError", "EsSkippingError", "FilterError", "IndexDefinitionError", "SettingError"),
     *("StoreConflict", "StoreError", "StoreFormatError", "StoreUnavailable"),
     # sessions and datasets
     *(
@@ -56,6 +56,8 @@ PUBLIC = {
     ),
     # reports
     *("explain", "indicators", "last_query", "observe", "queries", "why_not"),
+    # engines without Spark
+    "files",
 }
 
 HEAVY = ("pyspark", "py4j", "pyarrow", "elasticsearch", "numpy", "pandas", "shapely")
@@ -75,6 +77,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "workload": (*_PURE, "stores", "workload"),
     "build": (*_RUNNING, "reports"),
     "reports": (*_RUNNING, "reports"),
+    "engines": (*_KNOWING, "engines", "reports.units"),
     "layout": (*_RUNNING, "reports", "layout"),
     "testing": (*_PURE, "indexes", "stores", "testing"),
 }
@@ -88,6 +91,7 @@ NEVER: dict[str, tuple[str, ...]] = {
     "stores": ("pyspark", "py4j"),
     "lookup": ("pyspark", "py4j"),
     "workload": HEAVY,
+    "engines": ("pyspark", "py4j", "elasticsearch"),
     "testing": ("pyspark", "py4j", "elasticsearch"),
 }
 
@@ -197,6 +201,7 @@ def test_nothing_but_the_command_line_itself_imports_the_command_line() -> None:
         (["es_skipping.stores.registry", "es_skipping.stores.parquet.store"], ("pyspark", "py4j", "es_skipping.spark")),
         (["es_skipping.stores.elasticsearch.store"], ("pyspark", "py4j", "es_skipping.spark")),
         (["es_skipping.lookup"], ("pyspark", "py4j", "es_skipping.spark", "es_skipping.build")),
+        (["es_skipping.engines.files"], ("pyspark", "py4j", "pandas", "es_skipping.spark", "es_skipping.build")),
         (["es_skipping.cli.arguments"], ("pyspark", "py4j", "pyarrow", "elasticsearch")),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",

@@ -59,7 +59,7 @@ def test_contributing_names_the_environments_that_the_makefile_makes() -> None:
 
 def test_the_readme_says_how_to_install_from_a_checkout() -> None:
     readme = text("README.md")
-    assert "\npip install .\n" in readme
+    assert "\npip install '.[spark]'\n" in readme
     assert "pip install es-skipping" not in readme
 
 
@@ -70,6 +70,19 @@ def test_the_declared_testcontainers_has_the_module_that_the_tests_import() -> N
     declared = Requirement(line).specifier
     assert "4.15.0" in declared
     assert "4.14.2" not in declared, "testcontainers.community exists from 4.15 on"
+
+
+def test_pyspark_is_an_extra_and_each_engine_has_one() -> None:
+    """Look-ups need no Spark (tests/engines/test_without_pyspark.py); what needs one installs the extra."""
+    project = text("pyproject.toml")
+    needed = project.partition("\ndependencies = [")[2].partition("\n]")[0]
+    assert re.findall(r"pyspark|pandas|duckdb|polars", needed) == []
+    for extra, package in (("spark", "pyspark"), ("duckdb", "duckdb"), ("polars", "polars")):
+        (listed,) = re.findall(rf"^{extra} = \[\n(.*?)^\]", project, re.MULTILINE | re.DOTALL)
+        assert f'"{package}>=' in listed
+    for extra in ("demo", "test"):
+        (listed,) = re.findall(rf"^{extra} = \[\n(.*?)^\]", project, re.MULTILINE | re.DOTALL)
+        assert "es-skipping[spark" in listed
 
 
 # --- installing -----------------------------------------------------------------------------------------------------
@@ -142,6 +155,7 @@ def test_the_notebooks_command_installs_a_checkout_that_may_only_be_read(read_on
     compose = text("docker/compose.yaml")
     assert f"- ..:{IN_THE_NOTEBOOK}:ro\n" in compose
     (command,) = re.findall(rf"pip install .*{re.escape(IN_THE_NOTEBOOK)}.*", compose)
+    assert command.endswith("[spark]'")
     words = shlex.split(command.replace(IN_THE_NOTEBOOK, str(read_only)))
     there, before = tmp_path / "there", files(read_only)
     # What is installed already serves to build and to run: nothing is fetched.

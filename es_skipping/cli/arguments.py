@@ -12,6 +12,7 @@ from es_skipping.cli import (
     demo_command,
     doctor_command,
     explain_command,
+    files_command,
     index_commands,
     kibana_command,
     layout_commands,
@@ -38,6 +39,7 @@ def parser() -> argparse.ArgumentParser:
     _reindex(commands)
     _layout(commands)
     _explain(commands)
+    _files(commands)
     _kibana(commands)
     _doctor(commands)
     return top
@@ -203,6 +205,18 @@ def _views(command: argparse.ArgumentParser) -> None:
         default=[],
         help="name a dataset (Parquet, or NAME=FORMAT:PATH) for queries; repeatable",
     )
+
+
+def _files(commands: Commands) -> None:
+    command = _command(
+        commands,
+        "files",
+        "list the files of a dataset that a filter needs, for engines other than Spark; starts no Spark",
+        files_command.run_files,
+    )
+    command.add_argument("dataset", help="path or URL of a directory of Parquet files")
+    command.add_argument("filter", help="a condition in Spark's SQL: \"ts >= '2026-11-20' AND city = 'Oslo'\"")
+    command.add_argument("--allow-empty", action="store_true", help="list nothing if no file can match")
 
 
 def _kibana(commands: Commands) -> None:

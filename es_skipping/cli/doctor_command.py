@@ -73,7 +73,7 @@ def _pyspark(args: argparse.Namespace) -> Iterator[Finding]:
     try:
         import pyspark
     except ImportError as error:
-        yield Finding("pyspark", "bad", f"cannot be imported ({error}): pip install 'pyspark>=4.0,<5'")
+        yield Finding("pyspark", "bad", f"cannot be imported ({error}): pip install 'es-skipping[spark]'")
         return
     found, place = pyspark.__version__, Path(pyspark.__file__).parent
     supported = found.startswith("4.")

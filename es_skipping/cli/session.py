@@ -68,7 +68,7 @@ def spark_session(args: argparse.Namespace, defaults: Mapping[str, str] | None =
         from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise SettingError("PySpark is not installed: pip install 'pyspark>=4.0,<5'") from error
+        raise SettingError("PySpark is not installed: pip install 'es-skipping[spark]'") from error
 
     builder = SparkSession.builder.appName(f"es-skipping {args.command}")
     if args.master:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from es_skipping.clauses.clause import KEEP, indexes_of
+from es_skipping.clauses.text import clause_text
 from es_skipping.errors import StoreUnavailable
 from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.first_rows import Guarantee, guarantee
@@ -44,6 +45,14 @@ class Part:
         """``(index id, reason)`` of the indexes that this read must not use, or whose metadata is hidden."""
         hidden = self.answer.unusable if self.answer is not None else ()
         return tuple(dict.fromkeys([*self.verdict.unusable, *hidden]))
+
+    @property
+    def asked(self) -> str:
+        """The clause as `explain` writes it."""
+        if self.verdict.clause == KEEP:
+            return "nothing"
+        types = {index.id: index.value_type for index in self.dataset.entry.definition.indexes}
+        return clause_text(self.verdict.clause, types, readable_id)
 
 
 @dataclass(frozen=True, slots=True)

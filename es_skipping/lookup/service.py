@@ -13,15 +13,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from es_skipping.clauses.clause import KEEP
-from es_skipping.clauses.text import clause_text
-from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup import reply
 from es_skipping.lookup.details import ScanDetail, ScanDetails
 from es_skipping.lookup.functions import DeclaredFunctions
 from es_skipping.lookup.guard import Breaker, Budgets
 from es_skipping.lookup.host import Host
-from es_skipping.lookup.lookup import Lookup, Part, look_up
+from es_skipping.lookup.lookup import Lookup, look_up
 from es_skipping.lookup.query_log import QueryLog, is_logged
 from es_skipping.lookup.registry import Registry
 from es_skipping.lookup.request import ScanRequest
@@ -164,15 +161,7 @@ def _detail(request: ScanRequest, store: MetadataStore, found: Lookup) -> ScanDe
         found.reason,
         indexes=found.indexes,
         filter=" | ".join(dict.fromkeys(show(part.predicate) for part in found.flat)),
-        clause=" | ".join(map(_asked, found.flat)),
+        clause=" | ".join(part.asked for part in found.flat),
         unusable=found.unusable,
         store=store.url,
     )
-
-
-def _asked(part: Part) -> str:
-    """The clauses as `explain` writes them."""
-    if part.verdict.clause == KEEP:
-        return "nothing"
-    types = {index.id: index.value_type for index in part.dataset.entry.definition.indexes}
-    return clause_text(part.verdict.clause, types, readable_id)

@@ -1,0 +1,74 @@
+"""Listings are those of Spark: hidden and empty files are left out, identities are Hadoop's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from es_skipping.engines.listing import locate, partition_columns
+from es_skipping.errors import DatasetError
+
+
+def touch(folder: Path, name: str, content: str = "x") -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def test_hidden_and_empty_files_are_left_out(tmp_path: Path) -> None:
+    shown = ("a.parquet", "k=1/b.parquet", "_k=2/c.parquet", "sub/d e%20f.parquet", "k=1/ü.parquet")
+    hidden = ("_SUCCESS", ".crc", "_temporary/0/x.parquet", ".hidden/y.parquet", "z.parquet._COPYING_", "k=1/_meta")
+    for name in (*shown, *hidden):
+        touch(tmp_path, name)
+    touch(tmp_path, "empty.parquet", "")
+    place = locate(tmp_path)
+    listed = place.files(place.roots[0])
+    assert sorted(file.name for file in listed) == sorted(str(tmp_path / name) for name in shown)
+    assert {file.id.path for file in listed} == {f"file:{tmp_path / name}" for name in shown}
+
+
+def test_times_are_cut_to_milliseconds(tmp_path: Path) -> None:
+    path = touch(tmp_path, "a.parquet")
+    os.utime(path, ns=(1_700_000_000_123_999_999, 1_700_000_000_123_999_999))
+    place = locate(tmp_path)
+    assert [file.id.mtime for file in place.files(place.roots[0])] == [1_700_000_000_123]
+
+
+@pytest.mark.parametrize("form", ["{0}", "{0}/", "file:{0}", "file://{0}", "file:///{0}/", "{0}/../{1}"])
+def test_each_spelling_of_a_place_is_the_same_place(tmp_path: Path, form: str) -> None:
+    touch(tmp_path, "a.parquet")
+    place = locate(form.format(tmp_path, tmp_path.name))
+    assert place.roots == (f"file:{tmp_path}",)
+    assert [file.name for file in place.files(place.roots[0])] == [f"{tmp_path}/a.parquet"]
+
+
+def test_one_file_is_a_listing(tmp_path: Path) -> None:
+    path = touch(tmp_path, "a.parquet")
+    place = locate(path)
+    assert [(file.name, file.id.path) for file in place.files(place.roots[0])] == [(str(path), f"file:{path}")]
+
+
+def test_what_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="there is nothing at"):
+        locate(tmp_path / "nowhere").files("file:/nowhere")
+    with pytest.raises(DatasetError, match="pattern"):
+        locate(f"{tmp_path}/*.parquet")
+    with pytest.raises(DatasetError, match="cannot be opened"):
+        locate("nosuch://bucket/key")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("_delta_log/00.json", "a Delta"), ("metadata/v1.metadata.json", "an Iceberg")]
+)
+def test_the_directory_of_a_table_with_a_log_is_refused(tmp_path: Path, name: str, kind: str) -> None:
+    touch(tmp_path, name)
+    place = locate(tmp_path)
+    with pytest.raises(DatasetError, match=f"is {kind} table"):
+        place.files(place.roots[0])
+
+
+def test_partition_columns_are_read_from_all_directories() -> None:
+    assert partition_columns("file:/lake/Day=1/k%3D=2/x=3.parquet") == {"day", "k="}
