@@ -89,9 +89,9 @@ def files(
 
     Examples
     --------
-    >>> found = files("/lake/events", "ts >= '2026-11-20' AND city = 'Oslo'", store="http://es:9200")  # doctest: +SKIP
-    >>> duckdb.sql("SELECT count(*) FROM read_parquet($files) WHERE city = 'Oslo'", params={"files": found})
-    ... # doctest: +SKIP
+    >>> found = files("/lake/events", "city = 'Oslo'", store="http://es:9200")  # doctest: +SKIP
+    >>> query = "SELECT count(*) FROM read_parquet($files) WHERE city = 'Oslo'"
+    >>> duckdb.sql(query, params={"files": found})  # doctest: +SKIP
     """
     begun = time.perf_counter()
     parsed(where)  # an error of the text is one whatever the store says
