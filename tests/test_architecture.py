@@ -61,6 +61,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "indexes": (*_PURE, "indexes"),
     "stores": (*_PURE, "settings", "stores"),
     "lookup": _KNOWING,
+    "helper": (*_KNOWING, "helper"),
     "spark": (*_KNOWING, "spark"),
     "build": (*_RUNNING, "reports"),
     "reports": (*_RUNNING, "reports"),
@@ -76,6 +77,7 @@ NEVER: dict[str, tuple[str, ...]] = {
     "indexes": ("elasticsearch",),
     "stores": ("pyspark", "py4j"),
     "lookup": ("pyspark", "py4j"),
+    "helper": ("pyspark", "py4j"),
     "testing": ("pyspark", "py4j", "elasticsearch"),
 }
 
@@ -185,6 +187,7 @@ def test_nothing_but_the_command_line_itself_imports_the_command_line() -> None:
         (["es_skipping.stores.registry", "es_skipping.stores.parquet.store"], ("pyspark", "py4j", "es_skipping.spark")),
         (["es_skipping.stores.elasticsearch.store"], ("pyspark", "py4j", "es_skipping.spark")),
         (["es_skipping.lookup"], ("pyspark", "py4j", "es_skipping.spark", "es_skipping.build")),
+        (["es_skipping.helper"], ("pyspark", "py4j", "es_skipping.spark", "es_skipping.build")),
         (["es_skipping.cli.arguments"], ("pyspark", "py4j", "pyarrow", "elasticsearch")),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",

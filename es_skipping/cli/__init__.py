@@ -1,11 +1,15 @@
 """The command line: ``es-skipping``.
 
-===========================  ================================================== ``es-skipping demo``         indexes and
-queries on real data, with skipping off and on ``es-skipping index ...``    create, refresh, describe, drop and list
-indexes ``es-skipping reindex``      copy metadata to another store, or to a new index of the same store ``es-skipping
-layout ...``   lay rows out so that a workload's filters skip ``es-skipping explain``      what a query would skip and
-why ``es-skipping kibana ...``   data views and a dashboard for Kibana ``es-skipping doctor``       check the
-installation ===========================  ==================================================
+===========================  ==================================================
+``es-skipping demo``         indexes and queries on real data, with skipping off and on
+``es-skipping index ...``    create, refresh, describe, drop and list indexes
+``es-skipping reindex``      copy metadata to another store, or to a new index of the same store
+``es-skipping layout ...``   lay rows out so that a workload's filters skip
+``es-skipping explain``      what a query would skip and why
+``es-skipping kibana ...``   data views and a dashboard for Kibana
+``es-skipping doctor``       check the installation
+``es-skipping serve``        answer the look-ups of a JVM without a Python driver
+===========================  ==================================================
 
 Data goes to standard output, everything else to standard error. Exit codes: 0 done; 1 an error, or a problem found by
 ``demo`` or ``doctor``; 2 wrong usage; 3 done, but some objects could not be read; 4 (``layout status``) a new layout is
