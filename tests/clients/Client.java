@@ -24,12 +24,18 @@ public final class Client {
       String[] words = line.split(" ", 2);
       SparkSession session = sessions.computeIfAbsent(words[0], name -> spark.newSession());
       try {
-        say(answer(session, words[1]));
+        say(words[1].startsWith("LOAD ") ? load(session, words[1]) : answer(session, words[1]));
       } catch (Exception error) {
         say("error " + String.valueOf(error).replace('\n', ' '));
       }
     }
     spark.stop();
+  }
+
+  /** "LOAD COUNT THREADS SQL" runs look-ups without queries, see Load. */
+  private static String load(SparkSession session, String text) throws Exception {
+    String[] words = text.split(" ", 4);
+    return "0 " + io.esskipping.scan.Load.run(session, words[3], Integer.parseInt(words[1]), Integer.parseInt(words[2]));
   }
 
   private static String answer(SparkSession session, String sql) {

@@ -85,10 +85,11 @@ class Application:
     """A running application that answers lines, see ``Client.java``."""
 
     def __init__(self, lake: Lake, *, environment: Mapping[str, str] | None = None, **settings: str) -> None:
-        conf = lake.defaults(**settings)
+        both = {"spark__driver__extraClassPath": f"{JAR}{os.pathsep}{client_jar()}"}  # one class loader, see Load.java
+        conf = lake.defaults(**both, **settings)
         command = [str(SPARK / "bin" / "spark-submit"), "--class", "Client", str(client_jar())]
         self.folder = lake.folder
-        self.errors = tempfile.TemporaryFile("w+")
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the application
         self._process = subprocess.Popen(
             command,
             cwd=lake.folder,
@@ -121,7 +122,7 @@ class Application:
 
     def answer(self) -> tuple[int, list[str]]:
         """The number of files that the scan read, and the rows."""
-        files, _, rows = self._line(200).partition(" ")
+        files, _, rows = self._line(600).partition(" ")
         assert files != "error", rows
         return int(files), rows.split(",") if rows else []
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.clients.applications import Lake
 from tests.processes import run_python
-
-FILES = 20
 
 _BUILD = """
 import sys
@@ -32,23 +29,19 @@ dataset.create_indexes(esk.MinMax("id"), esk.ValueList("word"), esk.BloomFilter(
 """
 
 
-@pytest.fixture(scope="session")
-def indexed(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """The paths of a dataset of 20 files and of its store."""
-    folder = tmp_path_factory.mktemp("indexed")
+def build(folder: Path) -> tuple[str, str]:
+    """Make a dataset of 20 files and its store; their paths."""
     data, store = str(folder / "data"), (folder / "store").as_uri()
     run_python(_BUILD, folder, data, store, seconds=300)
     return data, store
 
 
+@pytest.fixture(scope="session")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """The paths of a dataset and of its store."""
+    return build(tmp_path_factory.mktemp("indexed"))
+
+
 @pytest.fixture
 def lake(indexed: tuple[str, str], tmp_path: Path) -> Lake:
     return Lake(*indexed, tmp_path)
-
-
-@pytest.fixture
-def own_lake(indexed: tuple[str, str], tmp_path: Path) -> Lake:
-    """The same, with a store that the test may break."""
-    store = tmp_path / "store"
-    shutil.copytree(indexed[1].removeprefix("file://"), store)
-    return Lake(indexed[0], store.as_uri(), tmp_path)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.applications import Application, Lake, client_jar, helpers_of
+from tests.clients.applications import Application, Lake, helpers_of
 
 ONE = ["5|w5|2.5"]
 
@@ -193,9 +193,3 @@ def test_a_session_cannot_choose_the_helpers_program(lake: Lake, tmp_path: Path)
         os.kill(helper_of(application), signal.SIGKILL)
         eventually(lambda: application.run(one(lake)) == (1, ONE))
         assert not (tmp_path / "ran").exists()
-
-
-def test_the_client_says_nothing_of_skipping() -> None:
-    source = Path(__file__).with_name("Client.java").read_text()
-    assert "esskipping" not in source
-    assert client_jar().is_file()

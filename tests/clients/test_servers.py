@@ -35,7 +35,7 @@ def free_port() -> int:
 
 @contextmanager
 def server(lake: Lake, name: str, port: int, **settings: str) -> Iterator[int]:
-    """A server in the foreground, as ``start-connect-server.sh`` and ``start-thriftserver.sh`` run them; its JVM's id."""
+    """Run a server as Spark's own scripts do, but in the foreground; yields its JVM's process id."""
     conf = lake.defaults(**settings)
     log = lake.folder / "server.log"
     with log.open("w") as out:
@@ -111,16 +111,17 @@ def beeline(port: int, folder: Path, queries: list[str]) -> list[list[str]]:
         timeout=300,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    return [line.split(",") for line in done.stdout.splitlines() if line.strip()]
+    lines = [re.sub(r"^\d+: jdbc:[^>]*> ", "", line) for line in done.stdout.splitlines()]  # without the prompt
+    return [line.split(",") for line in lines if line.strip()]
 
 
 def test_a_thrift_server_skips_for_jdbc_clients(lake: Lake) -> None:
     port = free_port()
+    metastore = f"jdbc:derby:;databaseName={lake.folder}/metastore;create=true"
     settings = {
-        "spark__sql__hive__thriftServer__singleSession": "",
         "spark__hadoop__hive__server2__thrift__port": str(port),
         "spark__hadoop__hive__server2__thrift__bind__host": "127.0.0.1",
-        "spark__hadoop__javax__jdo__option__ConnectionURL": f"jdbc:derby:;databaseName={lake.folder}/metastore;create=true",
+        "spark__hadoop__javax__jdo__option__ConnectionURL": metastore,
     }
     with server(lake, "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", port, **settings) as pid:
         assert beeline(port, lake.folder, scans(lake.data)) == [["1"], ["9"], ["1999"]]
