@@ -71,7 +71,8 @@ class _Driver:
 
     def run(self, count: int, threads: int, sql: str) -> tuple[float, float]:
         """p50 and p99 in milliseconds."""
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.write(f"{count} {threads} {sql}\n")
         self._process.stdin.flush()
         for line in self._process.stdout:

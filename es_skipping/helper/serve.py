@@ -71,7 +71,7 @@ def serve(commands: BinaryIO, ready: BinaryIO) -> None:
     for module in _WARM:
         importlib.import_module(module)
     jvm = Jvm()
-    service = LookupService(HelperHost(jvm, application), Turns(_LOOKUPS_AT_ONCE))
+    service = LookupService(HelperHost(jvm, application), Turns(_LOOKUPS_AT_ONCE), launched)
     directory = private_directory()
     try:
         server = Server(socket_in(directory), token, service.answer, jvm)

@@ -46,6 +46,8 @@ class LookupService:
         The process that the service runs in.
     turns
         Limits how many look-ups run at once, and is fair to sessions; None for no limit.
+    launched
+        The application's launch settings, if sessions may belong to others than who launched it; see `SessionStores`.
 
     Attributes
     ----------
@@ -61,14 +63,14 @@ class LookupService:
         One per store; a breaker opens after repeated failures.
     """
 
-    def __init__(self, host: Host, turns: Turns | None = None) -> None:
+    def __init__(self, host: Host, turns: Turns | None = None, launched: Mapping[str, str] | None = None) -> None:
         self._turns = turns
         self.functions = DeclaredFunctions()
         self.registry = Registry(host.forget_unindexed)
         self.details = ScanDetails()
         self.query_log = QueryLog(host.records, self.store, host.application)
         self.breakers: defaultdict[MetadataStore, Breaker] = defaultdict(Breaker)
-        self._stores = SessionStores(host.files)
+        self._stores = SessionStores(host.files, launched)
         self._budgets = Budgets()
         self._warned: set[str] = set()
         self._warned_lock = threading.Lock()
