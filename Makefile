@@ -78,6 +78,10 @@ faults: $(VENV)/.dev ## Kill, stop, fill and tear real servers and writers, and 
 day: $(VENV)/.dev ## Let 10,000 look-ups over a million objects show whether anything grows (STORE=http://localhost:9200)
 	$(BIN)/python -m benchmarks.day $(if $(STORE),--store $(STORE))
 
+.PHONY: load
+load: $(VENV)/.dev ## Ask a helper 10,000 look-ups by eight threads: what takes how long, and what grows (COUNT=10000 THREADS=8)
+	$(BIN)/python -m tests.clients.load --count $(or $(COUNT),10000) --threads $(or $(THREADS),8)
+
 .PHONY: lint
 lint: $(VENV)/.dev ## Check style, types, the docs' freshness and who imports whom
 	$(BIN)/ruff check .

@@ -273,6 +273,29 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "terminal.",
             _one_of("auto", "true", "false"),
         ),
+        Setting(
+            "helper.enabled",
+            "true",
+            "boolean",
+            "Start a helper process in a driver where no Python calls `esk.enable` and a session turns skipping on. "
+            "Read at launch: later changes have no effect.",
+            _boolean,
+        ),
+        Setting(
+            "helper.python",
+            None,
+            "path",
+            "The Python that runs the helper, with this package installed. Unset: `spark.pyspark.driver.python`, "
+            "`spark.pyspark.python`, `PYSPARK_PYTHON`, then `python3`. Read at launch, never from a session.",
+        ),
+        Setting(
+            "helper.startTimeout",
+            "20s",
+            "duration",
+            "How long the first query waits for the helper to start. Past it queries read all files until the helper "
+            "is there. Read at launch.",
+            _seconds,
+        ),
         Setting("reports.kept", "1000", "count", "Number of scans whose reports a session keeps.", _count),
     )
 }

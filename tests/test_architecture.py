@@ -73,6 +73,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "indexes": (*_PURE, "indexes"),
     "stores": (*_PURE, "settings", "stores"),
     "lookup": _KNOWING,
+    "helper": (*_KNOWING, "helper"),
     "spark": (*_KNOWING, "spark"),
     "workload": (*_PURE, "stores", "workload"),
     "build": (*_RUNNING, "reports"),
@@ -92,6 +93,7 @@ NEVER: dict[str, tuple[str, ...]] = {
     "lookup": ("pyspark", "py4j"),
     "workload": HEAVY,
     "engines": ("pyspark", "py4j", "elasticsearch"),
+    "helper": ("pyspark", "py4j"),
     "testing": ("pyspark", "py4j", "elasticsearch"),
 }
 
@@ -202,6 +204,7 @@ def test_nothing_but_the_command_line_itself_imports_the_command_line() -> None:
         (["es_skipping.stores.elasticsearch.store"], ("pyspark", "py4j", "es_skipping.spark")),
         (["es_skipping.lookup"], ("pyspark", "py4j", "es_skipping.spark", "es_skipping.build")),
         (["es_skipping.engines.files"], ("pyspark", "py4j", "pandas", "es_skipping.spark", "es_skipping.build")),
+        (["es_skipping.helper"], ("pyspark", "py4j", "es_skipping.spark", "es_skipping.build")),
         (["es_skipping.cli.arguments"], ("pyspark", "py4j", "pyarrow", "elasticsearch")),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",

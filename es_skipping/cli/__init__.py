@@ -10,6 +10,7 @@
     es-skipping files        the files that a filter needs, for engines other than Spark
     es-skipping kibana ...   data views and a dashboard for Kibana
     es-skipping doctor       check the installation
+    es-skipping serve        answer the look-ups of a JVM without a Python driver
 
 Data goes to standard output, everything else to standard error. Exit codes: 0 done; 1 an error, or a problem found by
 ``demo`` or ``doctor``; 2 wrong usage; 3 done, but some objects could not be read; 4 (``layout status``) a new layout is

@@ -17,6 +17,7 @@ from es_skipping.cli import (
     kibana_command,
     layout_commands,
     reindex_command,
+    serve_command,
 )
 from es_skipping.cli.output import Console
 
@@ -42,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     _files(commands)
     _kibana(commands)
     _doctor(commands)
+    _serve(commands)
     return top
 
 
@@ -278,3 +280,13 @@ def _scale(text: str) -> float:
     if not 0 < value <= 1000:
         raise argparse.ArgumentTypeError(f"{text} is not a scale factor above 0")
     return value
+
+
+def _serve(commands: Commands) -> None:
+    command = commands.add_parser(
+        "serve",
+        help="answer the look-ups of a JVM without a Python driver; Spark starts this itself",
+        description="Answer the look-ups of a JVM without a Python driver. Spark starts this itself, and ends it.",
+    )
+    command.set_defaults(run=serve_command.run_serve, output="text")
+    command.add_argument("--debug", action="store_true", help="show the traceback of an error")

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from es_skipping.lookup import reply
@@ -23,6 +24,7 @@ from es_skipping.lookup.query_log import QueryLog, is_logged
 from es_skipping.lookup.registry import Registry
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.stores import SessionStores
+from es_skipping.lookup.turns import Turns
 from es_skipping.predicates.codec import show
 from es_skipping.settings import Settings
 from es_skipping.stores.base import MetadataStore
@@ -39,6 +41,10 @@ class LookupService:
     ----------
     host
         The process that the service runs in.
+    turns
+        Limits how many look-ups run at once, and is fair to sessions; None for no limit.
+    launched
+        The application's launch settings, if sessions may belong to others than who launched it; see `SessionStores`.
 
     Attributes
     ----------
@@ -54,13 +60,14 @@ class LookupService:
         One per store; a breaker opens after repeated failures.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, turns: Turns | None = None, launched: Mapping[str, str] | None = None) -> None:
+        self._turns = turns
         self.functions = DeclaredFunctions()
         self.registry = Registry(host.forget_unindexed)
         self.details = ScanDetails()
         self.query_log = QueryLog(host.records, self.store, host.application)
         self.breakers: defaultdict[MetadataStore, Breaker] = defaultdict(Breaker)
-        self._stores = SessionStores(host.files)
+        self._stores = SessionStores(host.files, launched)
         self._budgets = Budgets()
         self._warned: set[str] = set()
         self._warned_lock = threading.Lock()
@@ -92,7 +99,8 @@ class LookupService:
         request: ScanRequest | None = None
         try:
             request = ScanRequest.parse(text)
-            answered, detail = self._answer(request)
+            with self._turn(request):
+                answered, detail = self._answer(request)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             self._warn_once(f"this scan reads all its files, because the look-up failed: {reason}")
@@ -103,6 +111,11 @@ class LookupService:
         if request is not None:
             self.query_log.note(request, detail)
         return answered
+
+    def _turn(self, request: ScanRequest) -> AbstractContextManager[None]:
+        if self._turns is None:
+            return nullcontext()
+        return self._turns.turn(request.session, Settings(request.settings)["store.timeout"])
 
     def _answer(self, request: ScanRequest) -> tuple[bytes, ScanDetail]:
         settings = Settings(request.settings)

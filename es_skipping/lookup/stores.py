@@ -20,6 +20,8 @@ __all__ = ["WAREHOUSE", "SessionStores", "store_url"]
 
 WAREHOUSE: Final = "spark.sql.warehouse.dir"
 
+_URL: Final = PREFIX + "store.url"
+
 _log = logging.getLogger("es_skipping")
 
 
@@ -50,6 +52,19 @@ def store_url(conf: Mapping[str, str]) -> str:
     return warehouse.rstrip("/") + "/_es_skipping"
 
 
+def _refuse_new_references(conf: Mapping[str, str], launched: Mapping[str, str]) -> None:
+    """A client of a server must not read the server's environment and files, nor send its secrets elsewhere."""
+    for setting in SETTINGS.values():
+        text = conf.get(setting.key, "")
+        if not setting.secret or not text.startswith(("env:", "file:")):
+            continue
+        if text != launched.get(setting.key) or conf.get(_URL) != launched.get(_URL):
+            raise SettingError(
+                f"{setting.key} is a reference, {text!r}, and a session has changed it or {_URL} since the launch: set "
+                "both when the application is launched, or give the secret itself"
+            )
+
+
 class SessionStores:
     """Opens stores, and warns of settings that have no effect. Safe to use from several threads.
 
@@ -57,10 +72,14 @@ class SessionStores:
     ----------
     files
         Returns the files below a URL, for stores that are directories.
+    launched
+        The settings that an application was launched with, if its sessions belong to others than who launched it. Then
+        references to secrets (``env:``, ``file:``) are resolved only for the launched store.
     """
 
-    def __init__(self, files: Callable[[str], Files]) -> None:
+    def __init__(self, files: Callable[[str], Files], launched: Mapping[str, str] | None = None) -> None:
         self._files = files
+        self._launched = launched
         self._lock = threading.Lock()
         self._checked: set[tuple[str, str]] = set()
         """Names and values that were checked before."""
@@ -74,6 +93,8 @@ class SessionStores:
             The URL or a credential cannot be used.
         """
         self._warn_of_mistakes(conf)
+        if self._launched is not None:
+            _refuse_new_references(conf, self._launched)
         url = check_url(store_url(conf))
         files = self._files(url) if store_type(url).uses_files else None
         return open_store(url, Settings(conf), files)

@@ -2,6 +2,7 @@ package io.esskipping;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.esskipping.distinct.DistinctRows;
+import io.esskipping.helper.Helper;
 import io.esskipping.report.ExecutionLog;
 import io.esskipping.scan.Bridge;
 import io.esskipping.scan.ExpressionTrees;
@@ -140,6 +141,7 @@ public final class PythonApi {
   /** Sets this JVM's single callback, and the settings that each request carries. */
   public void connect(Function<String, byte[]> answer, List<String> settings) {
     Bridge.connect(answer, settings.toArray(new String[0]));
+    Helper.replaced();
   }
 
   /** Whether {@link #connect} was called. */

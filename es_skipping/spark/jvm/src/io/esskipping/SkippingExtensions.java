@@ -1,5 +1,7 @@
 package io.esskipping;
 
+import io.esskipping.helper.Helper;
+import io.esskipping.scan.Bridge;
 import io.esskipping.scan.SkippingColumnarRule;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
@@ -15,6 +17,7 @@ import scala.runtime.BoxedUnit;
 public final class SkippingExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit>
     implements SparkSessionExtensionsProvider {
   @Override public BoxedUnit apply(SparkSessionExtensions extensions) {
+    Bridge.startHelpersWith(Helper::of);
     extensions.injectColumnar(new Builder());
     return BoxedUnit.UNIT;
   }

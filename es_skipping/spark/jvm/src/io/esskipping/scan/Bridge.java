@@ -1,7 +1,6 @@
 package io.esskipping.scan;
 
 import io.esskipping.LookupFailed;
-import io.esskipping.protocol.PackedText;
 import io.esskipping.protocol.Reply;
 import java.util.Properties;
 import java.util.Set;
@@ -21,7 +20,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Connects scans with Python: one callback for this JVM, called on separate threads, with a deadline.
+ * Connects scans with Python: one client for this JVM, called on separate threads, with a deadline. A PySpark driver that
+ * connects replaces the helper.
  *
  * <p>The session's configuration, not this class, decides whether its scans do a look-up.
  */
@@ -37,8 +37,9 @@ public final class Bridge {
   private static final ThreadPoolExecutor THREADS = new ThreadPoolExecutor(
       0, MAX_THREADS, 60, TimeUnit.SECONDS, new SynchronousQueue<>(), Bridge::thread);
 
-  private static volatile Function<String, byte[]> callback;
-  private static volatile String[] wantedSettings = {};
+  private static volatile LookupClient driver;
+  private static volatile LookupClient helper;
+  private static volatile Function<SparkContext, LookupClient> helperStarter = context -> null;
 
   private Bridge() {}
 
@@ -49,17 +50,42 @@ public final class Bridge {
   }
 
   public static void connect(Function<String, byte[]> answer, String[] settings) {
-    wantedSettings = settings.clone();
-    callback = answer;
+    driver = new DriverClient(answer, settings);
     Unindexed.forget();
   }
 
+  /** Whether a PySpark driver or a helper answers look-ups. */
   public static boolean connected() {
-    return callback != null;
+    return client() != null;
+  }
+
+  /** Whether a PySpark driver answers look-ups. */
+  public static boolean drivenByPython() {
+    return driver != null;
+  }
+
+  /**
+   * Sets how a helper is started: the argument returns the context's helper, when it is ready or will not be soon, or
+   * null where none is wanted.
+   */
+  public static void startHelpersWith(Function<SparkContext, LookupClient> starter) {
+    helperStarter = starter;
+  }
+
+  /** Like {@link #connected()}; where nothing is connected it starts a helper, and waits for it. */
+  static boolean connected(SparkContext context) {
+    if (driver == null) helper = helperStarter.apply(context);
+    return connected();
+  }
+
+  private static LookupClient client() {
+    LookupClient python = driver;
+    return python != null ? python : helper;
   }
 
   static String[] wantedSettings() {
-    return wantedSettings;
+    LookupClient asked = client();
+    return asked == null ? new String[0] : asked.wantedSettings();
   }
 
   static String nextScan() {
@@ -72,19 +98,18 @@ public final class Bridge {
    * @throws LookupFailed Python did not answer in time, or failed
    */
   static byte[] ask(String request, long patienceMs, SparkContext context) throws LookupFailed {
-    Function<String, byte[]> asked = callback;
+    LookupClient asked = client();
     if (asked == null) throw new LookupFailed("no Python is connected");
     // Python may run Spark jobs, which then belong to the waiting query.
     Properties inherited = context.getLocalProperties();
     Properties properties = inherited == null ? new Properties() : (Properties) inherited.clone();
     Future<byte[]> answer;
-    String message = PackedText.of(request);
     AtomicBoolean settled = new AtomicBoolean(); // by the answer or by the time-out, whichever comes first
     try {
       answer = THREADS.submit(() -> {
         context.setLocalProperties(properties);
         try {
-          byte[] bytes = asked.apply(message);
+          byte[] bytes = asked.ask(request);
           if (settled.getAndSet(true)) Reply.discard(bytes);
           return bytes;
         } finally {
@@ -100,6 +125,7 @@ public final class Bridge {
       giveUp(answer, settled);
       throw new LookupFailed("Python did not answer within " + patienceMs + " ms");
     } catch (ExecutionException error) {
+      if (error.getCause() instanceof LookupFailed) throw (LookupFailed) error.getCause();
       throw new LookupFailed("the callback failed: " + firstLine(error.getCause()), error.getCause());
     } catch (InterruptedException error) {
       giveUp(answer, settled);
@@ -129,9 +155,16 @@ public final class Bridge {
 
   /** Warns once per reason; reasons that differ only in numbers (ports, seconds) count as one. */
   static void warnOnce(String reason) {
-    if (WARNED.size() < MAX_REASONS && WARNED.add(reason.replaceAll("\\d+", "#"))) {
-      LOG.warn("this scan reads all its files, because the look-up failed: {}", reason);
-    }
+    if (isNew(reason)) LOG.warn("this scan reads all its files, because the look-up failed: {}", reason);
+  }
+
+  /** Likewise, of what is not about one scan. */
+  public static void warnOfHelper(String reason) {
+    if (isNew(reason)) LOG.warn("queries read all their files for now: {}", reason);
+  }
+
+  private static boolean isNew(String reason) {
+    return WARNED.size() < MAX_REASONS && WARNED.add(reason.replaceAll("\\d+", "#"));
   }
 
   /** Lets every reason warn again, after skipping was turned on again. */

@@ -29,8 +29,9 @@ public final class SkippingRule extends Rule<SparkPlan> {
       "org.apache.spark.sql.execution.datasources.CatalogFileIndex");
 
   private static final String NO_PYTHON = "spark.es_skipping.enabled is true, but in this driver no Python answers "
-      + "look-ups. In PySpark, call es_skipping.enable(spark). A driver without Python (spark-shell, spark-sql, a Scala or "
-      + "Java application) cannot skip: set spark.es_skipping.enabled to false there";
+      + "look-ups, and spark.es_skipping.helper.enabled is false. In PySpark, call es_skipping.enable(spark). Elsewhere "
+      + "(spark-shell, spark-sql, a Scala or Java application) set spark.es_skipping.helper.enabled to true, or "
+      + "spark.es_skipping.enabled to false";
 
   private final SparkSession session;
 
@@ -42,12 +43,11 @@ public final class SkippingRule extends Rule<SparkPlan> {
     try {
       SQLConf conf = session.sessionState().conf();
       if (!conf.contains(SessionSettings.ENABLED)) return plan;
-      if (!Bridge.connected()) {
-        if (SessionSettings.enabled(conf) && scansFiles(plan)) Bridge.warnOnce(NO_PYTHON);
-        return plan;
-      }
+      boolean skips = SessionSettings.enabled(conf) && (Bridge.drivenByPython() || scansFiles(plan));
+      if (skips && !Bridge.connected(session.sparkContext())) Bridge.warnOnce(NO_PYTHON);
+      if (!Bridge.connected()) return plan;
       Installation.propagate(session);
-      if (!SessionSettings.enabled(conf)) return plan;
+      if (!skips) return plan;
       return rewritten(plan);
     } catch (Throwable error) { // after any error the original plan is correct
       String reason = "its plan could not be read: " + error;

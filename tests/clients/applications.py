@@ -1,0 +1,213 @@
+"""Applications of Spark that no Python drives, started as users start them: with a spark-defaults.conf alone."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyspark
+
+from es_skipping.spark.bridge import JAR
+from hatch_build import javac
+
+__all__ = ["SPARK", "Application", "Lake", "client_jar", "files_read", "helpers_of"]
+
+SPARK = Path(pyspark.__file__).parent
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Lake:
+    """A dataset with its store, and the folder of one application that reads it.
+
+    Parameters
+    ----------
+    data
+        The dataset's path.
+    store
+        The store's path.
+    folder
+        The application's.
+    """
+
+    data: str
+    store: str
+    folder: Path
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def defaults(self, **more: str) -> Path:
+        """Write ``spark-defaults.conf``; returns its directory. Settings win over the lake's."""
+        given = {
+            "spark.master": "local[2]",
+            "spark.driver.memory": "900m",
+            "spark.driver.extraClassPath": str(JAR),
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.warehouse.dir": (self.folder / "warehouse").as_uri(),
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.dir": (self.folder / "events").as_uri(),
+            "spark.es_skipping.enabled": "true",
+            "spark.es_skipping.store.url": self.store,
+            "spark.es_skipping.store.timeout": "30s",
+            "spark.es_skipping.query.budget": "60s",
+            "spark.es_skipping.helper.python": sys.executable,
+            "spark.es_skipping.helper.startTimeout": "100s",
+            **self.settings,
+            **{key.replace("__", "."): value for key, value in more.items()},
+        }
+        (self.folder / "events").mkdir(exist_ok=True)
+        conf = self.folder / "conf"
+        conf.mkdir(exist_ok=True)
+        lines = [f"{key} {value}" for key, value in given.items() if value]
+        (conf / "spark-defaults.conf").write_text("\n".join(lines) + "\n")
+        return conf
+
+    def environment(self, conf: Path, **more: str) -> dict[str, str]:
+        """A user's environment, with every Python module that can be imported here."""
+        modules = os.pathsep.join(dict.fromkeys([str(_ROOT), *(path for path in sys.path if path)]))
+        return {**os.environ, "SPARK_HOME": str(SPARK), "SPARK_CONF_DIR": str(conf), "PYTHONPATH": modules, **more}
+
+
+class Application:
+    """A running application that answers lines, see ``Client.java``."""
+
+    def __init__(self, lake: Lake, *, environment: Mapping[str, str] | None = None, **settings: str) -> None:
+        both = {"spark__driver__extraClassPath": f"{JAR}{os.pathsep}{client_jar()}"}  # one class loader, see Load.java
+        conf = lake.defaults(**both, **settings)
+        command = [str(SPARK / "bin" / "spark-submit"), "--class", "Client", str(client_jar())]
+        self.folder = lake.folder
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the application
+        self._process = subprocess.Popen(
+            command,
+            cwd=lake.folder,
+            env=lake.environment(conf, **(environment or {})),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+        )
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+        self.pid = int(self._line(200).split()[1])
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith("@ "):
+                self._lines.put(line[2:].rstrip("\n"))
+        self._lines.put(None)
+
+    def _line(self, seconds: float) -> str:
+        line = self._lines.get(timeout=seconds)
+        assert line is not None, self.log()[-4000:]
+        return line
+
+    def send(self, sql: str, session: str = "first") -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{session} {sql}\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> tuple[int, list[str]]:
+        """The number of files that the scan read, and the rows."""
+        files, _, rows = self._line(600).partition(" ")
+        assert files != "error", rows
+        return int(files), rows.split(",") if rows else []
+
+    def run(self, sql: str, session: str = "first") -> tuple[int, list[str]]:
+        self.send(sql, session)
+        return self.answer()
+
+    def log(self) -> str:
+        self.errors.seek(0)
+        return self.errors.read()
+
+    def warnings(self) -> list[str]:
+        """The lines of the log that speak of skipping."""
+        told = ("reads all its files", "read all their files")
+        return [line for line in self.log().splitlines() if any(text in line for text in told)]
+
+    def kill(self) -> None:
+        """As ``kill -9`` of the JVM."""
+        os.kill(self.pid, 9)
+        self._process.wait(60)
+
+    def close(self) -> int:
+        assert self._process.stdin is not None
+        with self._process, self.errors:
+            self._process.stdin.close()
+            return self._process.wait(100)
+
+    def __enter__(self) -> Application:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._process.poll() is None:
+            self.close()
+
+
+def helpers_of(pid: int) -> list[int]:
+    """The helper processes that a process started."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdigit():
+                stat = (folder / "stat").read_text().rpartition(")")[2].split()
+                command = (folder / "cmdline").read_bytes().split(b"\0")
+                if int(stat[1]) == pid and b"es_skipping.cli" in command and stat[0] != "Z":
+                    found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+@functools.lru_cache(maxsize=1)
+def client_jar() -> Path:
+    """A jar of the classes in this folder, compiled against this Spark and our jar."""
+    folder = Path(tempfile.mkdtemp(prefix="es-skipping-clients-"))
+    sources = [str(source) for source in sorted(Path(__file__).parent.glob("*.java"))]
+    path = os.pathsep.join([str(SPARK / "jars" / "*"), str(JAR)])
+    subprocess.run([javac(), "-nowarn", "-cp", path, "-d", str(folder / "classes"), *sources], check=True)
+    made = folder / "client.jar"
+    jar = Path(javac()).parent / "jar"
+    subprocess.run([str(jar), "cf", str(made), "-C", str(folder / "classes"), "."], check=True)
+    return made
+
+
+def files_read(events: Path) -> list[int]:
+    """The number of files that each file scan of the applications read, in order, as their event logs say."""
+    found = []
+    for log in sorted(
+        path for path in events.rglob("*") if path.is_file() and not path.name.startswith(("appstatus", "."))
+    ):
+        metrics: set[int] = set()
+        for line in log.read_text().splitlines():
+            event = json.loads(line)
+            if "sparkPlanInfo" in event:
+                metrics |= {
+                    metric["accumulatorId"]
+                    for node in _nodes(event["sparkPlanInfo"])
+                    for metric in node["metrics"]
+                    if metric["name"] == "number of files read"
+                }
+            if event["Event"].endswith("DriverAccumUpdates"):
+                found += [value for id, value in event["accumUpdates"] if id in metrics]
+    return found
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan["children"]:
+        yield from _nodes(child)

@@ -1,0 +1,195 @@
+"""A Java application without a word about skipping: a helper answers, and whatever happens to it, rows are right."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.applications import Application, Lake, helpers_of
+
+ONE = ["5|w5|2.5"]
+
+
+def one(lake: Lake) -> str:
+    """A query that needs one file."""
+    return f"SELECT * FROM parquet.`{lake.data}` WHERE id = 5"
+
+
+def eventually(check: Callable[[], object], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def helper_of(application: Application) -> int:
+    (helper,) = helpers_of(application.pid)
+    return helper
+
+
+def socket_directories(folder: Path) -> list[Path]:
+    return sorted(folder.glob("es-skipping-*"))
+
+
+def test_a_helper_answers_and_ends_with_the_application(lake: Lake, tmp_path: Path) -> None:
+    runtime = tmp_path / "runtime"
+    runtime.mkdir()
+    plugin = {"spark__plugins": "io.esskipping.SkippingPlugin"}
+    with Application(lake, environment={"XDG_RUNTIME_DIR": str(runtime)}, **plugin) as application:
+        eventually(lambda: socket_directories(runtime))  # before any query
+        helper = helper_of(application)
+        (directory,) = socket_directories(runtime)
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+        assert application.run(one(lake)) == (1, ONE)
+        assert application.run(one(lake), session="second") == (1, ONE)  # newSession()
+        assert application.run(f"SELECT id FROM parquet.`{lake.data}` WHERE half = 4.5") == (1, ["9"])
+        files, _ = application.run(f"SELECT id FROM parquet.`{lake.data}` WHERE word = 'nothing'")
+        assert files <= 1
+        application.run("SET spark.es_skipping.enabled=false", session="second")
+        assert application.run(one(lake), session="second") == (20, ONE)
+        assert application.run(one(lake)) == (1, ONE)
+        token = Path(f"/proc/{helper}/cmdline").read_bytes() + Path(f"/proc/{helper}/environ").read_bytes()
+        assert b"token" not in token.lower()
+        assert application.warnings() == []
+        assert application.close() == 0
+    eventually(lambda: not os.path.exists(f"/proc/{helper}"))
+    assert socket_directories(runtime) == []
+
+
+def test_a_helper_ends_with_a_jvm_that_is_killed(lake: Lake, tmp_path: Path) -> None:
+    with Application(lake) as application:
+        assert application.run(one(lake)) == (1, ONE)  # the jar alone, without the plugin
+        helper = helper_of(application)
+        application.kill()
+    eventually(lambda: not os.path.exists(f"/proc/{helper}"), 10)
+
+
+def test_a_killed_helper_is_started_again(lake: Lake) -> None:
+    with Application(lake) as application:
+        assert application.run(one(lake)) == (1, ONE)
+        first = helper_of(application)
+        os.kill(first, signal.SIGSTOP)
+        application.send(one(lake))  # a look-up waits in mid-query
+        time.sleep(1)
+        os.kill(first, signal.SIGKILL)
+        assert application.answer() == (20, ONE)
+        eventually(lambda: application.run(one(lake)) == (1, ONE))
+        assert helper_of(application) != first
+        (warning,) = application.warnings()
+        assert "the helper ended (exit code 137" in warning
+        assert "it is started again" in warning
+
+
+def test_a_helper_that_hangs_is_replaced(lake: Lake) -> None:
+    with Application(lake, spark__es_skipping__store__timeout="500ms") as application:
+        application.run(one(lake))
+        eventually(lambda: application.run(one(lake)) == (1, ONE))
+        os.kill(helper_of(application), signal.SIGSTOP)
+        for _ in range(3):
+            assert application.run(one(lake)) == (20, ONE)
+        eventually(lambda: application.run(one(lake)) == (1, ONE))
+        assert len(application.warnings()) <= 2  # no answer in time; the end of the helper
+
+
+def test_two_jvms_never_meet(lake: Lake, indexed: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = Lake(lake.data, (tmp_path / "nothing").as_uri(), tmp_path / "other")
+    with Application(lake) as one_application, Application(other) as another:
+        assert one_application.run(one(lake)) == (1, ONE)
+        assert another.run(one(lake)) == (20, ONE)
+        assert helper_of(one_application) != helper_of(another)
+        os.kill(helper_of(another), signal.SIGKILL)
+        assert one_application.run(one(lake)) == (1, ONE)
+        assert one_application.warnings() == []
+
+
+@pytest.fixture
+def long_path(tmp_path: Path) -> Iterator[Path]:
+    made = tmp_path / ("application_1732372845123_0042/" * 4 + "tmp")
+    made.mkdir(parents=True)
+    return made
+
+
+def test_a_long_temporary_directory_is_no_obstacle(lake: Lake, long_path: Path) -> None:
+    environment = {"TMPDIR": str(long_path), "XDG_RUNTIME_DIR": str(long_path)}
+    java = {"spark__driver__extraJavaOptions": f"-Djava.io.tmpdir={long_path}"}
+    with Application(lake, environment=environment, **java) as application:
+        assert application.run(one(lake)) == (1, ONE)
+        assert application.warnings() == []
+
+
+def without_package(folder: Path) -> str:
+    """A Python that lacks the package."""
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nunset PYTHONPATH\ncd /\nexec {sys.executable} -S -I "$@"\n')
+    python.chmod(0o755)
+    return str(python)
+
+
+@pytest.mark.parametrize("python", ["missing", "without the package"])
+def test_one_warning_says_how_to_install_it(lake: Lake, tmp_path: Path, python: str) -> None:
+    given = without_package(tmp_path) if python == "without the package" else str(tmp_path / "no-python")
+    with Application(lake, spark__es_skipping__helper__python=given) as application:
+        for _ in range(2):
+            assert application.run(one(lake)) == (20, ONE)
+        (warning,) = application.warnings()
+        assert given in warning
+        assert "python3 -m pip install es-skipping" in warning
+        assert "spark.es_skipping.helper.python" in warning
+
+
+def test_a_strict_session_raises_without_a_helper(lake: Lake, tmp_path: Path) -> None:
+    given = {"spark__es_skipping__helper__python": str(tmp_path / "no"), "spark__es_skipping__strict": "true"}
+    with Application(lake, **given) as application:
+        application.send(one(lake))
+        with pytest.raises(AssertionError, match=r"LookupFailed.*the helper does not run.*pip install"):
+            application.answer()
+
+
+def test_stores_of_hadoops_file_systems_are_read_through_the_jvm(lake: Lake) -> None:
+    """``viewfs`` exists in Hadoop only."""
+    folder = lake.store.removeprefix("file://")
+    mounts = {"spark__hadoop__fs__viewfs__mounttable__lake__link__/store": f"file:{folder}"}
+    lake.store = "viewfs://lake/store"
+    with Application(lake, **mounts) as application:
+        assert application.run(one(lake)) == (1, ONE)
+        assert application.warnings() == []
+
+
+def test_a_store_of_an_unknown_file_system_fails_open_with_one_warning(lake: Lake) -> None:
+    lake.store = "nowhere://lake/store"
+    with Application(lake) as application:
+        for _ in range(2):
+            assert application.run(one(lake)) == (20, ONE)
+        (warning,) = application.warnings()
+        assert 'No FileSystem for scheme "nowhere"' in warning
+
+
+def test_secrets_are_resolved_in_the_helper(lake: Lake, tmp_path: Path) -> None:
+    lake.settings |= {
+        "spark.es_skipping.store.url": "http://127.0.0.1:9",
+        "spark.es_skipping.store.token": "env:A_TOKEN_THAT_IS_NOT_SET",
+    }
+    with Application(lake) as application:
+        assert application.run(one(lake)) == (20, ONE)
+        (warning,) = application.warnings()
+        assert "spark.es_skipping.store.token refers to the environment variable A_TOKEN_THAT_IS_NOT_SET" in warning
+
+
+def test_a_session_cannot_choose_the_helpers_program(lake: Lake, tmp_path: Path) -> None:
+    evil = tmp_path / "evil"
+    evil.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    evil.chmod(0o755)
+    with Application(lake) as application:
+        application.run(f"SET spark.es_skipping.helper.python={evil}")
+        assert application.run(one(lake)) == (1, ONE)
+        os.kill(helper_of(application), signal.SIGKILL)
+        eventually(lambda: application.run(one(lake)) == (1, ONE))
+        assert not (tmp_path / "ran").exists()

@@ -1,0 +1,133 @@
+"""Servers whose clients run elsewhere: Spark Connect with a Python client, Thrift with a JDBC client."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.clients.applications import SPARK, Lake, files_read, helpers_of
+from tests.clients.test_spark_sql import scans
+
+_CONNECT = """
+import sys
+from pyspark.sql.connect.session import SparkSession
+
+spark = SparkSession.builder.remote(sys.argv[1]).create()
+for query in sys.argv[2:]:
+    print([tuple(row) for row in spark.sql(query).collect()])
+spark.stop()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@contextmanager
+def server(lake: Lake, name: str, port: int, **settings: str) -> Iterator[int]:
+    """Run a server as Spark's own scripts do, but in the foreground; yields its JVM's process id."""
+    conf = lake.defaults(**settings)
+    log = lake.folder / "server.log"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            [str(SPARK / "bin" / "spark-submit"), "--class", name, "spark-internal"],
+            cwd=lake.folder,
+            env=lake.environment(conf),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            end = time.monotonic() + 200
+            while not answers(port):
+                assert process.poll() is None and time.monotonic() < end, log.read_text()[-4000:]
+                time.sleep(0.2)
+            yield process.pid
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+
+
+def answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_a_remote_connect_server_skips_for_its_clients(lake: Lake) -> None:
+    port = free_port()
+    settings = {
+        "spark__connect__grpc__binding__port": str(port),
+        "spark__connect__grpc__binding__address": "127.0.0.1",
+        "spark__es_skipping__enabled": "",
+        "spark__plugins": "io.esskipping.SkippingPlugin",
+    }
+    with server(lake, "org.apache.spark.sql.connect.service.SparkConnectServer", port, **settings) as pid:
+        queries = ["SET spark.es_skipping.enabled=true", *scans(lake.data)]
+        for _ in range(2):  # two clients, each with a session of its own
+            done = subprocess.run(
+                [sys.executable, "-c", _CONNECT, f"sc://127.0.0.1:{port}", *queries],
+                env={**os.environ, "SPARK_CONF_DIR": str(lake.folder / "nothing")},
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=300,
+            )
+            assert done.returncode == 0, done.stderr[-4000:]
+            assert done.stdout.splitlines()[1:] == ["[(1,)]", "[(9,)]", "[(1999,)]"]
+        assert len(helpers_of(pid)) == 1
+        off = [sys.executable, "-c", _CONNECT, f"sc://127.0.0.1:{port}", scans(lake.data)[0]]
+        subprocess.run(off, capture_output=True, check=True, timeout=300)
+    assert files_read(lake.folder / "events") == [1, 1, 2, 1, 1, 2, 20]
+    assert not re.search("reads? all", (lake.folder / "server.log").read_text())
+
+
+def beeline(port: int, folder: Path, queries: list[str]) -> list[list[str]]:
+    """The rows that Hive's JDBC client shows."""
+    done = subprocess.run(
+        [
+            *("java", "-cp", str(SPARK / "jars" / "*"), "org.apache.hive.beeline.BeeLine"),
+            *("-u", f"jdbc:hive2://127.0.0.1:{port}/default", "-n", "somebody"),
+            *("--silent=true", "--showHeader=false", "--outputformat=csv2"),
+            *(word for query in queries for word in ("-e", query)),
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    lines = [re.sub(r"^\d+: jdbc:[^>]*> ", "", line) for line in done.stdout.splitlines()]  # without the prompt
+    return [line.split(",") for line in lines if line.strip()]
+
+
+def test_a_thrift_server_skips_for_jdbc_clients(lake: Lake) -> None:
+    port = free_port()
+    metastore = f"jdbc:derby:;databaseName={lake.folder}/metastore;create=true"
+    settings = {
+        "spark__hadoop__hive__server2__thrift__port": str(port),
+        "spark__hadoop__hive__server2__thrift__bind__host": "127.0.0.1",
+        "spark__hadoop__javax__jdo__option__ConnectionURL": metastore,
+    }
+    with server(lake, "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", port, **settings) as pid:
+        assert beeline(port, lake.folder, scans(lake.data)) == [["1"], ["9"], ["1999"]]
+        off = ["SET spark.es_skipping.enabled=false", scans(lake.data)[0]]
+        assert beeline(port, lake.folder, off)[-1] == ["1"]
+        assert beeline(port, lake.folder, scans(lake.data)[:1]) == [["1"]]
+        assert len(helpers_of(pid)) == 1
+    assert files_read(lake.folder / "events") == [1, 1, 2, 20, 1]
+    assert not re.search("reads? all", (lake.folder / "server.log").read_text())
