@@ -58,7 +58,7 @@ class Lake:
             "spark.sql.warehouse.dir": (self.folder / "warehouse").as_uri(),
             "spark.eventLog.enabled": "true",
             "spark.eventLog.compress": "false",
-            "spark.eventLog.dir": (self.folder / "events").as_uri(),
+            "spark.eventLog.dir": (self.folder / "event-logs").as_uri(),
             "spark.es_skipping.enabled": "true",
             "spark.es_skipping.store.url": self.store,
             "spark.es_skipping.store.timeout": "30s",
@@ -68,7 +68,7 @@ class Lake:
             **self.settings,
             **{key.replace("__", "."): value for key, value in more.items()},
         }
-        (self.folder / "events").mkdir(exist_ok=True)
+        (self.folder / "event-logs").mkdir(exist_ok=True)
         conf = self.folder / "conf"
         conf.mkdir(exist_ok=True)
         lines = [f"{key} {value}" for key, value in given.items() if value]

@@ -50,7 +50,7 @@ def environment(lake: Lake, **more: str) -> dict[str, str]:
 def indexed(lake: Lake, page: str) -> None:
     """Run the page's first block of Python in a process of its own; then forget its event log."""
     run_python(code(page, "python")[0], lake.folder, environment=environment(lake), seconds=300)
-    for log in (lake.folder / "events").iterdir():
+    for log in (lake.folder / "event-logs").iterdir():
         subprocess.run(["rm", "-r", str(log)], check=True)
 
 
@@ -74,7 +74,7 @@ def test_a_shells_page(tmp_path: Path, page: str, shown: str) -> None:
     lake = pasted(tmp_path)
     indexed(lake, page)
     assert shown in [line.strip() for line in shell(lake, code(page, "sh")[-1]).splitlines()]
-    assert files_read(tmp_path / "events") == [1]
+    assert files_read(tmp_path / "event-logs") == [1]
 
 
 @pytest.mark.parametrize("page", sorted(PORTS))
@@ -103,4 +103,4 @@ def test_a_servers_page(tmp_path: Path, page: str) -> None:
         finally:
             server.terminate()
             server.wait(60)
-    assert files_read(tmp_path / "events") == [1]
+    assert files_read(tmp_path / "event-logs") == [1]

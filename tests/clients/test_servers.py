@@ -90,7 +90,7 @@ def test_a_remote_connect_server_skips_for_its_clients(lake: Lake) -> None:
         assert len(helpers_of(pid)) == 1
         off = [sys.executable, "-c", _CONNECT, f"sc://127.0.0.1:{port}", scans(lake.data)[0]]
         subprocess.run(off, capture_output=True, check=True, timeout=300)
-    assert files_read(lake.folder / "events") == [1, 1, 2, 1, 1, 2, 20]
+    assert files_read(lake.folder / "event-logs") == [1, 1, 2, 1, 1, 2, 20]
     assert not re.search("reads? all", (lake.folder / "server.log").read_text())
 
 
@@ -129,5 +129,5 @@ def test_a_thrift_server_skips_for_jdbc_clients(lake: Lake) -> None:
         assert beeline(port, lake.folder, off)[-1] == ["1"]
         assert beeline(port, lake.folder, scans(lake.data)[:1]) == [["1"]]
         assert len(helpers_of(pid)) == 1
-    assert files_read(lake.folder / "events") == [1, 1, 2, 20, 1]
+    assert files_read(lake.folder / "event-logs") == [1, 1, 2, 20, 1]
     assert not re.search("reads? all", (lake.folder / "server.log").read_text())

@@ -33,7 +33,7 @@ def test_it_skips_with_spark_defaults_alone(lake: Lake) -> None:
     done = spark_sql(lake, *scans(lake.data), "SET spark.es_skipping.enabled=false", scans(lake.data)[0])
     assert done.returncode == 0, done.stderr[-4000:]
     assert [line for line in done.stdout.splitlines() if line.isdigit()] == ["1", "9", "1999", "1"]
-    assert files_read(lake.folder / "events") == [1, 1, 2, 20]
+    assert files_read(lake.folder / "event-logs") == [1, 1, 2, 20]
     assert "read all" not in done.stderr
     assert "reads all" not in done.stderr
 
