@@ -86,13 +86,13 @@ def views(spark: SparkSession, rows: int) -> DataFrame:
     return spark.range(0, rows, 1, 8).selectExpr(*columns).selectExpr("*", *follow)
 
 
-def queries(count: int = TRAIN + TEST) -> list[str]:
+def queries(count: int | None = None) -> list[str]:
     """The filters, oldest first."""
     dice = random.Random(1)
     reports = [_report(dice) for _ in range(REPORTS)]
     weights = [1 / rank for rank in range(1, REPORTS + 1)]
     made = []
-    for _ in range(count):
+    for _ in range(count or TRAIN + TEST):
         report = _report(dice) if dice.random() < NEW else dice.choices(reports, weights)[0]
         made.append(f"{report} AND {_days(dice)}")
     return made

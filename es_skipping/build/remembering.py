@@ -7,6 +7,7 @@ dropped, and what it still needs of them goes into the new one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
     from es_skipping.build.source import Source
     from es_skipping.catalog import DatasetEntry, IndexDefinition
 
-__all__ = ["RememberResult", "Remembering", "remembering"]
+__all__ = ["RememberResult", "Remembering", "recurring", "remembering"]
 
 _RECURS: Final = 2
 """A condition is remembered from this many queries on that it helps more than any stricter one."""
 _BYTES: Final = 2.0
 """Of a condition and object, as long as nothing was measured."""
 _MOST_BATCHES: Final = 8
+_MOST_QUERIES: Final = 1_000
+"""Mining compares the conditions two by two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +136,31 @@ def _most(entry: DatasetEntry | None, definitions: Sequence[IndexDefinition], bu
     return int(budget / (each * objects))
 
 
+def recurring(queries: Sequence[Query], most: int) -> list[Query]:
+    """The newest queries; if there are too many, those of which a part stands in another query too.
+
+    So a thousand look-ups of as many keys do not drive out what recurs.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.tree import Column, Comparison, Literal
+    >>> from es_skipping.predicates.types import DataType
+    >>> x = Column(("x",), DataType("int"))
+    >>> queries = [Query(Comparison("=", x, Literal(value, x.type))) for value in (7, 1, 7, 2, 3)]
+    >>> [str(query) for query in recurring(queries, 3)]
+    ['x = 7', 'x = 7']
+    """
+    if len(queries) <= most:
+        return list(queries)
+    times = Counter(part for query in queries for part in query.items)
+    return [query for query in queries if any(times[part] > 1 for part in query.items)][-most:]
+
+
 def _wanted(source: Source, queries: Sequence[Query], most: int) -> dict[Predicate, str]:
     """The conditions that recur, the most useful first, each as Spark reads it and as SQL."""
     found: dict[Predicate, str] = {}
-    for feature in candidates_of(queries, min_support=_RECURS, usable=lambda part: is_usable(source, part)):
+    recent = recurring(queries, _MOST_QUERIES)
+    for feature in candidates_of(recent, min_support=_RECURS, usable=lambda part: is_usable(source, part)):
         if len(found) >= most:
             break
         condition = condition_of(source, feature.predicate)
