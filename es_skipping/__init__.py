@@ -181,7 +181,7 @@ if not TYPE_CHECKING:  # a type checker reads the imports above and finds misspe
         home = _HOME_OF.get(name)
         if home is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_did_you_mean(name)}")
-        if home.startswith(_OF_SPARK):
+        if home.startswith(_OF_SPARK) and not home.startswith(_BESIDE_SPARK):
             _need_spark(name)
         value = getattr(_import_module(home), name)
         globals()[name] = value
@@ -189,6 +189,7 @@ if not TYPE_CHECKING:  # a type checker reads the imports above and finds misspe
 
 
 _OF_SPARK = tuple(f"es_skipping.{room}" for room in ("build", "layout", "reports", "spark"))
+_BESIDE_SPARK = "es_skipping.build.arrow"
 
 
 def _need_spark(name: str) -> None:

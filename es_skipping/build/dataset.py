@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +22,7 @@ from es_skipping.build.source import DELTA_SKIPPING, Reading, Source, as_paths, 
 from es_skipping.build.table_formats import table_format_at
 from es_skipping.build.update import Update
 from es_skipping.catalog import DatasetEntry, IndexDefinition
-from es_skipping.errors import DatasetError, IndexDefinitionError, StoreConflict
+from es_skipping.errors import DatasetError, IndexDefinitionError, StoreConflict, StoreError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.progress import shown_progress
@@ -45,6 +46,7 @@ _LIST: Final = (
     + _DESCRIPTION
     + ", refreshed timestamp, snapshot string"
 )
+_log = logging.getLogger("es_skipping")
 _CONFLICT_ATTEMPTS: Final = 6
 """Attempts at a change while other writers publish."""
 
@@ -171,23 +173,23 @@ class Dataset:
         settings = Settings(store_conf(self._spark))
         if not settings["remember"] or paths is not None or partitions is not None:
             return self._update((), must_exist=True, paths=paths, partitions=partitions, progress=progress)
-        return self._remember(self._to_remember(settings["remember.budget"]), progress)
+        try:
+            change = self._to_remember(settings["remember.budget"])
+        except StoreError as error:
+            _log.warning("nothing new is remembered: the query log cannot be read: %s", error)
+            change = Remembering()
+        return self._remember(change, progress)
 
     def remember(self, budget: str | int | None = None, *, progress: Progress | None = None) -> RememberResult:
         """Collect the conditions that recur in the query log, so that queries with them skip; name no index.
 
-        The log is that of the session's store; sessions write it with ``spark.es_skipping.queryLog.enabled`` or
-        ``spark.es_skipping.remember``. A remembered condition also helps every stricter filter, in all sessions, and
-        costs about a bit for each object. With ``spark.es_skipping.remember=true`` each `refresh` of the whole dataset
-        does this.
+        Sessions write the log with ``spark.es_skipping.queryLog.enabled`` or ``spark.es_skipping.remember``; with the
+        latter each `refresh` of the whole dataset does this. A remembered condition helps every stricter filter too.
 
         Parameters
         ----------
         budget
-            Metadata of all remembered conditions together, such as ``"2 MB"``. Conditions that the log needs least are
-            given up first. By default the setting ``remember.budget``.
-        progress
-            Called with ``(done, total, phase)`` during the build.
+            Bytes of all remembered conditions together, such as ``"2 MB"``. By default the setting ``remember.budget``.
 
         Returns
         -------
@@ -357,8 +359,9 @@ class Dataset:
         if not change.add and not self.is_indexed():
             return RefreshResult(store=self._store().url)
         result = self._update(change.add, ensure=True, progress=progress)
-        if change.drop:
-            self.drop_indexes(*change.drop)
+        for index in change.drop:
+            with suppress(IndexDefinitionError):  # another session dropped it
+                self.drop_indexes(index)
         return result
 
     def _drop(self, store: MetadataStore, indexes: Sequence[Index]) -> None:

@@ -59,7 +59,7 @@ class RememberResult:
 class Remembering:
     """What to change: an index to build, and indexes to drop after it is published."""
 
-    result: RememberResult
+    result: RememberResult = RememberResult()
     add: tuple[Remembered, ...] = ()
     drop: tuple[Remembered, ...] = ()
 
@@ -137,7 +137,7 @@ def _most(entry: DatasetEntry | None, definitions: Sequence[IndexDefinition], bu
 
 
 def recurring(queries: Sequence[Query], most: int) -> list[Query]:
-    """The newest queries; if there are too many, those of which a part stands in another query too.
+    """The newest queries; if there are too many, only those that share a part with another one.
 
     So a thousand look-ups of as many keys do not drive out what recurs.
 

@@ -36,14 +36,25 @@ class Columns:
         The names of the directories' columns, in lower case.
     in_file
         The types of the first file's columns and fields by path in lower case, see `es_skipping.engines.footers`.
+    unclear
+        Those of the partitions whose type depends on which files an engine sees.
     """
 
     def __init__(
-        self, schema: Mapping[str, Any], partitions: Collection[str], in_file: Mapping[tuple[str, ...], str]
+        self,
+        schema: Mapping[str, Any],
+        partitions: Collection[str],
+        in_file: Mapping[tuple[str, ...], str],
+        unclear: Collection[str] = (),
     ) -> None:
         self._schema = schema
         self._partitions = partitions
         self._in_file = in_file
+        self._unclear = unclear
+
+    def is_unclear(self, name: str) -> bool:
+        """Whether engines may compare this partition column as another type if they see fewer files."""
+        return name.lower() in self._unclear
 
     def check(self, path: Sequence[str]) -> None:
         """Refuse a name that the dataset does not have.

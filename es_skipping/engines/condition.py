@@ -28,7 +28,7 @@ from es_skipping.engines.leaves import (
     opaque,
     text_test,
 )
-from es_skipping.engines.literals import Refused
+from es_skipping.engines.literals import Refused, check_together
 from es_skipping.errors import FilterError
 from es_skipping.predicates.tree import FLIPPED, Comparator
 
@@ -81,8 +81,8 @@ class Condition:
     refused: tuple[tuple[str, str], ...]
 
 
-def parsed(where: str) -> exp.Expression | None:
-    """Parse a filter; None if engines take the text itself apart in different ways.
+def parsed(where: str) -> exp.Expression | str:
+    """Parse a filter. If engines take the text itself apart in different ways, why it is refused.
 
     Raises
     ------
@@ -91,17 +91,20 @@ def parsed(where: str) -> exp.Expression | None:
     """
     if not isinstance(where, str) or not where.strip():
         raise FilterError(f"the filter is {where!r}; pass a condition such as \"ts >= '2026-11-20' AND city = 'Oslo'\"")
-    if '"' in _QUOTED.sub("", where):
+    unquoted = _QUOTED.sub("", where)
+    if "--" in unquoted or "/*" in unquoted:  # first of all: quotes in a comment enclose nothing
+        return "a comment"
+    if '"' in unquoted:
         raise FilterError(
             "the filter has a double quote, which encloses text in Spark and a name in DuckDB: write text in '...' and "
             "names in `...`"
         )
     if len(where) > _MAX_TEXT:
-        return None
+        return "too long"
     try:
         found = sqlglot.Dialect.get_or_raise("spark").parse_into(exp.Condition, where)
     except RecursionError:
-        return None
+        return "nested too deeply"
     except (sqlglot.errors.SqlglotError, ValueError) as error:
         text = re.sub(r"\x1b\[\d*m", "", str(error)).strip()
         raise FilterError(f"the filter {where[:200]!r} cannot be parsed: {text.splitlines()[0]}") from error
@@ -109,7 +112,7 @@ def parsed(where: str) -> exp.Expression | None:
         raise FilterError(f"the filter {where[:200]!r} is not one condition")
     if isinstance(found[0], (exp.Query, exp.Command, exp.Alias)):
         raise FilterError(f"the filter {where[:200]!r} is a statement; pass only the condition after WHERE")
-    return None if "\\" in where else found[0]
+    return "a backslash is a character in some engines and an escape in others" if "\\" in where else found[0]
 
 
 def condition_of(where: str, columns: Columns) -> Condition:
@@ -123,18 +126,22 @@ def condition_of(where: str, columns: Columns) -> Condition:
         It names a column that the dataset does not have.
     """
     expression = parsed(where)
-    if expression is None:
-        reason = "a backslash is a character in some engines and an escape in others" if "\\" in where else "too long"
-        return Condition((opaque(reason),), ((where[:200], reason),))
+    if isinstance(expression, str):
+        return _refused(where, expression)
     reader = _Reader(columns)
     try:
         for column in _columns_in(expression):
             columns.check(column)
+            if columns.is_unclear(column[0]):
+                return _refused(where, f"the values of partition column {column[0]} are not all of one kind")
         trees = tuple(reader.tree(part, False) for part in _flat(expression, exp.And))
     except RecursionError:
-        reason = "nested too deeply"
-        return Condition((opaque(reason),), ((where[:200], reason),))
+        return _refused(where, "nested too deeply")
     return Condition(trees, tuple(dict.fromkeys(reader.refused)))
+
+
+def _refused(where: str, reason: str) -> Condition:
+    return Condition((opaque(reason),), ((where[:200], reason),))
 
 
 def _columns_in(expression: exp.Expression) -> Iterator[tuple[str, ...]]:
@@ -201,6 +208,8 @@ class _Reader:
         if type(node) in _COMPARATORS:
             return self._comparison(_COMPARATORS[type(node)], node, negated)
         if isinstance(node, exp.Between):
+            ends = [literal for end in ("low", "high") if (literal := _literal(node.args[end])) is not None]
+            check_together(text for kind, text, _ in ends if kind == "number")
             low = self._compare(">=", node.this, node.args["low"], negated)
             high = self._compare("<=", node.this, node.args["high"], negated)
             return either([low, high]) if negated else both([low, high])

@@ -16,7 +16,14 @@ import numpy as np
 from es_skipping.engines.columns import Columns
 from es_skipping.engines.condition import Condition, condition_of, parsed
 from es_skipping.engines.footers import FileSchema, schema_of
-from es_skipping.engines.listing import ListedFile, Location, locate, partition_columns, partition_kinds
+from es_skipping.engines.listing import (
+    ListedFile,
+    Location,
+    locate,
+    partition_columns,
+    partition_kinds,
+    unclear_partitions,
+)
 from es_skipping.engines.report import FileList, FilesReport
 from es_skipping.engines.store import service, store_settings
 from es_skipping.errors import DatasetError, StoreError
@@ -174,7 +181,8 @@ class _Call:
         directories = {file.id.path.rpartition("/")[0] for file in listed}
         partitions = frozenset(name for one in directories for name in partition_columns(one + "/"))
         self._first = self._schema(listed[0]) if definition.format == "parquet" else None
-        columns = Columns(schema, partitions, {} if self._first is None else self._first.types)
+        in_file = {} if self._first is None else self._first.types
+        columns = Columns(schema, partitions, in_file, unclear_partitions(directories))
         self._condition = condition_of(self._where, columns)
         return ScanRequest(
             scan=f"files-{next(_numbers)}",

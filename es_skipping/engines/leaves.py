@@ -14,7 +14,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from es_skipping.engines.literals import Refused, Span, date_span, moment_span, number_span
+from es_skipping.engines.literals import Refused, Span, check_together, date_span, moment_span, number_span
 from es_skipping.predicates.codec import value_to_data
 from es_skipping.predicates.tree import Comparator
 from es_skipping.predicates.types import DataType, Value
@@ -117,6 +117,7 @@ def among(column: Tree, type: DataType, literals: Sequence[tuple[str, str, bool]
     Refused
         Engines differ in what one of them means.
     """
+    check_together(text for kind, text, _ in literals if kind == "number")
     spans = [_span(literal, type) for literal in literals]
     if type.is_float or type.name in _REBASED or any(span.low != span.high for span in spans):
         return either([_within("=", column, type, span) for span in spans])
@@ -136,6 +137,8 @@ def _span(literal: tuple[str, str, bool], type: DataType) -> Span:
         return date_span(text)
     if kind == "timestamp" and type.name == "timestamp_ntz":
         raise Refused("a TIMESTAMP beside a column without a zone; write TIMESTAMP_NTZ '...' or only the text")
+    if kind == "date":
+        date_span(text)  # engines cut the time of a DATE '2026-11-20 12:30:00', which is refused
     if kind in ("text", "date", "timestamp", "timestamp_ntz") and type.name in ("timestamp", "timestamp_ntz"):
         return moment_span(text, type)
     raise Refused(f"a {kind} beside {type}: engines convert them in different ways")

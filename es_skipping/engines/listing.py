@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
@@ -15,15 +16,18 @@ import pyarrow.fs as pafs
 from es_skipping.catalog import ObjectId
 from es_skipping.errors import DatasetError
 
-__all__ = ["ListedFile", "Location", "locate", "partition_columns", "partition_kinds"]
+__all__ = ["ListedFile", "Location", "locate", "partition_columns", "partition_kinds", "unclear_partitions"]
 
 _S3: Final = ("s3a", "s3", "s3n")
 """Schemes that name the same objects; Spark's builds nearly always use the first."""
-_KINDS: Final = {
-    "number": re.compile(r"[+-]?\d+"),
-    "date": re.compile(r"\d+-\d+-\d+"),
-    "time": re.compile(r"\d+-\d+-\d+[ T].*"),
-}
+_INT: Final = re.compile(r"-?(0|[1-9]\d{0,8})", re.ASCII)
+"""A number that every engine takes for a 32-bit one."""
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TEXT: Final = re.compile(r"[A-Za-z][A-Za-z ]*")
+_SPECIAL: Final = re.compile(
+    r"t|f|true|false|y|n|yes|no|on|off|nan|inf|infinity|null|none|na|epoch|now|today|tomorrow|yesterday", re.IGNORECASE
+)
+"""Words that an engine may take for something else than text."""
 _GLOB: Final = re.compile(r"[*?\[{]")
 
 
@@ -164,7 +168,8 @@ def partition_columns(file: str) -> frozenset[str]:
 def partition_kinds(directory: str) -> frozenset[tuple[str, str]]:
     """The kinds of a directory's partition values, by column, and which columns there are.
 
-    Engines take a partition column for a number only if all values are numbers, and so for dates.
+    Engines take a partition column for a number only if all values are numbers, and so for dates. Whatever they may
+    take in different ways is ``other``, such as the name of the null partition and numbers of more than nine digits.
 
     Examples
     --------
@@ -172,11 +177,41 @@ def partition_kinds(directory: str) -> frozenset[tuple[str, str]]:
     [('', 'day,k'), ('day', 'date'), ('k', 'text')]
     """
     pairs = [unquote(name).partition("=") for name in directory.split("/") if "=" in name]
-    found = {
-        (column, next((kind for kind, form in _KINDS.items() if form.fullmatch(value)), "text"))
-        for column, _, value in pairs
-    }
+    found = {(column, _kind(value)) for column, _, value in pairs}
     return frozenset({*found, ("", ",".join(column for column, _, _ in pairs))})
+
+
+def unclear_partitions(directories: Iterable[str]) -> frozenset[str]:
+    """The partition columns, in lower case, whose type for an engine depends on which of these it sees.
+
+    Examples
+    --------
+    >>> sorted(unclear_partitions(["d/k=7/m=1", "d/k=abc/m=2", "d/k=8/m=3"]))
+    ['k']
+    """
+    kinds: dict[str, set[str]] = {}
+    columns = set()
+    for directory in directories:
+        for column, kind in partition_kinds(directory):
+            if column:
+                kinds.setdefault(column.lower(), set()).add(kind)
+            else:
+                columns.add(kind)
+    if len(columns) > 1:  # some files lack a column
+        return frozenset(kinds)
+    return frozenset(column for column, found in kinds.items() if len(found) > 1 or "other" in found)
+
+
+def _kind(value: str) -> str:
+    if _INT.fullmatch(value):
+        return "number"
+    if _DATE.fullmatch(value):
+        try:
+            datetime.date.fromisoformat(value)
+        except ValueError:
+            return "other"
+        return "date"
+    return "text" if _TEXT.fullmatch(value) and not _SPECIAL.fullmatch(value) else "other"
 
 
 def _is_hidden(name: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
@@ -18,12 +19,15 @@ from typing import Final
 from es_skipping.predicates.codec import float32
 from es_skipping.predicates.types import DataType, Value
 
-__all__ = ["Refused", "Span", "date_span", "moment_span", "number_span"]
+__all__ = ["Refused", "Span", "check_together", "date_span", "moment_span", "number_span"]
 
 _DIGITS: Final = 15
 """Decimals of at most this many digits stay apart as doubles, by more than any engine's conversion errs."""
 _MAX_POWER: Final = 22
 """Powers of ten up to this one are exact doubles."""
+_MOST_WHOLE: Final = 1 << 53
+"""Whole numbers below it stay apart as doubles, which DuckDB and Polars compare with where one number has a fraction or
+an exponent."""
 _ULPS: Final = 4
 """Bound of the error of an engine's conversion of such a decimal to a double, in units of the last place."""
 _NUMBER: Final = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -86,8 +90,8 @@ def number_span(text: str, negative: bool, type: DataType) -> Span:
             raise Refused(f"{text} is beyond {type}")
         if whole:
             return Span(int(value), int(value), True)
-        if not few:
-            raise Refused(f"{text} has more digits than a double")
+        if not few or abs(value) >= _MOST_WHOLE:
+            raise Refused(f"{text} beside {type} has more digits than a double")
         return Span(math.floor(value), math.ceil(value), False)
     if not few:
         raise Refused(f"{text} has more digits than a double")
@@ -96,6 +100,25 @@ def number_span(text: str, negative: bool, type: DataType) -> Span:
     if type.is_float:
         return _float_span(value, whole, type)
     raise Refused(f"a number beside {type}")
+
+
+def check_together(numbers: Iterable[str]) -> None:
+    """Refuse numbers of one IN or BETWEEN that an engine compares as doubles, and that doubles do not keep apart.
+
+    Parameters
+    ----------
+    numbers
+        Without their signs.
+
+    Raises
+    ------
+    Refused
+        One has a fraction or an exponent, and another one is too large.
+    """
+    texts = [text for text in numbers if _NUMBER.fullmatch(text)]
+    large = next((text for text in texts if Decimal(text) >= _MOST_WHOLE), None)
+    if large is not None and not all(text.isdigit() for text in texts):
+        raise Refused(f"{large} beside a number with a fraction has more digits than a double")
 
 
 def _decimal_span(value: Decimal, text: str, type: DataType) -> Span:

@@ -21,6 +21,8 @@ __all__ = ["WAREHOUSE", "SessionStores", "store_url"]
 WAREHOUSE: Final = "spark.sql.warehouse.dir"
 
 _URL: Final = PREFIX + "store.url"
+_SERVER: Final = (_URL, PREFIX + "store.caCerts", PREFIX + "store.sslFingerprint")
+"""What says which server a secret is sent to."""
 
 _log = logging.getLogger("es_skipping")
 
@@ -53,15 +55,25 @@ def store_url(conf: Mapping[str, str]) -> str:
 
 
 def _refuse_new_references(conf: Mapping[str, str], launched: Mapping[str, str]) -> None:
-    """A client of a server must not read the server's environment and files, nor send its secrets elsewhere."""
+    """A client of a server must not read the server's environment and files, nor send its secrets elsewhere.
+
+    Secrets of the launch go to the launched server alone, told by the same certificates.
+    """
+    moved = [key for key in _SERVER if conf.get(key) != launched.get(key)]
     for setting in SETTINGS.values():
         text = conf.get(setting.key, "")
-        if not setting.secret or not text.startswith(("env:", "file:")):
+        if not setting.secret or not text:
             continue
-        if text != launched.get(setting.key) or conf.get(_URL) != launched.get(_URL):
+        if text.startswith(("env:", "file:")) and (text != launched.get(setting.key) or moved):
             raise SettingError(
-                f"{setting.key} is a reference, {text!r}, and a session has changed it or {_URL} since the launch: set "
-                "both when the application is launched, or give the secret itself"
+                f"{setting.key} is a reference, {text!r}, and a session has changed it or "
+                f"{moved[0] if moved else _URL} since the launch: set both when the application is launched, or give "
+                "the secret itself"
+            )
+        if text == launched.get(setting.key) and moved:
+            raise SettingError(
+                f"a session has changed {moved[0]}, and {setting.key} is still that of the launch: give the secret of "
+                "the other store, or launch the application with that store"
             )
 
 

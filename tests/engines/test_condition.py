@@ -73,7 +73,6 @@ def meant(where: str) -> str:
         ("NOT (d > 4)", "d <= 4.0 OR d = DOUBLE NaN"),
         ("NOT (d < 4)", "d >= 4.0"),
         ("x = NULL", "FALSE"),
-        ("x > 5 -- a remark", "x > 5"),
     ],
 )
 def test_what_is_understood(where: str, predicate: str) -> None:
@@ -103,6 +102,14 @@ def test_what_is_refused_keeps_every_object_and_says_why(where: str) -> None:
         assert both.trees[0] == read("x > 5").trees[0], "the other part is still used"
     either = read_filters(read(f"x > 5 OR ({where})").trees)
     assert "opaque" in repr(either).lower()
+
+
+@pytest.mark.parametrize("where", ["x > 5 -- a remark", "/* a remark */ x > 5", "x > 5 /* it's */ AND s = 'a'"])
+def test_a_comment_refuses_the_whole(where: str) -> None:
+    """An apostrophe in it would hide a double quote behind it."""
+    condition = read(where)
+    assert [reason for _, reason in condition.refused] == ["a comment"]
+    assert [tree["c"] for tree in condition.trees] == ["Opaque"]
 
 
 def test_a_node_with_an_unread_part_is_refused() -> None:

@@ -41,7 +41,7 @@ def test_the_launched_store_gets_its_secret() -> None:
     ],
 )
 def test_a_session_that_changes_url_or_reference_is_refused(changed: dict[str, str]) -> None:
-    with pytest.raises(SettingError, match="a session has changed it"):
+    with pytest.raises(SettingError, match="a session has changed"):
         stores(LAUNCHED).store({**LAUNCHED, **changed})
 
 
@@ -52,3 +52,19 @@ def test_a_session_may_bring_its_own_store_and_secret(tmp_path: Path) -> None:
 
 def test_a_driver_of_ones_own_resolves_every_reference() -> None:
     assert stores(None).store({**LAUNCHED, URL: "http://127.0.0.1:11"}).url == "http://127.0.0.1:11"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {URL: "http://127.0.0.1:10"},
+        {"spark.es_skipping.store.sslFingerprint": "AA:BB"},
+        {"spark.es_skipping.store.caCerts": "/tmp/mine.pem"},
+    ],
+)
+@pytest.mark.parametrize("token", ["env:ES_SKIPPING_SECRET", "aWQ6c2VjcmV0"])
+def test_the_secret_of_the_launch_goes_to_no_other_server(changed: dict[str, str], token: str) -> None:
+    """Neither as a reference nor as a text, which Spark hides from a session, but sends with its settings."""
+    launched = {**LAUNCHED, TOKEN: token}
+    with pytest.raises(SettingError, match=f"a session has changed .*{next(iter(changed))}"):
+        stores(launched).store({**launched, **changed})

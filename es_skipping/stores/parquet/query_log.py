@@ -25,6 +25,8 @@ __all__ = ["QueryFiles"]
 _DIRECTORY: Final = "queries.log"
 """No id of a dataset has a dot."""
 _NAME: Final = re.compile(r"(\d{4}-\d\d-\d\d)-[0-9a-f]{12}\.jsonl")
+_END: Final = b"\n\n"
+"""An empty line stands at the end of each file, and nowhere else."""
 _TIDY_EVERY: Final = 60.0
 _MOST_OF_A_DAY: Final = 32
 _TRIES: Final = 5
@@ -75,7 +77,7 @@ class QueryFiles:
 
     def _add(self, day: str, entries: Iterable[LoggedQuery]) -> None:
         lines = (json.dumps(entry.to_document(), ensure_ascii=False, separators=(",", ":")) for entry in entries)
-        data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
+        data = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass") + b"\n"
         self._files.write(f"{_DIRECTORY}/{day}-{uuid.uuid4().hex[:12]}.jsonl", data)
 
     def _days(self) -> dict[str, list[str]]:
@@ -98,10 +100,11 @@ class QueryFiles:
         found: dict[_Identity, LoggedQuery] = {}
         for name in names:
             data = self._files.read(f"{_DIRECTORY}/{name}")
-            for line in data.decode("utf-8", "surrogatepass").split("\n")[:-1]:
+            lines = data.split(b"\n")[:-1]  # the last line of a file that is being written may be half there
+            for line in filter(None, lines):
                 try:
-                    entry = LoggedQuery.from_document(json.loads(line))
-                except ValueError as error:
+                    entry = LoggedQuery.from_document(json.loads(line.decode("utf-8", "surrogatepass")))
+                except (ValueError, StoreError) as error:
                     raise StoreError(f"{_DIRECTORY}/{name} in {self._url} is damaged: {error}; delete it") from error
                 found[entry.time, entry.application, entry.session, entry.scan] = entry
         return sorted(found.values(), key=lambda entry: entry.time)
@@ -115,11 +118,16 @@ class QueryFiles:
                 self._delete(names)
             elif len(names) > (_MOST_OF_A_DAY if day >= today else 1):
                 try:
+                    names = [name for name in names if self._is_whole(name)]
                     entries = self._entries_in(names)
-                except FileNotFoundError:  # another writer does it
+                except (FileNotFoundError, StoreError):  # another writer does it; or a reader says what is damaged
                     continue
                 self._add(day, entries)
                 self._delete(names)
+
+    def _is_whole(self, name: str) -> bool:
+        """Whether a file ends as all do; others are being written, or their writer died."""
+        return self._files.read(f"{_DIRECTORY}/{name}").endswith(_END)
 
     def _delete(self, names: Iterable[str]) -> None:
         for name in names:

@@ -79,6 +79,26 @@ def test_a_writer_that_dies_while_it_puts_files_together_loses_nothing(files: Lo
     assert sorted(entry.scan for entry in log.read()) == list("01234")
 
 
+@pytest.mark.parametrize("missing", [1, 3, 40])
+def test_a_file_that_is_being_written_is_neither_an_error_nor_put_together(files: LocalFiles, missing: int) -> None:
+    """A writer's file is there under its name before all of it is."""
+    log = QueryFiles(files, "here")
+    log.write([logged(10, scan="1")], MONTH)
+    (first,) = names(files)
+    log.write([logged(5, scan="2"), logged(4, scan="3", snapshot="é" * 60)], MONTH)
+    (second,) = set(names(files)) - {first}
+    whole = files.read(f"queries.log/{second}")
+    files.delete(f"queries.log/{second}")
+    files.write(f"queries.log/{second}", whole[: len(whole) - missing])
+    assert [entry.scan for entry in log.read()][:2] == ["1", "2"]
+    for at in range(40):
+        log.write([logged(3 - at / 20, scan=f"x{at}")], MONTH)
+    assert second in names(files)
+    files.delete(f"queries.log/{second}")
+    files.write(f"queries.log/{second}", whole)
+    assert [entry.scan for entry in log.read()][:3] == ["1", "2", "3"]
+
+
 def test_a_damaged_file_is_an_error(files: LocalFiles) -> None:
     log = QueryFiles(files, "here")
     log.write([logged()], MONTH)
