@@ -288,9 +288,12 @@ def test_partition_values_of_several_kinds(spark: SparkSession, store: dict[str,
     assert duckdb.execute(query, {"files": every}).fetchall() == [(1,)]
     assert duckdb.execute(query, {"files": every[:1]}).fetchall() == []
     found = esk.files(tmp_path / "lake", "k < '5' AND y = 1", store=store)
-    assert [Path(name).parent.name for name in found] == ["k=10", "k=a"]
-    assert found.report.added[0][0] == found[1]
+    assert [Path(name).parent.name for name in found] == ["k=10", "k=a", "k=b"]
+    assert found.report.refused[0][1] == "the values of partition column k are not all of one kind"
     assert duckdb.execute(query, {"files": found}).fetchall() == [(1,)]
+    found = esk.files(tmp_path / "lake", "y = 1", store=store)
+    assert [Path(name).parent.name for name in found] == ["k=10", "k=a"], "the column is text in what is read, too"
+    assert found.report.added[0][0] == found[1]
 
 
 def test_files_of_other_schemas(spark: SparkSession, store: dict[str, str], tmp_path: Path) -> None:
