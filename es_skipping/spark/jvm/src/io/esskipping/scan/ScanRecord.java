@@ -4,7 +4,6 @@ import io.esskipping.report.ExecutionLog;
 import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
 import java.util.List;
-import java.util.Locale;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
@@ -104,8 +103,8 @@ public final class ScanRecord {
       Json.field(out, "skippedObjects", skippedObjects);
       Json.field(out, "bytes", bytes);
       Json.field(out, "skippedBytes", skippedBytes);
-      Json.name(out, "askMs").append(String.format(Locale.ROOT, "%.3f", askMs));
-      Json.name(out, "applyMs").append(String.format(Locale.ROOT, "%.3f", applyMs));
+      Json.name(out, "askMs").append(Math.round(askMs * 1_000) / 1_000d);
+      Json.name(out, "applyMs").append(Math.round(applyMs * 1_000) / 1_000d);
       Json.field(out, "status", status);
       Json.field(out, "reason", reason);
       Json.field(out, "time", time);

@@ -9,6 +9,7 @@ import java.util.TimeZone;
 import java.util.TreeMap;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.SQLConf$;
 import scala.Tuple2;
 
 /** A session's current settings for skipping. */
@@ -119,6 +120,7 @@ public final class SessionSettings {
   }
 
   private static String defaultOf(SQLConf conf, String key) {
+    if (!SQLConf$.MODULE$.containsConfigKey(key)) return null; // asked first, because an error costs more than all other keys
     try {
       return conf.getConfString(key);
     } catch (RuntimeException error) {
