@@ -93,8 +93,10 @@ def enable(spark: SparkSession) -> None:
     from es_skipping.lookup.built_with import RELEVANT_SETTINGS
     from es_skipping.lookup.stores import WAREHOUSE
     from es_skipping.spark.services import service_of
+    from es_skipping.spark.statements import carry_out_statements
 
     bridge.install(spark, service_of(spark).answer, [*RELEVANT_SETTINGS, WAREHOUSE])
+    carry_out_statements(spark)
     spark.conf.set(_ENABLED, "true")
     bridge.propagate(spark)
 

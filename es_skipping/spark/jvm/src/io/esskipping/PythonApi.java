@@ -14,12 +14,14 @@ import io.esskipping.scan.Relations;
 import io.esskipping.scan.SessionSettings;
 import io.esskipping.scan.TableSnapshot;
 import io.esskipping.scan.Unindexed;
+import io.esskipping.sql.SkippingCommand;
 import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
 import java.io.File;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
+import java.util.function.BiFunction;
 import java.util.function.Function;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
@@ -142,6 +144,11 @@ public final class PythonApi {
   public void connect(Function<String, byte[]> answer, List<String> settings) {
     Bridge.connect(answer, settings.toArray(new String[0]));
     Helper.replaced();
+  }
+
+  /** See {@link SkippingCommand#carriedOutBy}. */
+  public void carriesOut(BiFunction<Object, String, String> callback) {
+    SkippingCommand.carriedOutBy(callback);
   }
 
   /** Whether {@link #connect} was called. */

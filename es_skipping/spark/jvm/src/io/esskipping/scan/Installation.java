@@ -1,6 +1,7 @@
 package io.esskipping.scan;
 
 import io.esskipping.SkippingExtensions;
+import io.esskipping.sql.SkippingParser;
 import io.esskipping.util.Scala;
 import java.lang.reflect.Field;
 import java.util.List;
@@ -25,7 +26,13 @@ public final class Installation {
       rules.add(new SkippingColumnarRule(session));
       field(SessionState.class, "columnarRules").set(state, Scala.seq(rules));
     }
-    if (!hasBuilder(session)) session.extensions().injectColumnar(new SkippingExtensions.Builder());
+    if (!hasBuilder(session)) {
+      session.extensions().injectColumnar(new SkippingExtensions.Builder());
+      session.extensions().injectParser(new SkippingParser());
+    }
+    if (!SkippingParser.is(state.sqlParser())) {
+      field(SessionState.class, "sqlParser").set(state, new SkippingParser().apply(session, state.sqlParser()));
+    }
     propagate(session);
   }
 

@@ -1,0 +1,1 @@
+"""SQL statements on skipping indexes, carried out for a session."""

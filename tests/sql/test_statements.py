@@ -1,0 +1,134 @@
+"""SQL statements on skipping indexes: what they do, what parsing does not do, and where errors point."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import ParseException
+from pyspark.sql import SparkSession
+
+import es_skipping as esk
+from tests.spark.objects_read import num_files
+from tests.spark.skipping_on_off import age
+
+
+@pytest.fixture
+def path(spark: SparkSession, tmp_path: Path) -> str:
+    folder = tmp_path / "d"
+    spark.range(0, 100, 1, 5).selectExpr("id", "id % 7 AS day", "'it''s' AS `a word`").write.parquet(str(folder))
+    age(folder)
+    esk.enable(spark)
+    return str(folder)
+
+
+def run(spark: SparkSession, sql: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in spark.sql(sql).collect()]
+
+
+def test_a_round_trip(spark: SparkSession, path: str) -> None:
+    table = f"parquet.`{path}`"
+    create = f"CREATE SKIPPING INDEX ON {table} (minmax(id), bloom_filter(day, fpp => 0.001))"
+    assert run(spark, create) == [(5, 0, 0, 0, 0)]
+    df = spark.sql(f"SELECT * FROM {table} WHERE id = 3")
+    assert len(df.collect()) == 1
+    assert num_files(df) == [1]
+    assert sorted(run(spark, f"SHOW SKIPPING INDEX ON {table}")) == [("BloomFilter(day)",), ("MinMax(id)",)]
+    described = {row[0]: row[1:4] for row in run(spark, f"describe skipping index on {table};")}
+    assert described["BloomFilter"] == ("day", "fpp => 0.001", 5)
+    assert described["MinMax"] == ("id", "", 5)
+    assert run(spark, f"REFRESH SKIPPING INDEX ON {table}") == [(0, 0, 0, 5, 0)]
+    assert run(spark, f"OPTIMIZE SKIPPING INDEX ON {table}") == []
+    ((plan,),) = run(spark, f"EXPLAIN SKIPPING SELECT * FROM {table} WHERE id = 3")
+    assert "4 of 5 objects would be skipped" in plan
+    assert run(spark, f"DROP SKIPPING INDEX ON {table} (minmax(id))") == []
+    assert run(spark, f"SHOW SKIPPING INDEX ON {table}") == [("BloomFilter(day)",)]
+    assert run(spark, f"DROP SKIPPING INDEX ON {table}") == []
+    assert not esk.Dataset(spark, path).is_indexed()
+    assert run(spark, f"DROP SKIPPING INDEX IF EXISTS ON {table}") == []
+
+
+def test_existing_indexes_are_an_error_unless_they_may_exist(spark: SparkSession, path: str) -> None:
+    run(spark, f"CREATE SKIPPING INDEX ON parquet.`{path}` (minmax(id))")
+    with pytest.raises(Exception, match=r"CREATE SKIPPING INDEX: .*MinMax\(id\)"):
+        run(spark, f"CREATE SKIPPING INDEX ON parquet.`{path}` (MinMax(id))")
+    run(spark, f"CREATE SKIPPING INDEX IF NOT EXISTS ON parquet.`{path}` (min_max(id), value_list(`a word`))")
+    assert len(run(spark, f"SHOW SKIPPING INDEXES ON parquet.`{path}`")) == 2
+
+
+def test_tables_and_expressions(spark: SparkSession, path: str) -> None:
+    spark.sql(f"CREATE TABLE sql_statements USING parquet LOCATION '{path}'")
+    try:
+        run(
+            spark,
+            "CREATE SKIPPING INDEX\nON sql_statements -- a comment\n(minmax(id + day), prefix(`a word`, length => 2))",
+        )
+        shown = [row[0] for row in run(spark, "SHOW SKIPPING INDEX ON sql_statements")]
+        assert len(shown) == 2
+    finally:
+        spark.sql("DROP TABLE sql_statements")
+
+
+@pytest.mark.parametrize("explain", ["EXPLAIN", "EXPLAIN EXTENDED", "EXPLAIN FORMATTED"])
+def test_explain_create_does_nothing(spark: SparkSession, path: str, explain: str) -> None:
+    ((plan,),) = run(spark, f"{explain} CREATE SKIPPING INDEX ON parquet.`{path}` (minmax(id))")
+    assert "SkippingCommand" in plan or "Skipping" in plan
+    assert not esk.Dataset(spark, path).is_indexed()
+
+
+def test_parsing_does_nothing(spark: SparkSession, path: str) -> None:
+    parser: Any = spark._jsparkSession.sessionState().sqlParser()
+    plan = parser.parsePlan(f"CREATE SKIPPING INDEX ON parquet.`{path}` (minmax(id))")
+    assert "CREATE SKIPPING INDEX" in str(plan.toString())
+    assert not esk.Dataset(spark, path).is_indexed()
+
+
+@pytest.mark.parametrize(
+    ("statement", "place", "hint"),
+    [
+        ("CREATE SKIPPING INDEX t (minmax(id))", "t (minmax", "expected ON and a table"),
+        ("CREATE SKIPPING INDEX ON t", None, "expected a list of indexes"),
+        ("CREATE SKIPPING INDEX ON t ()", "()", "expected a list of indexes"),
+        ("CREATE SKIPPING INDEX ON t (id)", "id)", "expected an index"),
+        ("CREATE SKIPPING INDEX ON t (minmax(id)) WITH", "WITH", ""),
+        ("CREATE SKIPPING INDEX ON t (minmax(id)", None, ""),
+        ("CREATE SKIPPING INDEX ON 1t (minmax(id))", None, ""),
+        ("CREATE SKIPPING INDEX IF EXISTS ON t (minmax(id))", " IF EXISTS", "takes no IF EXISTS"),
+        ("REFRESH SKIPPING INDEX ON t (minmax(id))", "(minmax", "takes no list"),
+        ("DROP SKIPPING INDEX", None, "expected ON"),
+        ("EXPLAIN SKIPPING", None, "expected a query"),
+        ("EXPLAIN SKIPPING SELEC 1", "SELEC", ""),
+    ],
+)
+def test_a_syntax_error_points_into_the_statement(
+    spark: SparkSession, path: str, statement: str, place: str | None, hint: str
+) -> None:
+    with pytest.raises(ParseException) as raised:
+        spark.sql("-- a line before\n" + statement)
+    text = str(raised.value)
+    assert hint in text
+    if place is not None:
+        assert f"(line 2, pos {statement.index(place)})" in text
+
+
+@pytest.mark.parametrize("index", ["minmx(id)", "minmax(id, length => 3)", "prefix(day, length => 'x')"])
+def test_an_error_about_an_index_points_to_it(spark: SparkSession, path: str, index: str) -> None:
+    statement = f"CREATE SKIPPING INDEX ON parquet.`{path}` (minmax(id), {index})"
+    with pytest.raises(ParseException) as raised:
+        spark.sql(statement)
+    assert f"(line 1, pos {statement.index(index)})" in str(raised.value)
+    assert index in str(raised.value)
+    assert not esk.Dataset(spark, path).is_indexed()
+
+
+@pytest.mark.parametrize("sql", ["SELECT 'skipping' AS skipping", "SELECT 1 /* CREATE SKIPPING INDEX ON t */"])
+def test_other_statements_are_sparks(spark: SparkSession, path: str, sql: str) -> None:
+    assert len(run(spark, sql)) == 1
+
+
+def test_errors_of_datasets_name_the_statement(spark: SparkSession, path: str) -> None:
+    with pytest.raises(Exception, match=r"REFRESH SKIPPING INDEX: .*nowhere"):
+        spark.sql("REFRESH SKIPPING INDEX ON nowhere")
+    with pytest.raises(Exception, match=r"CREATE SKIPPING INDEX: .*missing"):
+        spark.sql(f"CREATE SKIPPING INDEX ON parquet.`{path}` (minmax(missing))")
