@@ -57,8 +57,9 @@ if TYPE_CHECKING:
     from es_skipping.indexes.suffix import Suffix
     from es_skipping.indexes.valuelist import ValueList
     from es_skipping.reports import explain, indicators, last_query, observe, queries, why_not
+    from es_skipping.session import enable
     from es_skipping.spark.functions import declare_function
-    from es_skipping.spark.session import configure, disable, enable, is_enabled
+    from es_skipping.spark.session import configure, disable, is_enabled
 
 __version__ = "0.1.0"
 
@@ -91,8 +92,9 @@ _HOMES = {
     "es_skipping.build.arrow.index_files": ("index_files",),
     "es_skipping.build.dataset": ("Dataset", "list_indexes"),
     "es_skipping.build.results": ("RefreshResult",),
+    "es_skipping.session": ("enable",),
     "es_skipping.spark.functions": ("declare_function",),
-    "es_skipping.spark.session": ("configure", "disable", "enable", "is_enabled"),
+    "es_skipping.spark.session": ("configure", "disable", "is_enabled"),
 }
 
 __all__ = [
@@ -188,7 +190,7 @@ if not TYPE_CHECKING:  # a type checker reads the imports above and finds misspe
         return value
 
 
-_OF_SPARK = tuple(f"es_skipping.{room}" for room in ("build", "layout", "reports", "spark"))
+_OF_SPARK = tuple(f"es_skipping.{room}" for room in ("build", "layout", "reports", "session", "spark"))
 _BESIDE_SPARK = "es_skipping.build.arrow"
 
 

@@ -81,6 +81,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "engines": (*_KNOWING, "engines", "reports.units"),
     "layout": (*_RUNNING, "reports", "layout"),
     "sql": (*_RUNNING, "reports", "sql"),
+    "session": ("spark", "sql"),
     "testing": (*_PURE, "indexes", "stores", "testing"),
 }
 """For each room the rooms whose modules it may import, lazily or not. Types of a checker's eyes only are free."""

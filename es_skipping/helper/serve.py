@@ -74,7 +74,7 @@ def serve(commands: BinaryIO, ready: BinaryIO) -> None:
     service = LookupService(HelperHost(jvm, application), Turns(_LOOKUPS_AT_ONCE), launched)
     directory = private_directory()
     try:
-        server = Server(socket_in(directory), token, service.answer, jvm)
+        server = Server(socket_in(directory), token, service.answer, jvm, service.registry.forget)
         threading.Thread(target=server.serve_forever, name="es-skipping-serve", daemon=True).start()
         said = {
             "protocol": PROTOCOL,

@@ -34,10 +34,12 @@ class _Connection(socketserver.StreamRequestHandler):
             role = self._role(read_frame(reader, _HELLO_BYTES))
             if role is None:
                 return
+            if role == "forget":
+                self.server.forget()
             write_frame(writer, b"welcome")
             if role == "answer":
                 self.server.jvm.serve(reader, writer)
-            else:
+            elif role == "ask":
                 while (request := read_frame(reader)) is not None:
                     write_frame(writer, self.server.answer(request))
 
@@ -62,15 +64,20 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         Answers one look-up's request.
     jvm
         Gets the connections on which the JVM answers questions.
+    forget
+        Called after a statement of this application changed a store, before a connection for that is welcomed.
     """
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, path: Path, token: str, answer: Callable[[bytes], bytes], jvm: Jvm) -> None:
+    def __init__(
+        self, path: Path, token: str, answer: Callable[[bytes], bytes], jvm: Jvm, forget: Callable[[], None]
+    ) -> None:
         self.token = token
         self.answer = answer
         self.jvm = jvm
+        self.forget = forget
         super().__init__(str(path), _Connection)
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -26,6 +26,7 @@ __all__ = [
     "JAR",
     "Answer",
     "all_records",
+    "attached",
     "connect_session",
     "propagate",
     "install",
@@ -248,6 +249,12 @@ def jvm_api(spark: SparkSession) -> Any:
         if known is None or known[0] is not gateway:
             known = _apis[id(gateway)] = (gateway, _load(gateway))
         return known[1]
+
+
+def attached(gateway: Any, api: Any) -> None:
+    """Use this API object in a JVM that started this process, and whose class loader only the JVM knows."""
+    with _lock:
+        _apis[id(gateway)] = (gateway, api)
 
 
 def _load(gateway: Any) -> Any:

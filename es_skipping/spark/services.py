@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.lookup.service import LookupService
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from es_skipping.stores.base import MetadataStore
     from es_skipping.stores.files import Files
 
-__all__ = ["declarations_of", "service_of", "session_id", "store_conf", "store_of"]
+__all__ = ["declarations_of", "serve_others", "service_of", "session_id", "store_conf", "store_of"]
 
 _lock: Final = threading.Lock()
 _services: Final[dict[int, tuple[Any, LookupService]]] = {}
@@ -57,6 +58,20 @@ def service_of(spark: SparkSession) -> LookupService:
         if known is None or known[0] is not gateway:
             known = _services[id(gateway)] = (gateway, LookupService(_Driver()))
         return known[1]
+
+
+def serve_others(gateway: Any, launched: Mapping[str, str]) -> None:
+    """Answer for sessions that may belong to others than who launched the application.
+
+    Parameters
+    ----------
+    gateway
+        The connection to the application's JVM.
+    launched
+        The application's launch settings. Secrets that they refer to stay with the launched store.
+    """
+    with _lock:
+        _services[id(gateway)] = (gateway, LookupService(_Driver(), launched=launched))
 
 
 def session_id(spark: SparkSession) -> str:

@@ -74,16 +74,7 @@ def configure(builder: Builder) -> Builder:
 
 
 def enable(spark: SparkSession) -> None:
-    """Turn skipping on for a session, from its next query on.
-
-    Works on any session that runs in this process, with or without `configure`. A session made from it later
-    (``spark.newSession()``) starts with the ``spark.es_skipping`` settings of its last query, including this switch. No
-    other session changes.
-
-    Parameters
-    ----------
-    spark
-        A classic session, or a Spark Connect session whose server runs in this process (``remote("local[*]")``).
+    """Turn skipping on for a session, without SQL statements; the public `es_skipping.enable` adds those.
 
     Raises
     ------
@@ -93,10 +84,8 @@ def enable(spark: SparkSession) -> None:
     from es_skipping.lookup.built_with import RELEVANT_SETTINGS
     from es_skipping.lookup.stores import WAREHOUSE
     from es_skipping.spark.services import service_of
-    from es_skipping.spark.statements import carry_out_statements
 
     bridge.install(spark, service_of(spark).answer, [*RELEVANT_SETTINGS, WAREHOUSE])
-    carry_out_statements(spark)
     spark.conf.set(_ENABLED, "true")
     bridge.propagate(spark)
 

@@ -91,14 +91,23 @@ def test_parsing_does_nothing(spark: SparkSession, path: str) -> None:
         ("CREATE SKIPPING INDEX ON t", None, "expected a list of indexes"),
         ("CREATE SKIPPING INDEX ON t ()", "()", "expected a list of indexes"),
         ("CREATE SKIPPING INDEX ON t (id)", "id)", "expected an index"),
-        ("CREATE SKIPPING INDEX ON t (minmax(id)) WITH", "WITH", ""),
+        ("CREATE SKIPPING INDEX ON t (minmax(id)) WITH", "WITH", "expected the end"),
+        ("CREATE SKIPPING INDEX ON t (minmax(id)) + 1", "+ 1", "expected the end"),
+        ("CREATE SKIPPING INDEX ON t (minmax(DISTINCT id))", "minmax(D", "expected an index"),
+        ("CREATE SKIPPING INDEX ON t (DISTINCT minmax(id))", "(D", "expected a list of indexes"),
         ("CREATE SKIPPING INDEX ON t (minmax(id)", None, ""),
-        ("CREATE SKIPPING INDEX ON 1t (minmax(id))", None, ""),
+        ("CREATE SKIPPING INDEX ON 't' (minmax(id))", "'t'", ""),
         ("CREATE SKIPPING INDEX IF EXISTS ON t (minmax(id))", " IF EXISTS", "takes no IF EXISTS"),
         ("REFRESH SKIPPING INDEX ON t (minmax(id))", "(minmax", "takes no list"),
         ("DROP SKIPPING INDEX", None, "expected ON"),
         ("EXPLAIN SKIPPING", None, "expected a query"),
         ("EXPLAIN SKIPPING SELEC 1", "SELEC", ""),
+        ("EXPLAIN SKIPPING DROP TABLE t", "DROP", "expected a query"),
+        ("EXPLAIN SKIPPING INSERT INTO t SELECT 1", "INSERT", "expected a query"),
+        ("EXPLAIN SKIPPING WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a", "WITH a", "expected a query"),
+        ("EXPLAIN SKIPPING EXECUTE IMMEDIATE 'DROP TABLE t'", "EXECUTE", "expected a query"),
+        ("EXPLAIN SKIPPING CREATE SKIPPING INDEX ON t (minmax(id))", "SKIPPING INDEX", ""),
+        ("EXPLAIN CREATE SKIPPING INDEX ON t (id)", "id)", "expected an index"),
     ],
 )
 def test_a_syntax_error_points_into_the_statement(
@@ -110,6 +119,7 @@ def test_a_syntax_error_points_into_the_statement(
     assert hint in text
     if place is not None:
         assert f"(line 2, pos {statement.index(place)})" in text
+        assert statement.rstrip(";") in text
 
 
 @pytest.mark.parametrize("index", ["minmx(id)", "minmax(id, length => 3)", "prefix(day, length => 'x')"])

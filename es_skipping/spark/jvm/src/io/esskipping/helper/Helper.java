@@ -81,6 +81,23 @@ public final class Helper implements LookupClient {
     if (current != null) forget(current);
   }
 
+  /** Lets the next look-ups read the store again, after a statement changed it. */
+  static void forgetDatasets() {
+    Unindexed.forget();
+    Helper helper = running();
+    HelperProcess process = helper == null ? null : helper.process;
+    if (process == null) return;
+    try {
+      process.forgetDatasets();
+    } catch (IOException error) {
+      LOG.info("the helper reads the store again when its own copy is too old: {}", error.toString());
+    }
+  }
+
+  private static synchronized Helper running() {
+    return current;
+  }
+
   private static synchronized void forget(Helper helper) {
     helper.stop();
     if (current != helper) return;

@@ -147,6 +147,11 @@ final class HelperProcess implements AutoCloseable {
     }
   }
 
+  /** Lets the helper read the list of datasets again. */
+  void forgetDatasets() throws IOException {
+    connect("forget").close(); // the helper has forgotten when it welcomes
+  }
+
   private SocketChannel connect(String role) throws IOException {
     SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX);
     try {

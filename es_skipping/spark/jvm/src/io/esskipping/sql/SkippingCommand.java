@@ -3,6 +3,7 @@ package io.esskipping.sql;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.esskipping.CommandFailed;
+import io.esskipping.helper.StatementProcess;
 import io.esskipping.util.Scala;
 import java.util.ArrayList;
 import java.util.List;
@@ -18,11 +19,8 @@ import scala.Enumeration;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
 
-/** A statement on skipping indexes. Nothing happens before Spark runs it: then Python carries it out. */
+/** A statement on skipping indexes. Nothing happens before Spark runs it: then Python carries it out, a PySpark driver or else a process of its own. */
 public final class SkippingCommand extends LogicalPlan implements LeafRunnableCommand {
-  private static final String NO_PYTHON = "needs a PySpark driver that called es_skipping.enable(spark): the helper of other "
-      + "drivers only answers look-ups. Create and refresh indexes from Python or with `es-skipping index`";
-
   private static volatile BiFunction<Object, String, String> python;
 
   private final Statement statement;
@@ -38,7 +36,7 @@ public final class SkippingCommand extends LogicalPlan implements LeafRunnableCo
     this.output = output;
   }
 
-  /** Sets who carries statements out: takes a session and a JSON text, and returns one. */
+  /** Lets a PySpark driver carry statements out: the callback takes a session and a JSON text, and returns one. */
   public static void carriedOutBy(BiFunction<Object, String, String> callback) {
     python = callback;
   }
@@ -48,18 +46,23 @@ public final class SkippingCommand extends LogicalPlan implements LeafRunnableCo
   }
 
   @Override public Seq<Row> run(SparkSession session) {
-    BiFunction<Object, String, String> asked = python;
-    if (asked == null) throw new CommandFailed(statement.kind.words + " " + NO_PYTHON);
+    BiFunction<Object, String, String> driver = python;
     JsonNode answer;
     try {
-      answer = new ObjectMapper().readTree(asked.apply(session, statement.json()));
+      answer = new ObjectMapper().readTree(driver == null ? ofProcess(session) : driver.apply(session, statement.json()));
+    } catch (CommandFailed error) {
+      throw new CommandFailed(statement.kind.words + ": " + error.getMessage());
     } catch (java.io.IOException error) {
-      throw new CommandFailed("Python's answer cannot be read: " + error.getMessage());
+      throw new CommandFailed(statement.kind.words + ": Python's answer cannot be read: " + error.getMessage());
     }
     if (answer.has("error")) throw statement.failure(answer.get("error").asText(), answer.path("index").asInt(-1));
     List<Row> rows = new ArrayList<>();
     for (JsonNode row : answer.get("rows")) rows.add(row(row));
     return Scala.seq(rows);
+  }
+
+  private String ofProcess(SparkSession session) {
+    return StatementProcess.run((org.apache.spark.sql.classic.SparkSession) session, statement.json());
   }
 
   private static Row row(JsonNode values) {

@@ -19,9 +19,10 @@ import scala.runtime.AbstractFunction2;
  * between versions of Spark. Parsing has no side effect.
  */
 public final class SkippingParser extends AbstractFunction2<SparkSession, ParserInterface, ParserInterface> {
+  private static final String SPACE = Statement.SPACE;
   private static final Pattern MAYBE = Pattern.compile("\\bSKIPPING\\b", Pattern.CASE_INSENSITIVE);
   private static final Pattern EXPLAIN =
-      Pattern.compile("\\s*EXPLAIN\\s+(?:(EXTENDED|CODEGEN|COST|FORMATTED)\\s+)?(?!SKIPPING\\b)", Pattern.CASE_INSENSITIVE);
+      Pattern.compile(SPACE + "*EXPLAIN" + SPACE + "+(?:(EXTENDED|CODEGEN|COST|FORMATTED)" + SPACE + "+)?(?!SKIPPING\\b)", Pattern.CASE_INSENSITIVE);
 
   @Override public ParserInterface apply(SparkSession session, ParserInterface inner) {
     Class<?>[] interfaces = {ParserInterface.class};
@@ -55,11 +56,11 @@ public final class SkippingParser extends AbstractFunction2<SparkSession, Parser
 
   private static LogicalPlan plan(String sql, ParserInterface inner) throws ParseException {
     if (!MAYBE.matcher(sql).find()) return null;
-    Statement statement = Statement.of(sql, inner);
+    Statement statement = Statement.of(sql, 0, inner);
     if (statement != null) return new SkippingCommand(statement);
     Matcher explain = EXPLAIN.matcher(sql);
     if (!explain.lookingAt()) return null;
-    Statement explained = Statement.of(" ".repeat(explain.end()) + sql.substring(explain.end()), inner);
+    Statement explained = Statement.of(sql, explain.end(), inner);
     String mode = explain.group(1) == null ? "SIMPLE" : explain.group(1);
     return explained == null ? null : new ExplainCommand(new SkippingCommand(explained), ExplainMode.fromString(mode));
   }

@@ -14,6 +14,9 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.Command;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ParsedStatement;
 import org.apache.spark.sql.types.StringType;
 
 /**
@@ -21,7 +24,7 @@ import org.apache.spark.sql.types.StringType;
  * its errors point there.
  */
 final class Statement {
-  private static final String SPACE = "(?:\\s|--[^\\n]*\\n|/\\*(?s:.*?)\\*/)";
+  static final String SPACE = "(?:\\s++|--[^\\n]*\\n|/\\*(?s:.*?)\\*/)";
   private static final Pattern HEAD = Pattern.compile(
       SPACE + "*(CREATE|REFRESH|DROP|SHOW|DESCRIBE|DESC|OPTIMIZE)" + SPACE + "+SKIPPING" + SPACE + "+INDEX(?:ES)?\\b", Pattern.CASE_INSENSITIVE);
   private static final Pattern EXPLAIN = Pattern.compile(SPACE + "*EXPLAIN" + SPACE + "+SKIPPING\\b", Pattern.CASE_INSENSITIVE);
@@ -30,34 +33,45 @@ final class Statement {
 
   final Kind kind;
   private final String sql;
+  private final int from;
   private boolean lenient;
   private List<String> target = List.of();
   private String query;
   private final List<Expression> indexes = new ArrayList<>();
 
-  private Statement(Kind kind, String sql) {
+  private Statement(Kind kind, String sql, int from) {
     this.kind = kind;
     this.sql = sql;
+    this.from = from;
   }
 
-  /** The statement on skipping indexes that a text is; null if it is none. */
-  static Statement of(String text, ParserInterface spark) throws ParseException {
+  /** The statement on skipping indexes that begins there in a text; null if none does. */
+  static Statement of(String text, int from, ParserInterface spark) throws ParseException {
     String sql = text.replaceFirst("[;\\s]+$", "");
-    Matcher explain = EXPLAIN.matcher(sql);
+    if (from >= sql.length()) return null;
+    Matcher explain = EXPLAIN.matcher(sql).region(from, sql.length());
     if (explain.lookingAt()) {
-      Statement made = new Statement(Kind.EXPLAIN, sql);
+      Statement made = new Statement(Kind.EXPLAIN, sql, from);
       String query = sql.substring(explain.end());
       if (query.isBlank()) throw Errors.syntax(sql, explain.end(), "end of input", "expected a query");
-      spark.parsePlan(masked(sql, explain.end(), sql.length()));
+      if (!isQuery(made.read(explain.end(), sql.length(), spark::parsePlan))) {
+        throw Errors.syntax(sql, made.nextAt(explain.end()), made.nextWord(explain.end()), "expected a query, which changes nothing");
+      }
       made.query = query.strip();
       return made;
     }
-    Matcher head = HEAD.matcher(sql);
+    Matcher head = HEAD.matcher(sql).region(from, sql.length());
     if (!head.lookingAt()) return null;
     String word = head.group(1).toUpperCase(java.util.Locale.ROOT);
-    Statement made = new Statement(Kind.valueOf(word.equals("DESC") ? "DESCRIBE" : word), sql);
+    Statement made = new Statement(Kind.valueOf(word.equals("DESC") ? "DESCRIBE" : word), sql, from);
     made.read(head.end(), spark);
     return made;
+  }
+
+  /** Whether Spark would only read: commands run as soon as they are analysed, so they must not even be tried. */
+  private static boolean isQuery(LogicalPlan plan) {
+    return !plan.exists(node -> node instanceof Command || node instanceof ParsedStatement
+        || node.getClass().getSimpleName().contains("ExecuteImmediate"));
   }
 
   private void read(int at, ParserInterface spark) throws ParseException {
@@ -69,26 +83,40 @@ final class Statement {
       at = exists.end();
     }
     Matcher on = ON.matcher(sql).region(at, sql.length());
-    if (!on.lookingAt()) throw Errors.syntax(sql, at, nextWord(at), "expected ON and a table");
+    if (!on.lookingAt()) throw Errors.syntax(sql, nextAt(at), nextWord(at), "expected ON and a table");
     at = on.end();
     int open = openParenthesis(at);
     if (sql.substring(at, open).isBlank()) throw Errors.syntax(sql, open, nextWord(open), "expected a table");
-    target = Scala.list(spark.parseMultipartIdentifier(masked(sql, at, open)));
+    target = Scala.list(read(at, open, spark::parseMultipartIdentifier));
     if (open < sql.length()) readIndexes(open, spark);
     else if (kind == Kind.CREATE) throw Errors.syntax(sql, open, "end of input", "expected a list of indexes, such as (minmax(ts))");
   }
 
   private void readIndexes(int open, ParserInterface spark) throws ParseException {
     if (kind != Kind.CREATE && kind != Kind.DROP) throw Errors.syntax(sql, open, "(", kind.words + " takes no list of indexes");
-    StringBuilder call = new StringBuilder(masked(sql, open, sql.length()));
-    call.setCharAt(open - 1, 'x'); // a call of x, whose arguments stand where they do in the statement
-    Expression list = spark.parseExpression(call.toString());
-    if (!(list instanceof UnresolvedFunction)) throw Errors.syntax(sql, open, "(", "expected a list of indexes, such as (minmax(ts))");
+    Expression list = read(open, sql.length(), arguments -> {
+      StringBuilder call = new StringBuilder(arguments);
+      call.setCharAt(open - 1, 'x'); // a call of x, whose arguments stand where they do in the statement
+      return spark.parseExpression(call.toString());
+    });
+    Expression first = list;
+    while (!(first instanceof UnresolvedFunction) && first.children().nonEmpty()) first = first.children().head();
+    if (first != list && first instanceof UnresolvedFunction) { // Spark read on after the list: an alias, an operator
+      int end = (Integer) first.origin().stopIndex().getOrElse(() -> open) + 1;
+      throw Errors.syntax(sql, nextAt(end), nextWord(end), "expected the end of the statement");
+    }
+    if (!isPlainCall(list)) throw Errors.syntax(sql, open, "(", "expected a list of indexes, such as (minmax(ts))");
     for (Expression index : Scala.<Expression>list(((UnresolvedFunction) list).arguments())) {
-      if (!(index instanceof UnresolvedFunction)) throw Errors.at(sql, index, "expected an index, such as minmax(ts)");
+      if (!isPlainCall(index)) throw Errors.at(sql, index, "expected an index, such as minmax(ts)");
       indexes.add(index);
     }
     if (indexes.isEmpty()) throw Errors.syntax(sql, open, "(", "expected a list of indexes, such as (minmax(ts))");
+  }
+
+  private static boolean isPlainCall(Expression expression) {
+    if (!(expression instanceof UnresolvedFunction)) return false;
+    UnresolvedFunction call = (UnresolvedFunction) expression;
+    return !call.isDistinct() && call.filter().isEmpty();
   }
 
   /** The first parenthesis outside back quotes; the end if there is none. */
@@ -101,9 +129,26 @@ final class Statement {
     return sql.length();
   }
 
+  private int nextAt(int at) {
+    return sql.length() - sql.substring(at).stripLeading().length();
+  }
+
   private String nextWord(int at) {
     String rest = sql.substring(at).strip();
     return rest.isEmpty() ? "end of input" : rest.split("\\s", 2)[0];
+  }
+
+  private interface Reader<T> {
+    T read(String text) throws ParseException;
+  }
+
+  /** Lets Spark read a part of the statement; its errors show the whole. */
+  private <T> T read(int from, int to, Reader<T> reader) throws ParseException {
+    try {
+      return reader.read(masked(sql, from, to));
+    } catch (ParseException error) {
+      throw error.withCommand(sql);
+    }
   }
 
   /** A part of the statement, with blanks before it, so that positions in it are those in the statement. */
@@ -112,7 +157,7 @@ final class Statement {
   }
 
   @Override public String toString() {
-    return sql.strip();
+    return sql.substring(from).strip();
   }
 
   /** What Python is asked. */
