@@ -158,15 +158,15 @@ class Application:
             self.close()
 
 
-def helpers_of(pid: int) -> list[int]:
-    """The helper processes that a process started."""
+def helpers_of(pid: int, module: str = "es_skipping.cli") -> list[int]:
+    """The helper processes that a process started, or those of another module."""
     found = []
     for folder in Path("/proc").iterdir():
         try:
             if folder.name.isdigit():
                 stat = (folder / "stat").read_text().rpartition(")")[2].split()
                 command = (folder / "cmdline").read_bytes().split(b"\0")
-                if int(stat[1]) == pid and b"es_skipping.cli" in command and stat[0] != "Z":
+                if int(stat[1]) == pid and module.encode() in command and stat[0] != "Z":
                     found.append(int(folder.name))
         except OSError:
             continue

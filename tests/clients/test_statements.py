@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.clients.applications import Lake, files_read
+from tests.clients.applications import Application, Lake, files_read, helpers_of
+from tests.clients.test_applications import ONE, eventually, one, without_package
+from tests.clients.test_servers import _CONNECT, beeline, free_port, server
 from tests.clients.test_spark_sql import spark_sql
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILT = (-1, ["20|0|0|0|0"])
 
 
 @pytest.fixture
@@ -42,3 +52,143 @@ def test_a_round_trip_in_spark_sql(fresh: Lake) -> None:
     ]
     assert sum("19 of 20 objects would be skipped" in line for line in lines) == 2
     assert files_read(fresh.folder / "event-logs") == [20, 20, 1, 20]  # the second is the build's
+
+
+def create(lake: Lake) -> str:
+    return f"CREATE SKIPPING INDEX ON parquet.`{lake.data}` (minmax(id))"
+
+
+def statements_of(application: Application) -> list[int]:
+    """The processes that carry statements out."""
+    return helpers_of(application.pid, "es_skipping.sql")
+
+
+def failure(application: Application, sql: str, session: str = "first") -> str:
+    with pytest.raises(AssertionError) as raised:
+        application.run(sql, session)
+    return str(raised.value)
+
+
+def test_each_statement_runs_in_its_own_session(fresh: Lake, tmp_path: Path) -> None:
+    evil = tmp_path / "evil"
+    evil.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    evil.chmod(0o755)
+    other = (tmp_path / "other").as_uri()
+    with Application(fresh) as application:
+        application.run(f"SET spark.es_skipping.helper.python={evil}")
+        application.run(f"SET spark.es_skipping.store.url={other}", "second")
+        assert application.run(create(fresh), "second") == BUILT
+        assert application.run(one(fresh), "second") == (1, ONE)
+        assert application.run(one(fresh)) == (20, ONE)
+        assert application.run(create(fresh)) == BUILT
+        assert application.run(one(fresh)) == (1, ONE)
+        assert "MinMax(id)" in failure(application, create(fresh))
+        message = failure(application, f"CREATE SKIPPING INDEX ON parquet.`{fresh.data}` (minmx(id))")
+        assert re.search(r"ParseException.*unknown index type.*line 1, pos \d+", message)
+        assert "ParseException" in failure(application, "CREATE SKIPPING INDEX ON t")
+        assert "REFRESH SKIPPING INDEX: " in failure(application, "REFRESH SKIPPING INDEX ON nowhere")
+        assert not (tmp_path / "ran").exists()
+        assert statements_of(application) == []
+        assert application.warnings() == []
+
+
+def test_secrets_stay_with_the_store_of_the_launch(fresh: Lake, tmp_path: Path) -> None:
+    fresh.settings["spark.es_skipping.store.url"] = "http://127.0.0.1:9"
+    fresh.settings["spark.es_skipping.store.token"] = "env:A_TOKEN"
+    with Application(fresh, environment={"A_TOKEN": "s3cret"}) as application:
+        application.run("SET spark.es_skipping.store.url=http://127.0.0.1:10")
+        message = failure(application, create(fresh))
+        assert "spark.es_skipping.store.token is a reference" in message
+        application.run("SET spark.es_skipping.store.token=env:PATH", "second")
+        assert "spark.es_skipping.store.token is a reference" in failure(application, create(fresh), "second")
+
+
+def test_nobody_sees_the_gateways_secret(fresh: Lake) -> None:
+    with Application(fresh) as application:
+        application.send(create(fresh))
+        eventually(lambda: statements_of(application))
+        (process,) = statements_of(application)
+        shown = Path(f"/proc/{process}/cmdline").read_bytes() + Path(f"/proc/{process}/environ").read_bytes()
+        assert b"PYSPARK_GATEWAY" not in shown
+        assert application.answer() == BUILT
+
+
+def test_a_killed_process_fails_its_statement_only(fresh: Lake) -> None:
+    with Application(fresh) as application:
+        application.send(create(fresh))
+        eventually(lambda: statements_of(application))
+        os.kill(statements_of(application)[0], signal.SIGKILL)
+        with pytest.raises(AssertionError, match="CREATE SKIPPING INDEX: Python ended with exit code 137"):
+            application.answer()
+        assert application.run(create(fresh)) == BUILT
+
+
+def test_the_process_ends_with_a_jvm_that_is_killed(fresh: Lake) -> None:
+    with Application(fresh) as application:
+        application.send(create(fresh))
+        eventually(lambda: statements_of(application))
+        (process,) = statements_of(application)
+        application.kill()
+    eventually(lambda: not os.path.exists(f"/proc/{process}"), 20)
+
+
+def test_a_python_without_pyspark_takes_sparks_own(fresh: Lake, tmp_path: Path) -> None:
+    links = tmp_path / "links"
+    links.mkdir()
+    for folder in (Path(path) for path in sys.path if path.endswith("site-packages")):
+        for entry in folder.iterdir():
+            if not entry.name.startswith(("pyspark", "py4j", "_", "es_skipping")):
+                (links / entry.name).symlink_to(entry)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexport PYTHONPATH="{ROOT}:{links}"\nexec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    assert subprocess.run([python, "-c", "import pyspark"], capture_output=True, check=False).returncode
+    with Application(fresh, spark__es_skipping__helper__python=str(python)) as application:
+        assert application.run(create(fresh)) == BUILT
+        assert application.run(one(fresh)) == (1, ONE)
+
+
+def test_an_error_says_what_is_missing(fresh: Lake, tmp_path: Path) -> None:
+    given = without_package(tmp_path)
+    with Application(fresh, spark__es_skipping__helper__python=given) as application:
+        message = failure(application, create(fresh))
+        assert "No module named" in message
+        assert "pip install 'es-skipping[spark]'" in message
+    with Application(fresh, spark__es_skipping__helper__enabled="false") as application:
+        assert "set spark.es_skipping.helper.enabled to true" in failure(application, create(fresh))
+
+
+def test_jdbc_clients_of_a_thrift_server(fresh: Lake) -> None:
+    port = free_port()
+    settings = {
+        "spark__hadoop__hive__server2__thrift__port": str(port),
+        "spark__hadoop__hive__server2__thrift__bind__host": "127.0.0.1",
+        "spark__hadoop__javax__jdo__option__ConnectionURL": f"jdbc:derby:;databaseName={fresh.folder}/m;create=true",
+    }
+    table = f"parquet.`{fresh.data}`"
+    with server(fresh, "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", port, **settings):
+        first = beeline(port, fresh.folder, [create(fresh), f"SHOW SKIPPING INDEX ON {table}"])
+        assert first == [["20", "0", "0", "0", "0"], ["MinMax(id)"]]
+        assert beeline(port, fresh.folder, [f"SELECT count(*) FROM {table} WHERE id = 5"]) == [["1"]]
+    assert files_read(fresh.folder / "event-logs")[-1] == 1
+
+
+def test_clients_of_a_remote_connect_server(fresh: Lake) -> None:
+    port = free_port()
+    settings = {
+        "spark__connect__grpc__binding__port": str(port),
+        "spark__connect__grpc__binding__address": "127.0.0.1",
+    }
+    scan = f"SELECT count(*) FROM parquet.`{fresh.data}` WHERE id = 5"
+    with server(fresh, "org.apache.spark.sql.connect.service.SparkConnectServer", port, **settings):
+        done = subprocess.run(
+            [sys.executable, "-c", _CONNECT, f"sc://127.0.0.1:{port}", create(fresh), scan],
+            env={**os.environ, "SPARK_CONF_DIR": str(fresh.folder / "nothing")},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        assert done.stdout.splitlines() == ["[(20, 0, 0, 0, 0)]", "[(1,)]"]
+    assert files_read(fresh.folder / "event-logs")[-1] == 1

@@ -27,6 +27,13 @@ def run(spark: SparkSession, sql: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in spark.sql(sql).collect()]
 
 
+@pytest.fixture(params=["parquet", "elasticsearch"])
+def store(request: pytest.FixtureRequest, spark: SparkSession) -> None:
+    if request.param == "elasticsearch":
+        spark.conf.set("spark.es_skipping.store.url", request.getfixturevalue("elasticsearch_url"))
+
+
+@pytest.mark.usefixtures("store")
 def test_a_round_trip(spark: SparkSession, path: str) -> None:
     table = f"parquet.`{path}`"
     create = f"CREATE SKIPPING INDEX ON {table} (minmax(id), bloom_filter(day, fpp => 0.001))"
