@@ -136,6 +136,12 @@ def _optimize(dataset: Dataset, indexes: list[Index], lenient: bool) -> Rows:
     return []
 
 
+def _health(dataset: Dataset, indexes: list[Index], lenient: bool) -> Rows:
+    found = dataset.health()
+    counts = (found.stale, found.missing, found.gone, len(found.failed))
+    return [[found.objects, found.covered, float(found.coverage), *counts]]
+
+
 _ACTIONS: Final[Mapping[str, Callable[[Dataset, list[Index], bool], Rows]]] = {
     "create": _create,
     "refresh": _refresh,
@@ -143,4 +149,5 @@ _ACTIONS: Final[Mapping[str, Callable[[Dataset, list[Index], bool], Rows]]] = {
     "show": _show,
     "describe": _describe,
     "optimize": _optimize,
+    "health": _health,
 }

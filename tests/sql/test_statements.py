@@ -46,6 +46,8 @@ def test_a_round_trip(spark: SparkSession, path: str) -> None:
     assert described["BloomFilter"] == ("day", "fpp => 0.001", 5)
     assert described["MinMax"] == ("id", "", 5)
     assert run(spark, f"REFRESH SKIPPING INDEX ON {table}") == [(0, 0, 0, 5, 0)]
+    for argument in (f"'parquet.`{path}`'", f'TABLE => "parquet.`{path}`"'):
+        assert run(spark, f"CALL es_skipping.health({argument})") == [(5, 5, 1.0, 0, 0, 0, 0)]
     assert run(spark, f"OPTIMIZE SKIPPING INDEX ON {table}") == []
     ((plan,),) = run(spark, f"EXPLAIN SKIPPING SELECT * FROM {table} WHERE id = 3")
     assert "4 of 5 objects would be skipped" in plan
@@ -107,6 +109,9 @@ def test_parsing_does_nothing(spark: SparkSession, path: str) -> None:
         ("CREATE SKIPPING INDEX IF EXISTS ON t (minmax(id))", " IF EXISTS", "takes no IF EXISTS"),
         ("REFRESH SKIPPING INDEX ON t (minmax(id))", "(minmax", "takes no list"),
         ("DROP SKIPPING INDEX", None, "expected ON"),
+        ("CALL es_skipping.helth('t')", "helth", "the procedure is es_skipping.health"),
+        ("CALL es_skipping.health(3)", "(3)", "expected a table"),
+        ("CALL es_skipping.health('t', 't')", "('t'", "expected a table"),
         ("EXPLAIN SKIPPING", None, "expected a query"),
         ("EXPLAIN SKIPPING SELEC 1", "SELEC", ""),
         ("EXPLAIN SKIPPING DROP TABLE t", "DROP", "expected a query"),
@@ -127,6 +132,15 @@ def test_a_syntax_error_points_into_the_statement(
     if place is not None:
         assert f"(line 2, pos {statement.index(place)})" in text
         assert statement.rstrip(";") in text
+
+
+@pytest.mark.parametrize("before", ["t\n\r\n", "`\U0001f600 (`", "t /* ( */ -- ("])
+def test_positions_do_not_depend_on_what_stands_before(spark: SparkSession, path: str, before: str) -> None:
+    with pytest.raises(ParseException) as raised:
+        spark.sql(f"CREATE SKIPPING INDEX ON {before}\n  (minmax(id), id)")
+    line = 2 + before.count("\n")
+    assert f"(line {line}, pos 15)" in str(raised.value)
+    assert "expected an index" in str(raised.value)
 
 
 @pytest.mark.parametrize("index", ["minmx(id)", "minmax(id, length => 3)", "prefix(day, length => 'x')"])

@@ -69,7 +69,8 @@ public final class SkippingCommand extends LogicalPlan implements LeafRunnableCo
     Object[] row = new Object[values.size()];
     for (int i = 0; i < row.length; i++) {
       JsonNode value = values.get(i);
-      row[i] = value.isNull() ? null : value.isIntegralNumber() ? (Object) value.asLong() : value.asText();
+      row[i] = value.isNull() ? null : value.isIntegralNumber() ? (Object) value.asLong()
+          : value.isDouble() ? (Object) value.asDouble() : value.asText();
     }
     return RowFactory.create(row);
   }

@@ -20,7 +20,7 @@ import scala.runtime.AbstractFunction2;
  */
 public final class SkippingParser extends AbstractFunction2<SparkSession, ParserInterface, ParserInterface> {
   private static final String SPACE = Statement.SPACE;
-  private static final Pattern MAYBE = Pattern.compile("\\bSKIPPING\\b", Pattern.CASE_INSENSITIVE);
+  private static final Pattern MAYBE = Pattern.compile("(?:\\b|_)SKIPPING\\b", Pattern.CASE_INSENSITIVE);
   private static final Pattern EXPLAIN =
       Pattern.compile(SPACE + "*EXPLAIN" + SPACE + "+(?:(EXTENDED|CODEGEN|COST|FORMATTED)" + SPACE + "+)?(?!SKIPPING\\b)", Pattern.CASE_INSENSITIVE);
 

@@ -27,9 +27,13 @@ final class Statement {
   static final String SPACE = "(?:\\s++|--[^\\n]*\\n|/\\*(?s:.*?)\\*/)";
   private static final Pattern HEAD = Pattern.compile(
       SPACE + "*(CREATE|REFRESH|DROP|SHOW|DESCRIBE|DESC|OPTIMIZE)" + SPACE + "+SKIPPING" + SPACE + "+INDEX(?:ES)?\\b", Pattern.CASE_INSENSITIVE);
+  private static final Pattern CALL = Pattern.compile(
+      SPACE + "*CALL" + SPACE + "+es_skipping" + SPACE + "*\\." + SPACE + "*(\\w+)" + SPACE + "*(?=\\()", Pattern.CASE_INSENSITIVE);
   private static final Pattern EXPLAIN = Pattern.compile(SPACE + "*EXPLAIN" + SPACE + "+SKIPPING\\b", Pattern.CASE_INSENSITIVE);
   private static final Pattern EXISTS = Pattern.compile(SPACE + "+IF(" + SPACE + "+NOT)?" + SPACE + "+EXISTS\\b", Pattern.CASE_INSENSITIVE);
   private static final Pattern ON = Pattern.compile(SPACE + "+ON\\b", Pattern.CASE_INSENSITIVE);
+
+  private static final String LIST = "expected a list of indexes, such as (minmax(ts))";
 
   final Kind kind;
   private final String sql;
@@ -58,6 +62,14 @@ final class Statement {
         throw Errors.syntax(sql, made.nextAt(explain.end()), made.nextWord(explain.end()), "expected a query, which changes nothing");
       }
       made.query = query.strip();
+      return made;
+    }
+    Matcher call = CALL.matcher(sql).region(from, sql.length());
+    if (call.lookingAt()) {
+      Kind procedure = Kind.procedure(call.group(1));
+      if (procedure == null) throw Errors.syntax(sql, call.start(1), call.group(1), "the procedure is es_skipping.health");
+      Statement made = new Statement(procedure, sql, from);
+      made.readTable(call.end(), spark);
       return made;
     }
     Matcher head = HEAD.matcher(sql).region(from, sql.length());
@@ -89,14 +101,38 @@ final class Statement {
     if (sql.substring(at, open).isBlank()) throw Errors.syntax(sql, open, nextWord(open), "expected a table");
     target = Scala.list(read(at, open, spark::parseMultipartIdentifier));
     if (open < sql.length()) readIndexes(open, spark);
-    else if (kind == Kind.CREATE) throw Errors.syntax(sql, open, "end of input", "expected a list of indexes, such as (minmax(ts))");
+    else if (kind == Kind.CREATE) throw Errors.syntax(sql, open, "end of input", LIST);
+  }
+
+  /** The argument of a procedure: the text of a table's name. */
+  private void readTable(int open, ParserInterface spark) throws ParseException {
+    List<Expression> arguments = readCall(open, spark, "expected a table, such as ('db.events')");
+    Expression table = arguments.size() == 1 ? arguments.get(0) : null;
+    if (table instanceof NamedArgumentExpression && ((NamedArgumentExpression) table).key().equalsIgnoreCase("table")) {
+      table = ((NamedArgumentExpression) table).value();
+    }
+    if (!(table instanceof Literal) || !(table.dataType() instanceof StringType)) {
+      throw Errors.syntax(sql, open, "(", "expected a table, such as ('db.events')");
+    }
+    target = Scala.list(spark.parseMultipartIdentifier(String.valueOf(((Literal) table).value())));
   }
 
   private void readIndexes(int open, ParserInterface spark) throws ParseException {
     if (kind != Kind.CREATE && kind != Kind.DROP) throw Errors.syntax(sql, open, "(", kind.words + " takes no list of indexes");
+    for (Expression index : readCall(open, spark, LIST)) {
+      if (!isPlainCall(index)) throw Errors.at(sql, index, "expected an index, such as minmax(ts)");
+      indexes.add(index);
+    }
+    if (indexes.isEmpty()) throw Errors.syntax(sql, open, "(", LIST);
+  }
+
+  /** The expressions in parentheses that end the statement. */
+  private List<Expression> readCall(int open, ParserInterface spark, String hint) throws ParseException {
     Expression list = read(open, sql.length(), arguments -> {
       StringBuilder call = new StringBuilder(arguments);
-      call.setCharAt(open - 1, 'x'); // a call of x, whose arguments stand where they do in the statement
+      int name = open - 1;
+      while (call.charAt(name) != ' ') name--; // a line break stays
+      call.setCharAt(name, 'x'); // a call of x, whose arguments stand where they do in the statement
       return spark.parseExpression(call.toString());
     });
     Expression first = list;
@@ -105,12 +141,8 @@ final class Statement {
       int end = (Integer) first.origin().stopIndex().getOrElse(() -> open) + 1;
       throw Errors.syntax(sql, nextAt(end), nextWord(end), "expected the end of the statement");
     }
-    if (!isPlainCall(list)) throw Errors.syntax(sql, open, "(", "expected a list of indexes, such as (minmax(ts))");
-    for (Expression index : Scala.<Expression>list(((UnresolvedFunction) list).arguments())) {
-      if (!isPlainCall(index)) throw Errors.at(sql, index, "expected an index, such as minmax(ts)");
-      indexes.add(index);
-    }
-    if (indexes.isEmpty()) throw Errors.syntax(sql, open, "(", "expected a list of indexes, such as (minmax(ts))");
+    if (!isPlainCall(list)) throw Errors.syntax(sql, open, "(", hint);
+    return Scala.list(((UnresolvedFunction) list).arguments());
   }
 
   private static boolean isPlainCall(Expression expression) {
@@ -119,13 +151,10 @@ final class Statement {
     return !call.isDistinct() && call.filter().isEmpty();
   }
 
-  /** The first parenthesis outside back quotes; the end if there is none. */
+  /** The first parenthesis outside back quotes and comments; the end if there is none. */
   private int openParenthesis(int at) {
-    boolean quoted = false;
-    for (int i = at; i < sql.length(); i++) {
-      if (sql.charAt(i) == '`') quoted = !quoted;
-      if (sql.charAt(i) == '(' && !quoted) return i;
-    }
+    Matcher part = Pattern.compile("`[^`]*`|--[^\\n]*|/\\*(?s:.*?)\\*/|(\\()").matcher(sql).region(at, sql.length());
+    while (part.find()) if (part.group(1) != null) return part.start();
     return sql.length();
   }
 
@@ -153,7 +182,9 @@ final class Statement {
 
   /** A part of the statement, with blanks before it, so that positions in it are those in the statement. */
   private static String masked(String sql, int from, int to) {
-    return sql.substring(0, from).replaceAll("[^\\n\\r]", " ") + sql.substring(from, to);
+    StringBuilder out = new StringBuilder(sql.substring(0, to));
+    for (int i = 0; i < from; i++) if (sql.charAt(i) != '\n' && sql.charAt(i) != '\r') out.setCharAt(i, ' ');
+    return out.toString();
   }
 
   @Override public String toString() {
