@@ -16,6 +16,26 @@ from tests.clients.test_applications import ONE, eventually, one, without_packag
 from tests.clients.test_servers import _CONNECT, beeline, free_port, server
 from tests.clients.test_spark_sql import spark_sql
 
+_INTERRUPTED = """
+import sys, threading, time
+from pyspark.sql.connect.session import SparkSession
+from tests.clients.applications import helpers_of
+
+spark = SparkSession.builder.remote(sys.argv[1]).create()
+
+def interrupt():
+    while not helpers_of(int(sys.argv[2]), "es_skipping.sql"):
+        time.sleep(0.05)
+    spark.interruptAll()
+
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    spark.sql(sys.argv[3]).collect()
+    print("not interrupted")
+except Exception as error:
+    print(type(error).__name__, str(error).splitlines()[0])
+"""
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = (-1, ["20|0|0|0|0"])
 
@@ -103,31 +123,28 @@ def test_secrets_stay_with_the_store_of_the_launch(fresh: Lake, tmp_path: Path) 
         assert "spark.es_skipping.store.token is a reference" in failure(application, create(fresh), "second")
 
 
-def test_nobody_sees_the_gateways_secret(fresh: Lake) -> None:
-    with Application(fresh) as application:
-        application.send(create(fresh))
-        eventually(lambda: statements_of(application))
-        (process,) = statements_of(application)
-        shown = Path(f"/proc/{process}/cmdline").read_bytes() + Path(f"/proc/{process}/environ").read_bytes()
-        assert b"PYSPARK_GATEWAY" not in shown
-        assert application.answer() == BUILT
+def process_of(application: Application) -> int:
+    """The process of the statement that runs now."""
+    eventually(lambda: statements_of(application))
+    (process,) = statements_of(application)
+    return process
 
 
-def test_a_killed_process_fails_its_statement_only(fresh: Lake) -> None:
+def test_the_process_of_a_statement(fresh: Lake) -> None:
     with Application(fresh) as application:
         application.send(create(fresh))
-        eventually(lambda: statements_of(application))
-        os.kill(statements_of(application)[0], signal.SIGKILL)
+        os.kill(process_of(application), signal.SIGKILL)
         with pytest.raises(AssertionError, match="CREATE SKIPPING INDEX: Python ended with exit code 137"):
             application.answer()
-        assert application.run(create(fresh)) == BUILT
 
-
-def test_the_process_ends_with_a_jvm_that_is_killed(fresh: Lake) -> None:
-    with Application(fresh) as application:
         application.send(create(fresh))
-        eventually(lambda: statements_of(application))
-        (process,) = statements_of(application)
+        process = process_of(application)
+        shown = Path(f"/proc/{process}/cmdline").read_bytes() + Path(f"/proc/{process}/environ").read_bytes()
+        assert b"PYSPARK_GATEWAY" not in shown  # it holds the port and the secret where PySpark starts a JVM
+        assert application.answer() == BUILT
+
+        application.send(f"REFRESH SKIPPING INDEX ON parquet.`{fresh.data}`")
+        process = process_of(application)
         application.kill()
     eventually(lambda: not os.path.exists(f"/proc/{process}"), 20)
 
@@ -180,15 +197,25 @@ def test_clients_of_a_remote_connect_server(fresh: Lake) -> None:
         "spark__connect__grpc__binding__address": "127.0.0.1",
     }
     scan = f"SELECT count(*) FROM parquet.`{fresh.data}` WHERE id = 5"
-    with server(fresh, "org.apache.spark.sql.connect.service.SparkConnectServer", port, **settings):
-        done = subprocess.run(
-            [sys.executable, "-c", _CONNECT, f"sc://127.0.0.1:{port}", create(fresh), scan],
-            env={**os.environ, "SPARK_CONF_DIR": str(fresh.folder / "nothing")},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stderr[-4000:]
-        assert done.stdout.splitlines() == ["[(20, 0, 0, 0, 0)]", "[(1,)]"]
+    url = f"sc://127.0.0.1:{port}"
+    with server(fresh, "org.apache.spark.sql.connect.service.SparkConnectServer", port, **settings) as pid:
+        interrupted = connect_client(fresh, _INTERRUPTED, url, str(pid), create(fresh))
+        assert "not interrupted" not in interrupted
+        eventually(lambda: helpers_of(pid, "es_skipping.sql") == [])
+        assert connect_client(fresh, _CONNECT, url, create(fresh), scan) == "[(20, 0, 0, 0, 0)]\n[(1,)]\n"
     assert files_read(fresh.folder / "event-logs")[-1] == 1
+
+
+def connect_client(lake: Lake, script: str, *arguments: str) -> str:
+    """What a client of a Connect server prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "SPARK_CONF_DIR": str(lake.folder / "nothing")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stdout
