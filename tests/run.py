@@ -42,6 +42,8 @@ ON_THE_OLDEST = [
     "tests/soundness/test_soundness.py",
     "tests/soundness/test_life.py::test_the_life_of_a_dataset[hdfs]",
     "tests/soundness/test_life.py::test_the_life_of_a_dataset[s3]",
+    "tests/sql",
+    "tests/clients/test_statements.py::test_a_round_trip_in_spark_sql",
     "tests/spark/test_open_files.py::test_indexed_while_open[csv]",
     "tests/spark/test_open_files.py::test_indexed_when_closed_and_appended_to_since",
 ]
