@@ -123,6 +123,19 @@ def test_what_a_report_says(delta: SparkSession, maker: Maker) -> None:
     assert repr(health).endswith("0 failed, delta snapshot 2)")
 
 
+def test_sql_statements_beside_deltas_own(delta: SparkSession, maker: Maker) -> None:
+    table = maker(**{"delta.dataSkippingNumIndexedCols": "0"})
+    created = delta.sql(f"CREATE SKIPPING INDEX ON {table} (value_list(name))").collect()
+    assert [tuple(row) for row in created] == [(FILES, 0, 0, 0, 0)]
+    assert opened(delta, point(table, 205), rows=1) == 1
+    delta.sql(f"OPTIMIZE {table}").collect()  # Delta's statement
+    assert delta.sql(f"DESCRIBE HISTORY {table}").first().operation == "OPTIMIZE"  # type: ignore[union-attr]
+    (health,) = delta.sql(f"CALL es_skipping.health('{table}')").collect()
+    assert (health.objects, health.covered) == (1, 0)
+    assert delta.sql(f"REFRESH SKIPPING INDEX ON {table}").first().added == 1  # type: ignore[union-attr]
+    delta.sql(f"OPTIMIZE SKIPPING INDEX ON {table}")
+
+
 def test_or_and_deltas_own_pruning(delta: SparkSession, maker: Maker) -> None:
     table = maker()
     esk.Dataset(delta, table=table).create_indexes(esk.ValueList("name"))
