@@ -10,10 +10,11 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
+from es_skipping.catalog import DatasetEntry
 from es_skipping.lookup import reply
 from es_skipping.lookup.details import ScanDetail, ScanDetails
 from es_skipping.lookup.functions import DeclaredFunctions
@@ -58,6 +59,9 @@ class LookupService:
         Writes look-ups to the store, for sessions that turn it on.
     breakers
         One per store; a breaker opens after repeated failures.
+    on_use
+        Called with the request, the store's URL and the entry of each dataset that a look-up uses; None for nothing. It
+        must return at once and never raise.
     """
 
     def __init__(self, host: Host, turns: Turns | None = None, launched: Mapping[str, str] | None = None) -> None:
@@ -67,6 +71,7 @@ class LookupService:
         self.details = ScanDetails()
         self.query_log = QueryLog(host.records, self.store, host.application)
         self.breakers: defaultdict[MetadataStore, Breaker] = defaultdict(Breaker)
+        self.on_use: Callable[[ScanRequest, str, DatasetEntry], None] | None = None
         self._stores = SessionStores(host.files, launched)
         self._budgets = Budgets()
         self._warned: set[str] = set()
@@ -130,6 +135,9 @@ class LookupService:
                 believed = 0.0 if is_logged(settings) else self.registry.remains(store, lifetime)
                 return reply.unindexed(believed), ScanDetail(request.scan, reason="not indexed", store=store.url)
             found = look_up(request, datasets, self.functions, lambda: deadline - time.monotonic())
+        if self.on_use is not None:
+            for dataset in found.datasets:
+                self.on_use(request, store.url, dataset.entry)
         detail = _detail(request, store, found)
         if found.why_unfit:  # the store itself warns about hidden metadata
             self._warn_once(f"some indexes of {detail.dataset} cannot be used: {found.why_unfit}")
