@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import random
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from es_skipping.build.arrow.collect import FilesCollection
 from es_skipping.build.arrow.listing import FilesListing
 from es_skipping.build.arrow.schema import inferred_schema
 from es_skipping.build.arrow.source import FilesSource, resolve_stored, this_zone
+from es_skipping.build.conflicts import retry_conflicts
 from es_skipping.build.definitions import defined_dataset
 from es_skipping.build.footers import open_footer
 from es_skipping.build.index_arguments import checked
@@ -20,7 +20,7 @@ from es_skipping.build.object_ids import dataset_id
 from es_skipping.build.results import RefreshResult
 from es_skipping.catalog import DatasetDefinition, ObjectId, ObjectMetadata
 from es_skipping.data_files import Location, locate
-from es_skipping.errors import DatasetError, StoreConflict
+from es_skipping.errors import DatasetError
 from es_skipping.indexes.base import Index
 from es_skipping.settings import Settings
 from es_skipping.stores.base import check_understood
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from es_skipping.stores.base import MetadataStore
 
 __all__ = ["index_files"]
-
-_CONFLICT_ATTEMPTS: Final = 6
-_CONFLICT_WAIT_SECONDS: Final = 0.2
 
 
 def index_files(
@@ -98,16 +95,8 @@ def index_files(
         checked(indexes)
     opened = open_store(store, Settings(settings or {}))
     location = locate(path, filesystem)
-    for left in reversed(range(_CONFLICT_ATTEMPTS)):
-        try:
-            result = _updated(opened, location, indexes, zone or this_zone())
-            return replace(result, seconds=time.perf_counter() - begun, store=opened.url)
-        except StoreConflict:
-            if not left:
-                raise
-            wait = _CONFLICT_WAIT_SECONDS * 2.0 ** (_CONFLICT_ATTEMPTS - 1 - left)
-            time.sleep(random.uniform(0, wait))  # noqa: S311 - not a secret
-    raise AssertionError("the last try returns or raises")
+    result = retry_conflicts(lambda: _updated(opened, location, indexes, zone or this_zone()))
+    return replace(result, seconds=time.perf_counter() - begun, store=opened.url)
 
 
 def _updated(store: MetadataStore, location: Location, add: tuple[Index, ...], zone: str) -> RefreshResult:
