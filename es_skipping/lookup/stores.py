@@ -64,16 +64,16 @@ def _refuse_new_references(conf: Mapping[str, str], launched: Mapping[str, str])
         text = conf.get(setting.key, "")
         if not setting.secret or not text:
             continue
-        if text.startswith(("env:", "file:")) and (text != launched.get(setting.key) or moved):
+        if text == launched.get(setting.key):
+            if moved:
+                raise SettingError(
+                    f"a session has changed {moved[0]}, and {setting.key} is still that of the launch: give the secret "
+                    "of the other store, or launch the application with that store"
+                )
+        elif text.startswith(("env:", "file:")):
             raise SettingError(
-                f"{setting.key} is a reference, {text!r}, and a session has changed it or "
-                f"{moved[0] if moved else _URL} since the launch: set both when the application is launched, or give "
-                "the secret itself"
-            )
-        if text == launched.get(setting.key) and moved:
-            raise SettingError(
-                f"a session has changed {moved[0]}, and {setting.key} is still that of the launch: give the secret of "
-                "the other store, or launch the application with that store"
+                f"a session has changed {setting.key} to the reference {text!r} since the launch: set it when the "
+                "application is launched, or give the secret itself"
             )
 
 
