@@ -27,7 +27,6 @@ from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.stores import SessionStores
 from es_skipping.lookup.turns import Turns
 from es_skipping.predicates.codec import show
-from es_skipping.settings import Settings
 from es_skipping.stores.base import MetadataStore
 
 __all__ = ["LookupService"]
@@ -120,11 +119,11 @@ class LookupService:
     def _turn(self, request: ScanRequest) -> AbstractContextManager[None]:
         if self._turns is None:
             return nullcontext()
-        return self._turns.turn(request.session, Settings(request.settings)["store.timeout"])
+        return self._turns.turn(request.session, request.parsed_settings["store.timeout"])
 
     def _answer(self, request: ScanRequest) -> tuple[bytes, ScanDetail]:
-        settings = Settings(request.settings)
-        store = self.store(request.settings)
+        settings = request.parsed_settings
+        store = self._stores.store(request.settings, settings)
         query = (request.session, request.execution) if request.execution else None
         breaker = self.breakers[store].attempt(settings["breaker.failures"], settings["breaker.pause"])
         with self._budgets.spend(query, settings["query.budget"]) as left, breaker:
@@ -151,8 +150,8 @@ class LookupService:
         EsSkippingError
             Any error that makes a query fail open.
         """
-        settings = Settings(request.settings)
-        store = self.store(request.settings)
+        settings = request.parsed_settings
+        store = self._stores.store(request.settings, settings)
         timeout: float = settings["store.timeout"]
         lifetime: float = settings["registry.lifetime"]
         datasets = self.registry.find(store, request.roots, request.table, lifetime, timeout, request.format)
