@@ -139,6 +139,27 @@ def test_the_indexes_of_people_are_left_alone(on: SparkSession, tmp_path: Path) 
     assert opened(on, tmp_path / "d", "id = 5") == 1
 
 
+def test_the_calendar_moves_on(spark: SparkSession, tmp_path: Path) -> None:
+    """Each query names another day: an interval of the days serves the days to come."""
+    folder = tmp_path / "days"
+    days = "date_add(DATE'2026-01-01', int(id DIV 10)) AS day"
+    spark.range(0, 200, 1, FILES).selectExpr("id", days, "timestamp_seconds(id) AS seen").write.parquet(str(folder))
+    age(folder)
+    spark.conf.set("spark.es_skipping.strict", "true")
+    spark.conf.set("spark.es_skipping.remember", "true")
+    esk.enable(spark)
+    dataset = esk.Dataset(spark, str(folder))
+    for text in ("day = '2026-01-03'", "day >= '2026-01-15'", "seen < '1970-01-01 00:00:02'"):
+        assert opened(spark, folder, text) == FILES
+    logged(spark)
+    assert dataset.remember(budget=1).added == (), "no room"
+    assert dataset.remember().added == ("MinMax(day)",), "one query of the time of seeing is not again"
+    assert opened(spark, folder, "day = '2026-01-07'") == 1
+    assert opened(spark, folder, "year(day) = 2027") == 0
+    assert dataset.remember().added == (), "it is there"
+    dataset.drop_indexes(all=True)
+
+
 def test_a_budget_that_is_none(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"remember\.budget.*much"):
         esk.Dataset(spark, str(tmp_path)).remember(budget="much")
