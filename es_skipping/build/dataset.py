@@ -16,7 +16,7 @@ from es_skipping.build.collected import Collected
 from es_skipping.build.conflicts import retry_conflicts
 from es_skipping.build.dataset_id import id_of_reading
 from es_skipping.build.index_arguments import checked, is_definition_of
-from es_skipping.build.remembering import Remembering, RememberResult, remembering
+from es_skipping.build.remembering import Remembering, RememberResult, remembered_in, remembering
 from es_skipping.build.results import Health, RefreshResult, dataset_html, index_table, shown_as
 from es_skipping.build.source import DELTA_SKIPPING, Reading, Source, as_paths, schema_of
 from es_skipping.build.table_formats import table_format_at
@@ -336,9 +336,14 @@ class Dataset:
         service, store = service_of(self._spark), self._store()
         service.query_log.write()
         entry = store.dataset(self.id)
+        queries = None if entry is None else logged_queries(store, entry.definition.roots)
+        if entry is not None and not queries and not remembered_in(entry):
+            return Remembering()
         source = Source.open(self._spark, self._reading(entry))
         with closing(source.origin):
-            return remembering(source, entry, logged_queries(store, source.roots), budget)
+            if queries is None:
+                queries = logged_queries(store, source.roots)
+            return remembering(source, entry, queries, budget)
 
     def _remember(self, change: Remembering, progress: Progress | None) -> RefreshResult:
         if not change.add and not self.is_indexed():

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from es_skipping.build.source import Source
     from es_skipping.catalog import DatasetEntry, IndexDefinition
 
-__all__ = ["RememberResult", "Remembering", "recurring", "remembering"]
+__all__ = ["RememberResult", "Remembering", "recurring", "remembered_in", "remembering"]
 
 _RECURS: Final = 2
 """A condition is remembered from this many queries on that it helps more than any stricter one."""
@@ -103,7 +103,7 @@ def remembering(source: Source, entry: DatasetEntry | None, queries: Sequence[Qu
     budget
         Bytes of metadata for all remembered conditions together.
     """
-    definitions = [] if entry is None else [one for one in entry.definition.indexes if one.type == Remembered.__name__]
+    definitions = [] if entry is None else remembered_in(entry)
     batches = list(map(_Batch.of, definitions))
     recent = recurring(queries, _MOST_QUERIES)
     times = _times(source, entry, recent, budget)
@@ -133,6 +133,11 @@ def remembering(source: Source, entry: DatasetEntry | None, queries: Sequence[Qu
         (*times, *([Remembered(*texts)] if texts else [])),
         tuple(Remembered(*batch.texts) for batch in dropped),
     )
+
+
+def remembered_in(entry: DatasetEntry) -> list[IndexDefinition]:
+    """The batches of a dataset."""
+    return [one for one in entry.definition.indexes if one.type == Remembered.__name__]
 
 
 def _most(entry: DatasetEntry | None, definitions: Sequence[IndexDefinition], budget: int) -> int:

@@ -10,6 +10,7 @@ from elasticsearch import Elasticsearch
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from es_skipping.build.source import Reading, Source
 from es_skipping.errors import SettingError
 from es_skipping.spark.services import service_of
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX
@@ -103,6 +104,26 @@ def test_once_is_not_again(on: SparkSession, tmp_path: Path) -> None:
     assert dataset.remember() == esk.Dataset(on, str(tmp_path / "d")).remember()
     assert dataset.refresh().added == 0
     assert not dataset.is_indexed()
+
+
+def test_a_dataset_without_queries_is_listed_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.range(10).write.parquet(str(tmp_path / "d"))
+    age(tmp_path / "d")
+    dataset = esk.Dataset(spark, str(tmp_path / "d"))
+    dataset.create_indexes(esk.MinMax("id"))
+    spark.conf.set("spark.es_skipping.remember", "true")
+    opened: list[Reading] = []
+    original = Source.open
+
+    def noting(session: SparkSession, reading: Reading) -> Source:
+        opened.append(reading)
+        return original(session, reading)
+
+    monkeypatch.setattr(Source, "open", noting)
+    assert dataset.refresh().failed == ()
+    assert len(opened) == 1
 
 
 def test_within_a_budget_the_most_useful_stay(on: SparkSession, tmp_path: Path) -> None:
