@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from es_skipping.errors import SettingError
 
-__all__ = ["PREFIX", "SETTINGS", "Setting", "Settings"]
+__all__ = ["PREFIX", "SETTINGS", "Setting", "Settings", "seconds"]
 
 PREFIX: Final = "spark.es_skipping."
 
@@ -33,7 +33,8 @@ def _number(kind: Callable[[str], Any], text: str, expected: str) -> Any:
         raise ValueError(expected) from None
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """A duration such as ``2s`` or ``500ms``; ValueError if it is none."""
     expected = "a positive duration such as 2s or 500ms"
     units = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
     text = text.strip().lower()
@@ -164,7 +165,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "2s",
             "duration",
             "Time limit of one look-up, including reading the list of datasets. Past it the scan reads all files.",
-            _seconds,
+            seconds,
         ),
         Setting(
             "store.buildTimeout",
@@ -172,7 +173,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "duration",
             "Time limit of one request when no query waits for it: building, refreshing, dropping, listing, "
             "reindexing.",
-            _seconds,
+            seconds,
         ),
         Setting(
             "metadata.budget",
@@ -200,7 +201,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "each refresh then lists all files of the snapshot.",
             _one_of("refresh", "vacuum"),
         ),
-        Setting("query.budget", "6s", "duration", "Time limit of all look-ups of one query together.", _seconds),
+        Setting("query.budget", "6s", "duration", "Time limit of all look-ups of one query together.", seconds),
         Setting(
             "breaker.failures",
             "3",
@@ -213,14 +214,14 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "30s",
             "duration",
             "Pause after a store has failed repeatedly; then one look-up tries it again.",
-            _seconds,
+            seconds,
         ),
         Setting(
             "registry.lifetime",
             "30s",
             "duration",
             "How long a session caches the list of indexed datasets. A stale list skips less, never wrongly.",
-            _seconds,
+            seconds,
         ),
         Setting(
             "verify",
@@ -247,7 +248,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "30d",
             "duration",
             "How long the query log is kept. The session that writes it deletes expired days.",
-            _seconds,
+            seconds,
         ),
         Setting(
             "remember",
@@ -264,6 +265,22 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "Metadata of all conditions together that one dataset remembers. Past it those that the log needs least "
             "are given up.",
             _bytes,
+        ),
+        Setting(
+            "autoRefresh",
+            "false",
+            "boolean",
+            "Refreshes a dataset in the background when a query of this session lists other objects than its metadata "
+            "knows. In PySpark sessions that called `enable`.",
+            _boolean,
+        ),
+        Setting(
+            "autoRefresh.interval",
+            "60s",
+            "duration",
+            "At most one background refresh of a dataset in this time, and none if another process refreshed it so "
+            "recently.",
+            seconds,
         ),
         Setting(
             "progress",
@@ -294,7 +311,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "duration",
             "How long the first query waits for the helper to start. Past it queries read all files until the helper "
             "is there. Read at launch.",
-            _seconds,
+            seconds,
         ),
         Setting("reports.kept", "1000", "count", "Number of scans whose reports a session keeps.", _count),
     )

@@ -155,15 +155,6 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
     return ResolvedColumn(text, operand, levels)
 
 
-_SCHEMA_TYPES: Final = {
-    **{name: name for name in ("boolean", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz")},
-    "byte": "tinyint",
-    "short": "smallint",
-    "integer": "int",
-    "long": "bigint",
-}
-
-
 def _plain(source: Source, given: Any) -> ResolvedColumn | None:
     """Resolve the exact name of a file column with a plain type, without asking Spark."""
     if not isinstance(given, str) or not given.isidentifier() or given == source.corrupt_record_column:
@@ -175,8 +166,8 @@ def _plain(source: Source, given: Any) -> ResolvedColumn | None:
     type = field["type"]
     if not isinstance(type, str) or set(field.get("metadata") or {}) - {"comment"}:
         return None
-    known = type if re.fullmatch(r"decimal\(\d+,\d+\)", type) else _SCHEMA_TYPES.get(type)
-    return None if known is None else ResolvedColumn(given, Column((given,), parse_type(known)))
+    known = parse_type(type)
+    return ResolvedColumn(given, Column((given,), known)) if known.supported else None
 
 
 def column_for_index(df: DataFrame, text: str) -> SparkColumn:

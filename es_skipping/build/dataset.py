@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,15 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.build.collect import Progress
 from es_skipping.build.collected import Collected
+from es_skipping.build.conflicts import retry_conflicts
 from es_skipping.build.dataset_id import id_of_reading
 from es_skipping.build.index_arguments import checked, is_definition_of
-from es_skipping.build.remembering import Remembering, RememberResult, remembering
+from es_skipping.build.remembering import Remembering, RememberResult, remembered_in, remembering
 from es_skipping.build.results import Health, RefreshResult, dataset_html, index_table, shown_as
 from es_skipping.build.source import DELTA_SKIPPING, Reading, Source, as_paths, schema_of
 from es_skipping.build.table_formats import table_format_at
 from es_skipping.build.update import Update
 from es_skipping.catalog import DatasetEntry, IndexDefinition
-from es_skipping.errors import DatasetError, IndexDefinitionError, StoreConflict, StoreError
+from es_skipping.errors import DatasetError, IndexDefinitionError, StoreError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.progress import shown_progress
@@ -47,11 +47,6 @@ _LIST: Final = (
     + ", refreshed timestamp, snapshot string"
 )
 _log = logging.getLogger("es_skipping")
-_CONFLICT_ATTEMPTS: Final = 6
-"""Attempts at a change while other writers publish."""
-
-_CONFLICT_WAIT_SECONDS: Final = 0.2
-"""Longest wait in seconds after the first conflict; each further conflict doubles it."""
 
 
 class Dataset:
@@ -225,14 +220,7 @@ class Dataset:
             store.drop(self.id)
             service_of(self._spark).registry.forget()
             return
-        for left in reversed(range(_CONFLICT_ATTEMPTS)):
-            try:
-                self._drop(store, indexes)
-                break
-            except StoreConflict:
-                if not left:
-                    raise
-                _wait(left)
+        retry_conflicts(lambda: self._drop(store, indexes))
 
     def optimize(self) -> None:
         """Compact the metadata that many refreshes wrote. Readers continue undisturbed."""
@@ -332,28 +320,30 @@ class Dataset:
     def _updated(self, store: MetadataStore, settings: Settings, add: Sequence[Index], **options: Any) -> RefreshResult:
         limits = {"budget": settings["metadata.budget"], "writers": settings["build.executorWriters"]}
         limits["retain_removed"] = settings["retainRemoved"] == "vacuum"
+
+        def attempt() -> RefreshResult:
+            reading = self._reading(store.dataset(self.id))
+            update = Update(self._spark, store, self.id, reading, add, **limits, **options, collected=collected)
+            try:
+                return update.run()
+            finally:
+                service_of(self._spark).registry.forget()
+
         with Collected() as collected:
-            for left in reversed(range(_CONFLICT_ATTEMPTS)):
-                entry = store.dataset(self.id)
-                reading = self._reading(entry)
-                update = Update(self._spark, store, self.id, reading, add, **limits, **options, collected=collected)
-                try:
-                    return update.run()
-                except StoreConflict:
-                    if not left:
-                        raise
-                    _wait(left)
-                finally:
-                    service_of(self._spark).registry.forget()
-        raise AssertionError("the last try returns or raises")
+            return retry_conflicts(attempt)
 
     def _to_remember(self, budget: int) -> Remembering:
         service, store = service_of(self._spark), self._store()
         service.query_log.write()
         entry = store.dataset(self.id)
+        queries = None if entry is None else logged_queries(store, entry.definition.roots)
+        if entry is not None and not queries and not remembered_in(entry):
+            return Remembering()
         source = Source.open(self._spark, self._reading(entry))
         with closing(source.origin):
-            return remembering(source, entry, logged_queries(store, source.roots), budget)
+            if queries is None:
+                queries = logged_queries(store, source.roots)
+            return remembering(source, entry, queries, budget)
 
     def _remember(self, change: Remembering, progress: Progress | None) -> RefreshResult:
         if not change.add and not self.is_indexed():
@@ -380,11 +370,6 @@ class Dataset:
             with store.change(replace(entry.definition, indexes=tuple(left))) as change:
                 change.publish(entry.failed)
         service_of(self._spark).registry.forget()
-
-
-def _wait(left: int) -> None:
-    """Sleep for a random time that grows with each attempt, so that two writers separate."""
-    time.sleep(random.uniform(0, _CONFLICT_WAIT_SECONDS * 2.0 ** (_CONFLICT_ATTEMPTS - 1 - left)))  # noqa: S311 - not a secret
 
 
 def source_of(dataset: Dataset) -> Source:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +9,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from es_skipping.build.settling import split_settled, wait_until_settled
 from es_skipping.build.source import Source
 from es_skipping.catalog import ObjectId
 from es_skipping.errors import DatasetError
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Listing", "Restriction", "changed_since", "directory_names", "settled"]
 
-_FINE_MS: Final = 10
-"""Local file systems report milliseconds or better, from a clock that ticks some hundred times a second."""
-_COARSE_MS: Final = 1000
 _OBJECTS_PER_SINGLE_CHECK: Final = 20
 """Look at objects one by one up to this share: one in this many listed objects."""
 _NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -62,9 +59,6 @@ def settled(
 ) -> Listing:
     """List a dataset of files, and wait briefly if objects are so new that they can change within their time stamp.
 
-    A writer can change an object without a trace while it is younger than twice the file system's time resolution. Git
-    protects its index by the same rule.
-
     Parameters
     ----------
     source
@@ -73,28 +67,10 @@ def settled(
         Called with the source that was listed.
     """
     objects = source.objects()
-    resolution = _resolution(objects)
-    youngest = int(objects.mtimes.max(initial=0))
-    wait = youngest + 2 * resolution - time.time() * 1000
-    if 0 < wait <= 2 * resolution:
-        time.sleep(wait / 1000 + 0.001)
+    if wait_until_settled(objects):
         source = source.again(spark, reading)
         objects = source.objects()
-    now = time.time() * 1000
-    young = objects.mtimes + 2 * resolution > now
-    unsettled = {
-        object: (
-            "modified in the future by this machine's clock"
-            if object.mtime > now
-            else "modified just before it was listed; the next refresh indexes it"
-        )
-        for object in objects.those(young)
-    }
-    return Listing(restored(source), objects.those(~young), unsettled)
-
-
-def _resolution(objects: ObjectList) -> int:
-    return _FINE_MS if (objects.mtimes % 1000).any() else _COARSE_MS
+    return Listing(restored(source), *split_settled(objects))
 
 
 def changed_since(spark: SparkSession, reading: Reading, listing: Listing, *parts: ObjectList) -> Iterator[ObjectId]:

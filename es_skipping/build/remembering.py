@@ -3,6 +3,9 @@
 Each call that finds new conditions adds one index of type `Remembered`, a batch, so that known conditions are not
 collected again. Where the budget or the number of batches is exceeded, the batches that the log needs least are
 dropped, and what it still needs of them goes into the new one.
+
+Filters that compare a date or a time with a constant move on with the calendar. For each column that they name a
+`MinMax` is built once, and stays.
 """
 
 from __future__ import annotations
@@ -13,23 +16,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from es_skipping.build.conditions import condition_of, is_usable
+from es_skipping.indexes.base import Index
+from es_skipping.indexes.minmax import MinMax
 from es_skipping.indexes.remembered import Remembered
+from es_skipping.lookup.built_with import columns_of
 from es_skipping.predicates.codec import operand_from_data
-from es_skipping.predicates.tree import Predicate
+from es_skipping.predicates.show import quoted_name
+from es_skipping.predicates.tree import Column, Predicate, operands_of
 from es_skipping.predicates.truth import predicate_of
-from es_skipping.workload.mining import candidates_of
+from es_skipping.workload.mining import candidates_of, is_temporal, never_by_time
 from es_skipping.workload.queries import Query
 
 if TYPE_CHECKING:
     from es_skipping.build.source import Source
     from es_skipping.catalog import DatasetEntry, IndexDefinition
 
-__all__ = ["RememberResult", "Remembering", "recurring", "remembering"]
+__all__ = ["RememberResult", "Remembering", "recurring", "remembered_in", "remembering"]
 
 _RECURS: Final = 2
 """A condition is remembered from this many queries on that it helps more than any stricter one."""
 _BYTES: Final = 2.0
 """Of a condition and object, as long as nothing was measured."""
+_BYTES_OF_TIMES: Final = 32
+"""Of an interval and object; both stores need less."""
 _MOST_BATCHES: Final = 8
 _MOST_QUERIES: Final = 1_000
 """Mining compares the conditions two by two."""
@@ -42,7 +51,8 @@ class RememberResult:
     Parameters
     ----------
     added, kept, dropped
-        Conditions as SQL: collected now; collected before; and given up for more useful ones.
+        Conditions as SQL: collected now; collected before; and given up for more useful ones. A column of dates or
+        times that filters compare with constants is added as ``MinMax(column)``.
 
     Examples
     --------
@@ -60,7 +70,7 @@ class Remembering:
     """What to change: an index to build, and indexes to drop after it is published."""
 
     result: RememberResult = RememberResult()
-    add: tuple[Remembered, ...] = ()
+    add: tuple[Index, ...] = ()
     drop: tuple[Remembered, ...] = ()
 
 
@@ -93,10 +103,12 @@ def remembering(source: Source, entry: DatasetEntry | None, queries: Sequence[Qu
     budget
         Bytes of metadata for all remembered conditions together.
     """
-    definitions = [] if entry is None else [one for one in entry.definition.indexes if one.type == Remembered.__name__]
+    definitions = [] if entry is None else remembered_in(entry)
     batches = list(map(_Batch.of, definitions))
+    recent = recurring(queries, _MOST_QUERIES)
+    times = _times(source, entry, recent, budget)
     most = _most(entry, definitions, budget)
-    wanted = _wanted(source, queries, most)
+    wanted = _wanted(source, recent, most)
     known = {predicate for batch in batches for predicate in batch.predicates}
     new = {predicate: text for predicate, text in wanted.items() if predicate not in known}
     dropped: list[_Batch] = []
@@ -117,10 +129,15 @@ def remembering(source: Source, entry: DatasetEntry | None, queries: Sequence[Qu
         if one not in new and text not in kept
     )
     return Remembering(
-        RememberResult(texts, kept, given_up),
-        (Remembered(*texts),) if texts else (),
+        RememberResult((*map(str, times), *texts), kept, given_up),
+        (*times, *([Remembered(*texts)] if texts else [])),
         tuple(Remembered(*batch.texts) for batch in dropped),
     )
+
+
+def remembered_in(entry: DatasetEntry) -> list[IndexDefinition]:
+    """The batches of a dataset."""
+    return [one for one in entry.definition.indexes if one.type == Remembered.__name__]
 
 
 def _most(entry: DatasetEntry | None, definitions: Sequence[IndexDefinition], budget: int) -> int:
@@ -159,11 +176,29 @@ def recurring(queries: Sequence[Query], most: int) -> list[Query]:
 def _wanted(source: Source, queries: Sequence[Query], most: int) -> dict[Predicate, str]:
     """The conditions that recur, the most useful first, each as Spark reads it and as SQL."""
     found: dict[Predicate, str] = {}
-    recent = recurring(queries, _MOST_QUERIES)
-    for feature in candidates_of(recent, min_support=_RECURS, usable=lambda part: is_usable(source, part)):
+    for feature in candidates_of(queries, min_support=_RECURS, usable=lambda part: is_usable(source, part)):
         if len(found) >= most:
             break
         condition = condition_of(source, feature.predicate)
         if not isinstance(condition, str):
             found.setdefault(condition.predicate, condition.text)
     return found
+
+
+def _times(source: Source, entry: DatasetEntry | None, queries: Sequence[Query], budget: int) -> list[MinMax]:
+    """An interval for each column whose dates or times recur in comparisons with constants, if it has none yet."""
+    uses: Counter[Column] = Counter()
+    for query in queries:
+        moving = (operand for part in query.items if not never_by_time(part) for operand in operands_of(part))
+        uses.update(column for column in columns_of(moving) if is_temporal(column))
+    definitions = () if entry is None else entry.definition.indexes
+    there = {one.columns for one in definitions if one.kind != "fingerprints"}
+    names = [
+        column.path[0]
+        if len(column.path) == 1 and column.path[0].isidentifier()
+        else ".".join(map(quoted_name, column.path))
+        for column, count in uses.most_common()
+        if count >= _RECURS and column.path[0] not in source.partition_columns
+    ]
+    room = budget // (_BYTES_OF_TIMES * max(1, entry.objects if entry is not None else 1))
+    return [MinMax(name) for name in names if (name,) not in there][:room]

@@ -20,6 +20,7 @@ from es_skipping.cli import (
     serve_command,
 )
 from es_skipping.cli.output import Console
+from es_skipping.settings import seconds
 
 __all__ = ["parser"]
 
@@ -89,6 +90,7 @@ def _index(commands: Commands) -> None:
     create.add_argument("--ensure", action="store_true", help="accept indexes that exist; without it they are an error")
     refresh = _command(actions, "refresh", "bring the metadata of a dataset up to date", index_commands.refresh)
     _dataset(refresh)
+    refresh.add_argument("--watch", type=_duration, metavar="DURATION", help="refresh again and again, after 60s or so")
     describe = _command(actions, "describe", "list a dataset's indexes and their freshness", index_commands.describe)
     _dataset(describe)
     drop = _command(actions, "drop", "drop indexes of a dataset", index_commands.drop)
@@ -245,6 +247,13 @@ def _doctor(commands: Commands) -> None:
         default=7,
         help="report datasets that were not refreshed for this many days (default 7)",
     )
+
+
+def _duration(text: str) -> float:
+    try:
+        return seconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected {error}") from None
 
 
 def _positive(text: str) -> int:

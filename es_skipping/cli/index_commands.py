@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import time
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from es_skipping.catalog import IndexDefinition
 from es_skipping.cli.index_text import parse_index
 from es_skipping.cli.output import Console
 from es_skipping.cli.session import dataset_named, given_conf, spark_session
-from es_skipping.errors import IndexDefinitionError, StoreError
+from es_skipping.errors import EsSkippingError, IndexDefinitionError, StoreError
 from es_skipping.indexes.registry import index_class, index_types, readable_id
 from es_skipping.settings import PREFIX, Settings
 from es_skipping.spark.services import store_of
@@ -46,7 +47,22 @@ def refresh(args: argparse.Namespace, console: Console) -> int:
         dataset = _dataset(spark, args)
         with console.step(f"refreshing {args.dataset}") as progress:
             result = dataset.refresh(progress=progress)
-    return _report(result, console)
+        code = _report(result, console)
+        while args.watch is not None:
+            time.sleep(args.watch)
+            _refresh_again(dataset, console)
+    return code
+
+
+def _refresh_again(dataset: Dataset, console: Console) -> None:
+    """Tell what has changed, or why nothing could be refreshed; the next time may be better."""
+    try:
+        result = dataset.refresh()
+    except EsSkippingError as error:
+        console.tell(f"not refreshed: {error}")
+        return
+    if result.added or result.updated or result.removed or result.failed:
+        _report(result, console)
 
 
 def describe(args: argparse.Namespace, console: Console) -> int:

@@ -109,9 +109,7 @@ class Columns:
             type = found[0]["type"]
         if not isinstance(type, str):
             raise Refused(f"{'.'.join(spelt)} is not of a simple type")
-        parsed = parse_type(
-            {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(type, type)
-        )
+        parsed = parse_type(type)
         if not parsed.supported or parsed.name == "binary":
             raise Refused(f"values of type {type} are not compared")
         stored = self._in_file.get(tuple(name.lower() for name in spelt))

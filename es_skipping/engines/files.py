@@ -13,20 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from es_skipping.data_files import TABLES, ListedFile, Location, locate, table_error
 from es_skipping.engines.columns import Columns
 from es_skipping.engines.condition import Condition, condition_of, parsed
 from es_skipping.engines.footers import FileSchema, schema_of
-from es_skipping.engines.listing import (
-    ListedFile,
-    Location,
-    locate,
-    partition_columns,
-    partition_kinds,
-    unclear_partitions,
-)
+from es_skipping.engines.partitions import partition_columns, partition_kinds, unclear_partitions
 from es_skipping.engines.report import FileList, FilesReport
 from es_skipping.engines.store import service, store_settings
-from es_skipping.errors import DatasetError, StoreError
+from es_skipping.errors import StoreError
 from es_skipping.lookup.lookup import Lookup, look_up
 from es_skipping.lookup.registry import IndexedDataset
 from es_skipping.lookup.request import ScanRequest
@@ -47,7 +41,6 @@ _WITHOUT_EFFECT: Final = frozenset(
 )
 """Settings that an index was built with and that change only values about which every condition keeps the object, see
 `es_skipping.engines.leaves`. All others must have Spark's defaults."""
-_TABLES: Final = {"delta": "a Delta", "iceberg": "an Iceberg"}
 
 
 def files(
@@ -167,11 +160,8 @@ class _Call:
                 found = service().registry.find(self._store, [root], None, seconds, timeout, "parquet")
                 if found:
                     format = found[0].entry.definition.format
-                    if format in _TABLES:
-                        raise DatasetError(
-                            f"{self.path} is {_TABLES[format]} table, and its directory also holds files that are not "
-                            "part of the table now: read it with Spark, which skips by the same indexes"
-                        )
+                    if format in TABLES:
+                        raise table_error(self.path, format)
                     return found[0], root
         return None, roots[0]
 
@@ -204,7 +194,7 @@ class _Call:
         )
 
     def _schema(self, file: ListedFile) -> FileSchema | None:
-        return schema_of(self._location.filesystem, file.name.removeprefix(self._location.prefix))
+        return schema_of(self._location.filesystem, file.path)
 
     def result(self, allow_empty: bool, begun: float) -> FileList:
         """The list and its report."""

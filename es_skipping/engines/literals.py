@@ -16,6 +16,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Final
 
+import numpy as np
+
 from es_skipping.predicates.codec import float32
 from es_skipping.predicates.types import DataType, Value
 
@@ -143,17 +145,8 @@ def _float_span(value: Decimal, whole: bool, type: DataType) -> Span:
     near = float32(double)
     if Fraction(near) == Fraction(value):
         return Span(near, near, whole)
-    return Span(near if near < value else _next32(near, -1), near if near > value else _next32(near, 1), False)
-
-
-def _next32(value: float, direction: int) -> float:
-    """The next number of single precision."""
-    step = math.ulp(value) if abs(value) > 1e-30 else 2.0**-149
-    found = value
-    while found == value:
-        found = float32(value + direction * step)
-        step *= 2
-    return found
+    below, above = (float(np.nextafter(np.float32(near), np.float32(end))) + 0.0 for end in (-math.inf, math.inf))
+    return Span(near if near < value else below, near if near > value else above, False)
 
 
 def date_span(text: str) -> Span:

@@ -80,7 +80,7 @@ class QueryLog:
     def note(self, request: ScanRequest, detail: ScanDetail) -> None:
         """Remember a look-up, if its session wants it logged; never raises."""
         try:
-            if not is_logged(Settings(request.settings)):
+            if not is_logged(request.parsed_settings):
                 return
             with self._lock:
                 self._notes[detail.scan] = _Note(request, detail, time.time())
@@ -129,9 +129,8 @@ class QueryLog:
         by_store: dict[int, tuple[MetadataStore, float, list[LoggedQuery]]] = {}
         for note in notes:
             try:
-                conf = note.request.settings
-                store = self._store(conf)
-                retention = Settings(conf)["queryLog.retention"]
+                store = self._store(note.request.settings)
+                retention = note.request.parsed_settings["queryLog.retention"]
                 entry = _entry(note, outcomes.get(note.detail.scan), self._application())
                 by_store.setdefault(id(store), (store, retention, []))[2].append(entry)
             except Exception as error:

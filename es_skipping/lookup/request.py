@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from es_skipping.lookup.reply import PROTOCOL
+from es_skipping.settings import Settings
 
 __all__ = ["FirstRows", "ScanRequest", "Trees"]
 
@@ -67,6 +68,8 @@ class ScanRequest:
     first
         The rows that suffice; None if the query needs all rows that pass the filters. If it is given, there is one
         entry of filters, and they are all that stands between the scan and the limit.
+    parsed_settings
+        The package's own settings.
     """
 
     scan: str
@@ -84,6 +87,10 @@ class ScanRequest:
     filters: tuple[Trees, ...] = ()
     snapshot: str | None = None
     first: FirstRows | None = None
+    parsed_settings: Settings = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parsed_settings", Settings(self.settings))
 
     @classmethod
     def parse(cls, text: str | bytes) -> ScanRequest:

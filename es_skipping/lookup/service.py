@@ -10,10 +10,11 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
+from es_skipping.catalog import DatasetEntry
 from es_skipping.lookup import reply
 from es_skipping.lookup.details import ScanDetail, ScanDetails
 from es_skipping.lookup.functions import DeclaredFunctions
@@ -26,7 +27,6 @@ from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.stores import SessionStores
 from es_skipping.lookup.turns import Turns
 from es_skipping.predicates.codec import show
-from es_skipping.settings import Settings
 from es_skipping.stores.base import MetadataStore
 
 __all__ = ["LookupService"]
@@ -58,6 +58,9 @@ class LookupService:
         Writes look-ups to the store, for sessions that turn it on.
     breakers
         One per store; a breaker opens after repeated failures.
+    on_use
+        Called with the request, the store's URL and the entry of each dataset that a look-up uses; None for nothing. It
+        must return at once and never raise.
     """
 
     def __init__(self, host: Host, turns: Turns | None = None, launched: Mapping[str, str] | None = None) -> None:
@@ -67,6 +70,7 @@ class LookupService:
         self.details = ScanDetails()
         self.query_log = QueryLog(host.records, self.store, host.application)
         self.breakers: defaultdict[MetadataStore, Breaker] = defaultdict(Breaker)
+        self.on_use: Callable[[ScanRequest, str, DatasetEntry], None] | None = None
         self._stores = SessionStores(host.files, launched)
         self._budgets = Budgets()
         self._warned: set[str] = set()
@@ -115,11 +119,11 @@ class LookupService:
     def _turn(self, request: ScanRequest) -> AbstractContextManager[None]:
         if self._turns is None:
             return nullcontext()
-        return self._turns.turn(request.session, Settings(request.settings)["store.timeout"])
+        return self._turns.turn(request.session, request.parsed_settings["store.timeout"])
 
     def _answer(self, request: ScanRequest) -> tuple[bytes, ScanDetail]:
-        settings = Settings(request.settings)
-        store = self.store(request.settings)
+        settings = request.parsed_settings
+        store = self._stores.store(request.settings, settings)
         query = (request.session, request.execution) if request.execution else None
         breaker = self.breakers[store].attempt(settings["breaker.failures"], settings["breaker.pause"])
         with self._budgets.spend(query, settings["query.budget"]) as left, breaker:
@@ -130,6 +134,9 @@ class LookupService:
                 believed = 0.0 if is_logged(settings) else self.registry.remains(store, lifetime)
                 return reply.unindexed(believed), ScanDetail(request.scan, reason="not indexed", store=store.url)
             found = look_up(request, datasets, self.functions, lambda: deadline - time.monotonic())
+        if self.on_use is not None:
+            for dataset in found.datasets:
+                self.on_use(request, store.url, dataset.entry)
         detail = _detail(request, store, found)
         if found.why_unfit:  # the store itself warns about hidden metadata
             self._warn_once(f"some indexes of {detail.dataset} cannot be used: {found.why_unfit}")
@@ -143,8 +150,8 @@ class LookupService:
         EsSkippingError
             Any error that makes a query fail open.
         """
-        settings = Settings(request.settings)
-        store = self.store(request.settings)
+        settings = request.parsed_settings
+        store = self._stores.store(request.settings, settings)
         timeout: float = settings["store.timeout"]
         lifetime: float = settings["registry.lifetime"]
         datasets = self.registry.find(store, request.roots, request.table, lifetime, timeout, request.format)

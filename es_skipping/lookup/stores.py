@@ -27,13 +27,8 @@ _SERVER: Final = (_URL, PREFIX + "store.caCerts", PREFIX + "store.sslFingerprint
 _log = logging.getLogger("es_skipping")
 
 
-def store_url(conf: Mapping[str, str]) -> str:
+def store_url(settings: Settings, warehouse: str | None) -> str:
     """The store's URL: the setting, or else the embedded Parquet store in the warehouse directory.
-
-    Parameters
-    ----------
-    conf
-        The session's configuration by full key; needs ``spark.sql.warehouse.dir`` if no URL is set.
 
     Raises
     ------
@@ -42,13 +37,12 @@ def store_url(conf: Mapping[str, str]) -> str:
 
     Examples
     --------
-    >>> store_url({"spark.sql.warehouse.dir": "file:/lake/warehouse/"})
+    >>> store_url(Settings({}), "file:/lake/warehouse/")
     'file:/lake/warehouse/_es_skipping'
     """
-    url: str | None = Settings(conf)["store.url"]
+    url: str | None = settings["store.url"]
     if url:
         return url
-    warehouse = conf.get(WAREHOUSE)
     if not warehouse:
         raise SettingError(f"there is no metadata store: set spark.es_skipping.store.url or {WAREHOUSE}")
     return warehouse.rstrip("/") + "/_es_skipping"
@@ -64,16 +58,16 @@ def _refuse_new_references(conf: Mapping[str, str], launched: Mapping[str, str])
         text = conf.get(setting.key, "")
         if not setting.secret or not text:
             continue
-        if text.startswith(("env:", "file:")) and (text != launched.get(setting.key) or moved):
+        if text == launched.get(setting.key):
+            if moved:
+                raise SettingError(
+                    f"a session has changed {moved[0]}, and {setting.key} is still that of the launch: give the secret "
+                    "of the other store, or launch the application with that store"
+                )
+        elif text.startswith(("env:", "file:")):
             raise SettingError(
-                f"{setting.key} is a reference, {text!r}, and a session has changed it or "
-                f"{moved[0] if moved else _URL} since the launch: set both when the application is launched, or give "
-                "the secret itself"
-            )
-        if text == launched.get(setting.key) and moved:
-            raise SettingError(
-                f"a session has changed {moved[0]}, and {setting.key} is still that of the launch: give the secret of "
-                "the other store, or launch the application with that store"
+                f"a session has changed {setting.key} to the reference {text!r} since the launch: set it when the "
+                "application is launched, or give the secret itself"
             )
 
 
@@ -96,8 +90,15 @@ class SessionStores:
         self._checked: set[tuple[str, str]] = set()
         """Names and values that were checked before."""
 
-    def store(self, conf: Mapping[str, str]) -> MetadataStore:
+    def store(self, conf: Mapping[str, str], settings: Settings | None = None) -> MetadataStore:
         """The store that these settings name; one instance per store and credentials in this process.
+
+        Parameters
+        ----------
+        conf
+            By full key.
+        settings
+            The same, if they were parsed before.
 
         Raises
         ------
@@ -107,9 +108,10 @@ class SessionStores:
         self._warn_of_mistakes(conf)
         if self._launched is not None:
             _refuse_new_references(conf, self._launched)
-        url = check_url(store_url(conf))
+        settings = settings or Settings(conf)
+        url = check_url(store_url(settings, conf.get(WAREHOUSE)))
         files = self._files(url) if store_type(url).uses_files else None
-        return open_store(url, Settings(conf), files)
+        return open_store(url, settings, files)
 
     def _warn_of_mistakes(self, conf: Mapping[str, str]) -> None:
         """Warn once of each unknown key and each value that cannot be parsed: without a warning a typo has no visible

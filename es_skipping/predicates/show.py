@@ -31,7 +31,7 @@ from es_skipping.predicates.tree import (
 )
 from es_skipping.predicates.types import DataType, Value
 
-__all__ = ["quoted_name", "show", "show_value"]
+__all__ = ["quoted_name", "show", "show_value", "sql_name"]
 
 _MAX_LENGTH: Final = 2_000
 _MAX_VALUES: Final = 10
@@ -159,7 +159,18 @@ def _moment(value: int, name: str) -> str:
 
 
 def _name(name: str) -> str:
-    return name if _PLAIN_NAME.fullmatch(name) else quoted_name(_plain(name))
+    return sql_name(_plain(name))
+
+
+def sql_name(name: str) -> str:
+    """A name as SQL takes it, quoted if it needs quotes.
+
+    Examples
+    --------
+    >>> sql_name("city"), sql_name("a city")
+    ('city', '`a city`')
+    """
+    return name if _PLAIN_NAME.fullmatch(name) else quoted_name(name)
 
 
 def quoted_name(name: str) -> str:

@@ -6,7 +6,6 @@ is on; filters arrive as predicates. `predicate_of` turns the first into the sec
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -15,7 +14,7 @@ from typing import Final
 from es_skipping.predicates import reasons
 from es_skipping.predicates.codec import value_to_data
 from es_skipping.predicates.normal import normalise
-from es_skipping.predicates.show import quoted_name
+from es_skipping.predicates.show import sql_name
 from es_skipping.predicates.tree import (
     ALWAYS,
     NEVER,
@@ -126,7 +125,6 @@ def _listed(operand: Operand, items: tuple[Operand, ...]) -> Predicate:
 _LIST: Final = 10
 """Spark turns a longer IN into a set that does not show its values."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_PLAIN: Final = re.compile(r"[A-Za-z_]\w*")
 _SIGNS: Final = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "remainder": "%", "integraldivide": "DIV"}
 _NAMES: Final = {
     "stringtrim": "trim",
@@ -232,15 +230,11 @@ def _matches(node: Matches) -> str:
     return f"{contrary}{function}({operand}, {pattern})"
 
 
-def _name(name: str) -> str:
-    return name if _PLAIN.fullmatch(name) else quoted_name(name)
-
-
 def _operand(operand: Operand) -> str:
     if isinstance(operand, Column):
-        return ".".join(map(_name, operand.path))
+        return ".".join(map(sql_name, operand.path))
     if isinstance(operand, Element):
-        return ".".join([f"{_operand(operand.array)}[]", *map(_name, operand.path)])
+        return ".".join([f"{_operand(operand.array)}[]", *map(sql_name, operand.path)])
     if isinstance(operand, Literal):
         return f"CAST(NULL AS {operand.type})" if operand.value is None else _value(operand.value, operand.type)
     if isinstance(operand, Cast):
@@ -263,7 +257,7 @@ def _call(call: Call) -> str:
     package, _, simple = call.name.rpartition(".")
     user = package.startswith("udf:")
     name = _NAMES.get(call.name, call.name if user else simple).removeprefix("udf:")
-    if not _PLAIN.fullmatch(name):
+    if sql_name(name) != name:
         raise _Unsayable
     return f"{name}({', '.join(arguments)})"
 

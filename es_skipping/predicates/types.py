@@ -32,6 +32,7 @@ _INTEGERS: Final = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _FLOATS: Final = frozenset({"float", "double"})
 _TEMPORAL: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
 _SUPPORTED: Final = frozenset(_INTEGERS) | _FLOATS | _TEMPORAL | {"decimal", "string", "binary", "boolean"}
+_JSON_NAMES: Final = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 
@@ -75,7 +76,7 @@ class DataType:
 
 
 def parse_type(text: str) -> DataType:
-    """Read a type from Spark's ``catalogString``.
+    """Read a type from Spark's ``catalogString``, or from a field of a schema's JSON.
 
     A collated string, an interval, a variant, an array and the like are kept under their own text: they are not
     ``supported``, so no conclusion is drawn from their values.
@@ -84,13 +85,15 @@ def parse_type(text: str) -> DataType:
     --------
     >>> parse_type("decimal(12,2)")
     DataType(name='decimal', precision=12, scale=2)
+    >>> parse_type("long").name
+    'bigint'
     >>> parse_type("string collate UTF8_LCASE").supported
     False
     """
     match = _DECIMAL.fullmatch(text)
     if match:
         return DataType("decimal", int(match[1]), int(match[2]))
-    return DataType(text)
+    return DataType(_JSON_NAMES.get(text, text))
 
 
 _PYTHON_TYPES: Final[dict[str, type | tuple[type, ...]]] = {

@@ -73,6 +73,11 @@ class LoggedQuery:
     apply_seconds: float | None = None
     snapshot: str | None = None
 
+    @property
+    def identity(self) -> str:
+        """The same for an entry that is stored twice, and for no other."""
+        return f"{self.application}.{self.session}.{self.scan}.{self.time}"
+
     def to_document(self) -> dict[str, Any]:
         """The stored document, without unknown fields."""
         data = asdict(self)

@@ -47,6 +47,7 @@ __all__ = [
     "Feature",
     "candidates_of",
     "frequent_sets",
+    "is_temporal",
     "least_support",
     "never_by_time",
     "subsuming",
@@ -159,9 +160,9 @@ def never_by_time(predicate: Predicate) -> bool:
         case And(children) | Or(children):
             return all(map(never_by_time, children))
         case Comparison(_, left, right):
-            return not (isinstance(right, Literal) and _temporal(left))
+            return not (isinstance(right, Literal) and is_temporal(left))
         case IsIn(operand):
-            return not _temporal(operand)
+            return not is_temporal(operand)
         case Constant() | NullTest() | Matches() | Holds():
             return True
         case Not() | Implying() | HasElement() | Opaque():
@@ -186,7 +187,8 @@ def _excludes_little(predicate: Predicate) -> bool:
     return False
 
 
-def _temporal(operand: Operand) -> bool:
+def is_temporal(operand: Operand) -> bool:
+    """Whether an operand is a date or a time."""
     return operand.type.name in _TEMPORAL
 
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from es_skipping.build import dataset as dataset_module
+from es_skipping.build import conflicts
 from es_skipping.build.collect import Collection
 from es_skipping.build.results import RefreshResult
 from es_skipping.catalog import ObjectId, ObjectMetadata
@@ -35,7 +35,7 @@ def collected(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         return original(self, wanted, objects, **options)
 
     monkeypatch.setattr(Collection, "metadata", noting)
-    monkeypatch.setattr(dataset_module, "_CONFLICT_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(conflicts, "_WAIT_SECONDS", 0.001)
     return read
 
 

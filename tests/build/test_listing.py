@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from es_skipping.build import listing
+from es_skipping.build import listing, settling
 from es_skipping.catalog import ObjectId
 from es_skipping.stores.object_list import ObjectList
 
@@ -43,7 +43,7 @@ OLD = ObjectId("file:/d/old", 1, NOW - 60_123)
 
 def settled(monkeypatch: pytest.MonkeyPatch, *listings: tuple[ObjectId, ...]) -> listing.Listing:
     lake: Any = _Lake(NOW, *listings)
-    monkeypatch.setattr(listing, "time", SimpleNamespace(time=lake.time, sleep=lake.sleep))
+    monkeypatch.setattr(settling, "time", SimpleNamespace(time=lake.time, sleep=lake.sleep))
     monkeypatch.setattr(listing, "Source", lake)
     return listing.settled(lake, lake, listing.Source.open(lake, lake))
 

@@ -10,6 +10,7 @@ from elasticsearch import Elasticsearch
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from es_skipping.build.source import Reading, Source
 from es_skipping.errors import SettingError
 from es_skipping.spark.services import service_of
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX
@@ -105,6 +106,26 @@ def test_once_is_not_again(on: SparkSession, tmp_path: Path) -> None:
     assert not dataset.is_indexed()
 
 
+def test_a_dataset_without_queries_is_listed_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.range(10).write.parquet(str(tmp_path / "d"))
+    age(tmp_path / "d")
+    dataset = esk.Dataset(spark, str(tmp_path / "d"))
+    dataset.create_indexes(esk.MinMax("id"))
+    spark.conf.set("spark.es_skipping.remember", "true")
+    opened: list[Reading] = []
+    original = Source.open
+
+    def noting(session: SparkSession, reading: Reading) -> Source:
+        opened.append(reading)
+        return original(session, reading)
+
+    monkeypatch.setattr(Source, "open", noting)
+    assert dataset.refresh().failed == ()
+    assert len(opened) == 1
+
+
 def test_within_a_budget_the_most_useful_stay(on: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "d"
     dataset = esk.Dataset(on, str(folder))
@@ -137,6 +158,27 @@ def test_the_indexes_of_people_are_left_alone(on: SparkSession, tmp_path: Path) 
     dataset.remember(budget=1)
     assert [row.type for row in dataset.describe().collect()] == ["MinMax"]
     assert opened(on, tmp_path / "d", "id = 5") == 1
+
+
+def test_the_calendar_moves_on(spark: SparkSession, tmp_path: Path) -> None:
+    """Each query names another day: an interval of the days serves the days to come."""
+    folder = tmp_path / "days"
+    days = "date_add(DATE'2026-01-01', int(id DIV 10)) AS day"
+    spark.range(0, 200, 1, FILES).selectExpr("id", days, "timestamp_seconds(id) AS seen").write.parquet(str(folder))
+    age(folder)
+    spark.conf.set("spark.es_skipping.strict", "true")
+    spark.conf.set("spark.es_skipping.remember", "true")
+    esk.enable(spark)
+    dataset = esk.Dataset(spark, str(folder))
+    for text in ("day = '2026-01-03'", "day >= '2026-01-15'", "seen < '1970-01-01 00:00:02'"):
+        assert opened(spark, folder, text) == FILES
+    logged(spark)
+    assert dataset.remember(budget=1).added == (), "no room"
+    assert dataset.remember().added == ("MinMax(day)",), "one query of the time of seeing is not again"
+    assert opened(spark, folder, "day = '2026-01-07'") == 1
+    assert opened(spark, folder, "year(day) = 2027") == 0
+    assert dataset.remember().added == (), "it is there"
+    dataset.drop_indexes(all=True)
 
 
 def test_a_budget_that_is_none(spark: SparkSession, tmp_path: Path) -> None:

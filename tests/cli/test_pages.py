@@ -59,7 +59,7 @@ def _run(folder: Path, store: str, conf: dict[str, str], server: str) -> list[tu
         "TZ": "UTC",
     }
     code = "from tests.cli.pages import main; main()"
-    done = run_python(code, folder / "work", store, *PAGES, environment=environment, seconds=900)
+    done = run_python(code, folder / "work", store, *PAGES, environment=environment, seconds=1_800)
     return [
         (name, printed) for name, printed in (json.loads(line) for line in done.stdout.splitlines() if line[:1] == "[")
     ]

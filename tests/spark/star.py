@@ -87,6 +87,12 @@ def asking(base: SparkSession, url: str, root: Path, adaptive: str) -> Iterator[
     esk.disable(session)
 
 
+@pytest.fixture(scope="module", params=["true", "false"], ids=["adaptive", "fixed"])
+def spark(base: SparkSession, store: str, star: Path, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    """For a module whose fixture ``store`` is the URL of a store."""
+    yield from asking(base, store, star, request.param)
+
+
 def views(spark: SparkSession, root: Path) -> None:
     """Let the session call the tables by their names."""
     for table in root.iterdir():

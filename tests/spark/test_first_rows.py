@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,9 @@ from pyspark.sql.functions import udf
 
 import es_skipping as esk
 from tests.spark.objects_read import num_files
-from tests.spark.star import FILES, asking, configured, ran, same, star, views
+from tests.spark.star import FILES, configured, ran, same, spark, star, views
 
-__all__ = ["star"]
+__all__ = ["spark", "star"]
 
 
 def indexed(base: SparkSession, star: Path, url: str) -> str:
@@ -27,11 +26,6 @@ def indexed(base: SparkSession, star: Path, url: str) -> str:
 @pytest.fixture(scope="module")
 def store(base: SparkSession, star: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return indexed(base, star, tmp_path_factory.mktemp("store").as_uri())
-
-
-@pytest.fixture(scope="module", params=["true", "false"], ids=["adaptive", "fixed"])
-def spark(base: SparkSession, store: str, star: Path, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    yield from asking(base, store, star, request.param)
 
 
 ORDERED = {

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from tests.spark.star import FILES, asking, configured, same, star, views
+from tests.spark.star import FILES, configured, same, spark, star, views
 
-__all__ = ["star"]
+__all__ = ["spark", "star"]
 
 MAY_2020 = "d_year = 2020 AND d_month = 5"
 
@@ -26,11 +25,6 @@ def indexed(base: SparkSession, star: Path, url: str) -> str:
 @pytest.fixture(scope="module")
 def store(base: SparkSession, star: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return indexed(base, star, tmp_path_factory.mktemp("store").as_uri())
-
-
-@pytest.fixture(scope="module", params=["true", "false"], ids=["adaptive", "fixed"])
-def spark(base: SparkSession, store: str, star: Path, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    yield from asking(base, store, star, request.param)
 
 
 SKIPPING = {

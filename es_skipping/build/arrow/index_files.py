@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import os
-import random
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from es_skipping.build.arrow.collect import FilesCollection
-from es_skipping.build.arrow.listing import FilesListing, Location
+from es_skipping.build.arrow.listing import FilesListing
 from es_skipping.build.arrow.schema import inferred_schema
 from es_skipping.build.arrow.source import FilesSource, resolve_stored, this_zone
+from es_skipping.build.conflicts import retry_conflicts
 from es_skipping.build.definitions import defined_dataset
 from es_skipping.build.footers import open_footer
 from es_skipping.build.index_arguments import checked
 from es_skipping.build.object_ids import dataset_id
 from es_skipping.build.results import RefreshResult
 from es_skipping.catalog import DatasetDefinition, ObjectId, ObjectMetadata
-from es_skipping.errors import DatasetError, StoreConflict
+from es_skipping.data_files import Location, locate
+from es_skipping.errors import DatasetError
 from es_skipping.indexes.base import Index
 from es_skipping.settings import Settings
 from es_skipping.stores.base import check_understood
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from es_skipping.stores.base import MetadataStore
 
 __all__ = ["index_files"]
-
-_CONFLICT_ATTEMPTS: Final = 6
-_CONFLICT_WAIT_SECONDS: Final = 0.2
 
 
 def index_files(
@@ -96,30 +94,23 @@ def index_files(
     if indexes:
         checked(indexes)
     opened = open_store(store, Settings(settings or {}))
-    location = Location.of(path, filesystem)
-    for left in reversed(range(_CONFLICT_ATTEMPTS)):
-        try:
-            result = _updated(opened, location, indexes, zone or this_zone())
-            return replace(result, seconds=time.perf_counter() - begun, store=opened.url)
-        except StoreConflict:
-            if not left:
-                raise
-            wait = _CONFLICT_WAIT_SECONDS * 2.0 ** (_CONFLICT_ATTEMPTS - 1 - left)
-            time.sleep(random.uniform(0, wait))  # noqa: S311 - not a secret
-    raise AssertionError("the last try returns or raises")
+    location = locate(path, filesystem)
+    result = retry_conflicts(lambda: _updated(opened, location, indexes, zone or this_zone()))
+    return replace(result, seconds=time.perf_counter() - begun, store=opened.url)
 
 
 def _updated(store: MetadataStore, location: Location, add: tuple[Index, ...], zone: str) -> RefreshResult:
-    id = dataset_id(location.root.rpartition("/")[2], location.root)
+    root = location.roots[0]
+    id = dataset_id(root.rpartition("/")[2], root)
     entry = store.dataset(id)
     stored = None if entry is None else entry.definition
     if stored is None and not add:
-        raise DatasetError(f"{location.root} has no index to refresh in the store {store.url}: pass the indexes")
+        raise DatasetError(f"{root} has no index to refresh in the store {store.url}: pass the indexes")
     if stored is not None:
         check_understood(stored)
         _refuse_what_spark_reads_otherwise(stored)
-    listing = location.list()
-    source = FilesSource(location.root, _schema(location, listing), listing.partition_columns, zone)
+    listing = FilesListing.of(location)
+    source = FilesSource(root, _schema(location, listing), listing.partition_columns, zone)
     defined = defined_dataset(source, id, stored, add, ensure=True, resolving=resolve_stored)
     known = {} if defined.fresh else dict(store.objects(id))
     complete = frozenset(one.id for one in defined.wanted) - defined.new
@@ -137,7 +128,7 @@ def _updated(store: MetadataStore, location: Location, add: tuple[Index, ...], z
         before = _failures(listing.unsettled)
         if {path for path, _ in before} == again:
             return RefreshResult(unchanged=len(listing.files), failed=before)
-    collection = FilesCollection(location.system, source)
+    collection = FilesCollection(location.filesystem, source)
     added: list[ObjectId] = []
 
     def noted(found: Iterator[ObjectMetadata]) -> Iterator[ObjectMetadata]:
@@ -149,7 +140,7 @@ def _updated(store: MetadataStore, location: Location, add: tuple[Index, ...], z
         change.put(noted(collection.metadata(defined.wanted, whole)))
         if more:
             change.put(noted(collection.metadata(new, more)))
-        now = location.list(wait=False)
+        now = FilesListing.of(location, wait=False)
         changed = [object for object in (*whole, *more) if object not in now.files and object not in now.unsettled]
         change.remove([*gone, *changed])
         failed = collection.failed | dict.fromkeys(changed, "changed while it was read; the next run indexes it")
@@ -191,8 +182,8 @@ def _schema(location: Location, listing: FilesListing) -> dict[str, object]:
     why = "there is no file"
     for path in listing.files.values():
         try:
-            with location.system.open_input_file(path) as file:
+            with location.filesystem.open_input_file(path) as file:
                 return inferred_schema(open_footer(file))
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
-    raise DatasetError(f"{location.root} holds no Parquet file that can be read: {why}")
+    raise DatasetError(f"{location.name} holds no Parquet file that can be read: {why}")

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from es_skipping.build.columns import ResolvedColumn
 from es_skipping.build.elements import elements_in
@@ -16,14 +16,6 @@ from es_skipping.predicates.tree import Column
 from es_skipping.predicates.types import parse_type
 
 __all__ = ["FilesSource", "resolve_stored", "this_zone"]
-
-_TYPES: Final = {
-    **{name: name for name in ("boolean", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz")},
-    "byte": "tinyint",
-    "short": "smallint",
-    "integer": "int",
-    "long": "bigint",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +85,7 @@ def resolve_stored(source: FilesSource, given: Any) -> ResolvedColumn:
             raise ColumnError(f"column {given!r} has a dot in its name, by which pyarrow cannot select it: use Spark")
         type = found[0]["type"]
     text = type if isinstance(type, str) else str(type.get("type") if isinstance(type, Mapping) else type)
-    known = parse_type(_TYPES.get(text, text))
+    known = parse_type(text)
     if not known.supported:
         raise ColumnError(
             f"column {given!r} has type {text}; only numbers, strings without a collation, binaries, booleans, dates "

@@ -11,8 +11,9 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from es_skipping.build.conflicts import retry_conflicts
 from es_skipping.errors import StoreConflict
 from es_skipping.indexes.features import Features
 from es_skipping.layout.groups.manifest import FORMAT, GroupManifest
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from es_skipping.catalog import DatasetEntry, IndexDefinition
 
 __all__ = ["differing", "evaluated_with", "evaluation", "index_blocks", "index_groups"]
-
-_CONFLICT_RETRIES: Final = 3
-"""Retries after a concurrent publish."""
 
 
 def evaluation(source: Source, conditions: Sequence[str]) -> dict[str, str]:
@@ -117,16 +115,10 @@ def index_blocks(spark: SparkSession, path: str, root: str, manifest: GroupManif
             change.publish(())
         return sum(bool(one.metadata) for one in metadata)
 
-    left = _CONFLICT_RETRIES
-    while True:
-        left -= 1
-        try:
-            return publish()
-        except StoreConflict:
-            if not left:
-                raise
-        finally:
-            service_of(spark).registry.forget()
+    try:
+        return retry_conflicts(publish)
+    finally:
+        service_of(spark).registry.forget()
 
 
 def _published(entry: DatasetEntry | None, here: IndexDefinition) -> IndexDefinition:

@@ -42,7 +42,7 @@ class QueryIndices:
         for index, entries in days.items():
             self._make(index)
             writer = BulkWriter(self._cluster.reader, index, self._cluster.url)
-            writer.write(Write.of(_id(entry), entry.to_document()) for entry in entries)
+            writer.write(Write.of(entry.identity, entry.to_document()) for entry in entries)
             writer.flush()
         self._clean(retention)
 
@@ -91,10 +91,6 @@ class QueryIndices:
                 yield LoggedQuery.from_document(hit["_source"])
         except NotFoundError:
             return
-
-
-def _id(entry: LoggedQuery) -> str:
-    return f"{entry.application}.{entry.session}.{entry.scan}.{entry.time}"
 
 
 def _day(text: str) -> datetime | None:

@@ -31,8 +31,6 @@ _TIDY_EVERY: Final = 60.0
 _MOST_OF_A_DAY: Final = 32
 _TRIES: Final = 5
 
-_Identity = tuple[int, str | None, str | None, str]
-
 
 class QueryFiles:
     """The query log of one store. Safe to use from several threads, and by several writers.
@@ -55,7 +53,7 @@ class QueryFiles:
         """Add entries; delete days that ended longer ago than these seconds."""
         days: dict[str, list[LoggedQuery]] = {}
         for query in queries:
-            days.setdefault(_day(query), []).append(query)
+            days.setdefault(_date(query.time), []).append(query)
         with store_errors(f"writing the query log of {self._url}"):
             for day, entries in days.items():
                 self._add(day, entries)
@@ -70,9 +68,9 @@ class QueryFiles:
         """Entries of a dataset, or all, from these milliseconds on; oldest first."""
         first = _date(since) if since > 0 else ""
         with store_errors(f"reading the query log of {self._url}"):
-            for day in sorted(self._days()):
+            for day, names in sorted(self._days().items()):
                 if day >= first:
-                    found = (entry for entry in self._entries(day) if entry.time >= since)
+                    found = (entry for entry in self._entries(day, names) if entry.time >= since)
                     yield from (entry for entry in found if dataset is None or entry.dataset == dataset)
 
     def _add(self, day: str, entries: Iterable[LoggedQuery]) -> None:
@@ -88,25 +86,27 @@ class QueryFiles:
                 days.setdefault(found[1], []).append(name)
         return days
 
-    def _entries(self, day: str) -> list[LoggedQuery]:
+    def _entries(self, day: str, names: Sequence[str]) -> list[LoggedQuery]:
         for _ in range(_TRIES):
             try:
-                return self._entries_in(self._days().get(day, []))
+                return self._parsed((name, self._read(name)) for name in names)
             except FileNotFoundError:  # another writer has put the day together, or it is over
-                continue
+                names = self._days().get(day, [])
         raise StoreError(f"the query log of {self._url} changes faster than it can be read")
 
-    def _entries_in(self, names: Sequence[str]) -> list[LoggedQuery]:
-        found: dict[_Identity, LoggedQuery] = {}
-        for name in names:
-            data = self._files.read(f"{_DIRECTORY}/{name}")
+    def _read(self, name: str) -> bytes:
+        return self._files.read(f"{_DIRECTORY}/{name}")
+
+    def _parsed(self, files: Iterable[tuple[str, bytes]]) -> list[LoggedQuery]:
+        found: dict[str, LoggedQuery] = {}
+        for name, data in files:
             lines = data.split(b"\n")[:-1]  # the last line of a file that is being written may be half there
             for line in filter(None, lines):
                 try:
                     entry = LoggedQuery.from_document(json.loads(line.decode("utf-8", "surrogatepass")))
                 except (ValueError, StoreError) as error:
                     raise StoreError(f"{_DIRECTORY}/{name} in {self._url} is damaged: {error}; delete it") from error
-                found[entry.time, entry.application, entry.session, entry.scan] = entry
+                found[entry.identity] = entry
         return sorted(found.values(), key=lambda entry: entry.time)
 
     def _tidy(self, retention: float) -> None:
@@ -118,24 +118,18 @@ class QueryFiles:
                 self._delete(names)
             elif len(names) > (_MOST_OF_A_DAY if day >= today else 1):
                 try:
-                    names = [name for name in names if self._is_whole(name)]
-                    entries = self._entries_in(names)
+                    # Files without the end are being written, or their writer died.
+                    files = {name: data for name in names if (data := self._read(name)).endswith(_END)}
+                    entries = self._parsed(files.items())
                 except (FileNotFoundError, StoreError):  # another writer does it; or a reader says what is damaged
                     continue
-                self._add(day, entries)
-                self._delete(names)
-
-    def _is_whole(self, name: str) -> bool:
-        """Whether a file ends as all do; others are being written, or their writer died."""
-        return self._files.read(f"{_DIRECTORY}/{name}").endswith(_END)
+                if len(files) > 1:
+                    self._add(day, entries)
+                    self._delete(files)
 
     def _delete(self, names: Iterable[str]) -> None:
         for name in names:
             self._files.delete(f"{_DIRECTORY}/{name}")
-
-
-def _day(query: LoggedQuery) -> str:
-    return _date(query.time)
 
 
 def _date(milliseconds: int) -> str:

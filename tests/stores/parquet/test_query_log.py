@@ -62,7 +62,7 @@ def test_a_reader_misses_nothing_while_files_are_put_together(files: LocalFiles,
         if not put_together[0]:
             put_together[0] = True
             found = names(files)
-            writer._add(found[0][:10], writer._entries_in(found))
+            writer._add(found[0][:10], writer._entries(found[0][:10], found))
             writer._delete(found)
 
     read = QueryFiles(Meanwhile(tmp_path, tidy), "here").read()
@@ -75,7 +75,7 @@ def test_a_writer_that_dies_while_it_puts_files_together_loses_nothing(files: Lo
     for at in range(5):
         log.write([logged(3600, scan=str(at))], MONTH)
     found = names(files)
-    log._add(found[0][:10], log._entries_in(found))  # and nothing is deleted
+    log._add(found[0][:10], log._entries(found[0][:10], found))  # and nothing is deleted
     assert sorted(entry.scan for entry in log.read()) == list("01234")
 
 
@@ -97,6 +97,15 @@ def test_a_file_that_is_being_written_is_neither_an_error_nor_put_together(files
     files.delete(f"queries.log/{second}")
     files.write(f"queries.log/{second}", whole)
     assert [entry.scan for entry in log.read()][:3] == ["1", "2", "3"]
+
+
+def test_the_whole_file_beside_one_whose_writer_died_is_not_written_again(files: LocalFiles) -> None:
+    QueryFiles(files, "here").write([logged(3 * DAY)], MONTH)
+    (whole,) = names(files)
+    files.write(f"queries.log/{whole[:10]}-{'0' * 12}.jsonl", b"{")
+    before = names(files)
+    QueryFiles(files, "here")._tidy(MONTH)
+    assert names(files) == before
 
 
 def test_a_damaged_file_is_an_error(files: LocalFiles) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pyarrow.fs as pafs
 import pytest
 
-from es_skipping.engines.listing import locate, partition_columns
+from es_skipping.data_files import locate
 from es_skipping.errors import DatasetError
 
 
@@ -52,7 +53,7 @@ def test_one_file_is_a_listing(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="there is nothing at"):
+    with pytest.raises(DatasetError, match="does not exist"):
         locate(tmp_path / "nowhere").files("file:/nowhere")
     with pytest.raises(DatasetError, match="pattern"):
         locate(f"{tmp_path}/*.parquet")
@@ -61,7 +62,12 @@ def test_what_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("_delta_log/00.json", "a Delta"), ("metadata/v1.metadata.json", "an Iceberg")]
+    ("name", "kind"),
+    [
+        ("_delta_log/00.json", "a Delta"),
+        ("below/it/_delta_log/00.json", "a Delta"),
+        ("metadata/v1.metadata.json", "an Iceberg"),
+    ],
 )
 def test_the_directory_of_a_table_with_a_log_is_refused(tmp_path: Path, name: str, kind: str) -> None:
     touch(tmp_path, name)
@@ -70,5 +76,8 @@ def test_the_directory_of_a_table_with_a_log_is_refused(tmp_path: Path, name: st
         place.files(place.roots[0])
 
 
-def test_partition_columns_are_read_from_all_directories() -> None:
-    assert partition_columns("file:/lake/Day=1/k%3D=2/x=3.parquet") == {"day", "k="}
+def test_a_given_file_system_is_the_one(tmp_path: Path) -> None:
+    touch(tmp_path, "lake/k=1/a b.parquet")
+    place = locate("s3://lake/", pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem()))
+    (file,) = place.files(place.roots[0])
+    assert (file.path, file.name, file.id.path) == ("lake/k=1/a b.parquet", *["s3://lake/k=1/a b.parquet"] * 2)

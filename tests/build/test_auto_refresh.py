@@ -1,0 +1,135 @@
+"""Queries that list new objects have them indexed in the background, once, and never wait for it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import es_skipping as esk
+from es_skipping.build import auto_refresh
+from es_skipping.build.dataset import Dataset
+from es_skipping.build.results import RefreshResult
+from tests.spark.objects_read import num_files
+from tests.spark.skipping_on_off import age
+
+PATIENCE = 60.0
+
+
+@pytest.fixture(params=["parquet", "elasticsearch"])
+def on(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
+    """An indexed dataset of four files, in a session that refreshes what it uses each second."""
+    if request.param == "elasticsearch":
+        spark.conf.set("spark.es_skipping.store.url", request.getfixturevalue("elasticsearch_url"))
+    folder = tmp_path / "d"
+    spark.range(0, 400, 1, 4).write.parquet(str(folder))
+    age(folder)
+    spark.conf.set("spark.es_skipping.strict", "true")
+    spark.conf.set("spark.es_skipping.registry.lifetime", "100ms")
+    spark.conf.set("spark.es_skipping.autoRefresh", "true")
+    spark.conf.set("spark.es_skipping.autoRefresh.interval", "100ms")
+    esk.enable(spark)
+    auto_refresh.watch(spark)  # HOOK
+    Dataset(spark, str(folder)).create_indexes(esk.MinMax("id"))
+    yield spark
+    spark.conf.set("spark.es_skipping.autoRefresh", "false")
+    Dataset(spark, str(folder)).drop_indexes(all=True)
+
+
+@pytest.fixture
+def refreshes(monkeypatch: pytest.MonkeyPatch) -> list[RefreshResult]:
+    """What each background refresh of the process did."""
+    done: list[RefreshResult] = []
+
+    class Noted(Dataset):
+        def refresh(self, *args: object, **options: object) -> RefreshResult:
+            done.append(super().refresh(*args, **options))  # type: ignore[arg-type]
+            return done[-1]
+
+    monkeypatch.setattr(auto_refresh, "Dataset", Noted)
+    return done
+
+
+def append(spark: SparkSession, folder: Path) -> None:
+    """Four more files, old enough to be indexed."""
+    before = set(folder.iterdir())
+    spark.range(1_000, 1_400, 1, 4).write.mode("append").parquet(str(folder))
+    for file in set(folder.iterdir()) - before:
+        os.utime(file, (time.time() - 60, time.time() - 60))
+
+
+def opened(spark: SparkSession, folder: Path) -> int:
+    found = spark.read.parquet(str(folder)).where("id = 7")
+    assert [row.id for row in found.collect()] == [7]
+    return sum(num_files(found))
+
+
+def until_opened(spark: SparkSession, folder: Path, expected: int) -> None:
+    end = time.monotonic() + PATIENCE
+    while (now := opened(spark, folder)) != expected:
+        assert time.monotonic() < end, f"a query still opens {now} files"
+        time.sleep(0.2)
+
+
+def test_a_query_of_new_files_has_them_indexed(on: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    append(on, folder)
+    assert opened(on, folder) == 5, "the new files are not known yet"
+    until_opened(on, folder, 1)
+
+
+def test_what_is_known_is_not_refreshed(on: SparkSession, tmp_path: Path, refreshes: list[RefreshResult]) -> None:
+    folder = tmp_path / "d"
+    time.sleep(0.3)
+    for _ in range(5):
+        assert opened(on, folder) == 1
+    time.sleep(0.5)
+    assert refreshes == []
+    append(on, folder)
+    until_opened(on, folder, 1)
+    assert [each.added for each in refreshes if each.added] == [4]
+
+
+def test_once_in_an_interval(on: SparkSession, tmp_path: Path, refreshes: list[RefreshResult]) -> None:
+    """A dataset that was just refreshed, here or elsewhere, waits."""
+    folder = tmp_path / "d"
+    on.conf.set("spark.es_skipping.autoRefresh.interval", "10min")
+    Dataset(on, str(folder)).refresh()
+    append(on, folder)
+    for _ in range(3):
+        assert opened(on, folder) == 5
+        time.sleep(0.3)
+    assert refreshes == []
+
+
+def test_only_where_it_is_turned_on(on: SparkSession, tmp_path: Path, refreshes: list[RefreshResult]) -> None:
+    folder = tmp_path / "d"
+    on.conf.set("spark.es_skipping.autoRefresh", "false")
+    append(on, folder)
+    time.sleep(0.3)
+    for _ in range(3):
+        assert opened(on, folder) == 5
+    time.sleep(0.5)
+    assert refreshes == []
+
+
+def test_a_dataset_that_is_gone_is_one_warning(
+    on: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A query never fails of it, and is never slower than the look-up itself."""
+
+    def refuse(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(auto_refresh, "_refresh", refuse)
+    folder = tmp_path / "d"
+    append(on, folder)
+    for _ in range(4):
+        assert opened(on, folder) == 5
+        time.sleep(0.3)
+    told = [each.getMessage() for each in caplog.records if "in the background" in each.getMessage()]
+    assert len(told) == 1 and "OSError: no space left" in told[0]
