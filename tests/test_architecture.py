@@ -82,7 +82,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "engines": (*_KNOWING, "engines", "data_files", "reports.units"),
     "layout": (*_RUNNING, "reports", "layout"),
     "sql": (*_RUNNING, "reports", "sql"),
-    "session": ("spark", "sql"),
+    "session": ("build", "spark", "sql"),
     "testing": (*_PURE, "indexes", "stores", "testing"),
 }
 """For each room the rooms whose modules it may import, lazily or not. Types of a checker's eyes only are free."""

@@ -33,7 +33,6 @@ def on(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> I
     spark.conf.set("spark.es_skipping.autoRefresh", "true")
     spark.conf.set("spark.es_skipping.autoRefresh.interval", "100ms")
     esk.enable(spark)
-    auto_refresh.watch(spark)  # HOOK
     Dataset(spark, str(folder)).create_indexes(esk.MinMax("id"))
     yield spark
     spark.conf.set("spark.es_skipping.autoRefresh", "false")
