@@ -1,0 +1,116 @@
+"""The workload of an advice: the filters of a dataset's queries with their weights, the newest held out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from es_skipping.build.columns import resolve
+from es_skipping.errors import ColumnError, DatasetError
+from es_skipping.predicates.truth import predicate_of
+from es_skipping.spark.services import service_of
+from es_skipping.workload.logged import logged
+from es_skipping.workload.queries import Query
+
+if TYPE_CHECKING:
+    from es_skipping.build.dataset import Dataset
+    from es_skipping.build.source import Source
+    from es_skipping.predicates.tree import Predicate
+
+__all__ = ["AskedQueries", "AskedQuery", "asked_queries", "weighted"]
+
+_MAX_QUERIES: Final = 10_000
+"""Queries that count; the newest."""
+_MAX_FILTERS: Final = 1_000
+"""Different filters that count; those with the greatest weight."""
+_FEWEST_TO_HOLD_OUT: Final = 20
+_HELD_OUT: Final = 0.2
+_HALVED_AFTER_MS: Final = 30 * 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuery:
+    """A query: its filter, and how much it counts."""
+
+    predicate: Predicate
+    weight: float
+
+
+@dataclass(frozen=True)
+class AskedQueries:
+    """A workload.
+
+    Parameters
+    ----------
+    older, newest
+        To choose by, and to judge by; with few queries there are no newest ones.
+    distinct
+        Their different filters, each with the weight of its queries.
+    """
+
+    older: tuple[AskedQuery, ...]
+    newest: tuple[AskedQuery, ...]
+    distinct: dict[Predicate, float] = field(default_factory=dict)
+
+
+def weighted(queries: Sequence[AskedQuery]) -> AskedQueries:
+    """Split queries, oldest first, and add up the weights of equal filters.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.tree import ALWAYS
+    >>> workload = weighted([AskedQuery(ALWAYS, 1.0)] * 100)
+    >>> len(workload.older), len(workload.newest), list(workload.distinct.values())
+    (80, 20, [100.0])
+    """
+    queries = queries[-_MAX_QUERIES:]
+    weights: dict[Predicate, float] = {}
+    for one in queries:
+        weights[one.predicate] = weights.get(one.predicate, 0.0) + one.weight
+    heaviest = dict(sorted(weights.items(), key=lambda item: -item[1])[:_MAX_FILTERS])
+    kept = [one for one in queries if one.predicate in heaviest]
+    held = round(_HELD_OUT * len(kept)) if len(kept) >= _FEWEST_TO_HOLD_OUT else 0
+    return AskedQueries(tuple(kept[: len(kept) - held]), tuple(kept[len(kept) - held :]), heaviest)
+
+
+def asked_queries(dataset: Dataset, source: Source, log: Iterable[Query | str] | None) -> AskedQueries:
+    """The queries of the log, or of the query log of the dataset's store.
+
+    Raises
+    ------
+    DatasetError
+        There is no query, or a filter cannot be read.
+    """
+    if log is not None:
+        queries = [AskedQuery(_predicate(source, one), 1.0) for one in ([log] if isinstance(log, str) else log)]
+        if not queries:
+            raise DatasetError("the log has no query: pass filters, such as log=[\"city = 'Ulm'\"]")
+        return weighted(queries)
+    store = dataset._store()
+    service_of(dataset._spark).query_log.write()
+    found = list(logged(store, source.roots))
+    if not found:
+        raise DatasetError(
+            f"the query log of {store.url} has no query on {', '.join(source.roots)}: set "
+            "spark.es_skipping.queryLog.enabled in the sessions that query it, or pass log=[...]"
+        )
+    newest = max(one.time for one in found)
+    whole = max(1, sum(one.length for one in source.objects()))
+    queries = [
+        AskedQuery(
+            one.query.predicate,
+            (one.bytes or whole) / whole * 0.5 ** ((newest - one.time) / _HALVED_AFTER_MS),
+        )
+        for one in sorted(found, key=lambda one: one.time)
+    ]
+    return weighted(queries)
+
+
+def _predicate(source: Source, one: Query | str) -> Predicate:
+    if isinstance(one, Query):
+        return one.predicate
+    try:
+        return predicate_of(resolve(source, one).operand)
+    except ColumnError as error:
+        raise DatasetError(f"the filter {one!r} cannot be read: {error}") from None
