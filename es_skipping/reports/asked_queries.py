@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from es_skipping.build.columns import resolve
-from es_skipping.errors import ColumnError, DatasetError
-from es_skipping.predicates.truth import predicate_of
+from es_skipping.build.filter_texts import predicates_of_filters
+from es_skipping.errors import DatasetError
 from es_skipping.spark.services import service_of
 from es_skipping.workload.logged import logged
 from es_skipping.workload.queries import Query
@@ -83,7 +82,10 @@ def asked_queries(dataset: Dataset, source: Source, log: Iterable[Query | str] |
         There is no query, or a filter cannot be read.
     """
     if log is not None:
-        queries = [AskedQuery(_predicate(source, one), 1.0) for one in ([log] if isinstance(log, str) else log)]
+        given = [log] if isinstance(log, str) else list(log)
+        texts = list(dict.fromkeys(one for one in given if isinstance(one, str)))
+        read = dict(zip(texts, predicates_of_filters(source.df, texts), strict=True)) if texts else {}
+        queries = [AskedQuery(one.predicate if isinstance(one, Query) else read[one], 1.0) for one in given]
         if not queries:
             raise DatasetError("the log has no query: pass filters, such as log=[\"city = 'Ulm'\"]")
         return weighted(queries)
@@ -105,12 +107,3 @@ def asked_queries(dataset: Dataset, source: Source, log: Iterable[Query | str] |
         for one in sorted(found, key=lambda one: one.time)
     ]
     return weighted(queries)
-
-
-def _predicate(source: Source, one: Query | str) -> Predicate:
-    if isinstance(one, Query):
-        return one.predicate
-    try:
-        return predicate_of(resolve(source, one).operand)
-    except ColumnError as error:
-        raise DatasetError(f"the filter {one!r} cannot be read: {error}") from None
