@@ -34,7 +34,8 @@ _SAMPLED_OBJECTS: Final = 256
 _MAX_CANDIDATES: Final = 96
 _CURVE: Final = (0.01, 0.05, 0.10, 0.25, 0.50, 1.0)
 """Budgets of the curve, as shares of the bytes of all candidates."""
-_MAX_PRUNINGS: Final = 6
+_PRUNINGS: Final = (False, False, False, True, True, True)
+"""Whether each choice is improved until nothing helps. Quick ones find the indexes whose gain may be luck."""
 _NEGLIGIBLE: Final = 0.01
 """If all candidates together save less than this share of the bytes, no index helps."""
 
@@ -280,16 +281,14 @@ def _advised(
     train, test = Workload(older, sizes), Workload(newest or older, sizes)
     there_ids = set() if entry is None else {one.id for one in entry.definition.indexes}
     there = sum(1 << at for at, id in enumerate(proofs.ids) if id in there_ids)
-    bundles = train.bundles(proofs.costs, 200)
     banned = 0
-    for _ in range(_MAX_PRUNINGS):
-        chosen = best_indexes(train, proofs.costs, budget, banned=banned, there=there, bundles=bundles)
+    for thorough in _PRUNINGS:
+        chosen = best_indexes(train, proofs.costs, budget, banned=banned, there=there, thorough=thorough)
         doubtful = _doubtful(older, test, sizes, chosen, there, vary=bool(newest))
-        if not doubtful:
-            break
         banned |= doubtful
-    else:
-        chosen &= ~banned
+        if thorough and not doubtful:
+            break
+    chosen &= ~banned
     asked = newest or older
 
     def gain(indexes: int, without: int) -> Interval:
@@ -308,7 +307,7 @@ def _advised(
     found.sort(key=lambda one: (order.index(one.action), -one.gain.share))
     everything = (1 << len(proofs.ids)) - 1
     whole = test.saved(everything) / test.total if test.total else 0.0
-    curve = _curve(train, test, proofs.costs, bundles)
+    curve = _curve(train, test, proofs.costs)
     reason = None
     if not chosen:
         reason = _why_nothing(whole, len(proofs.ids), budget)
@@ -335,11 +334,11 @@ def _doubtful(
     return found
 
 
-def _curve(train: Workload, test: Workload, costs: Sequence[float], bundles: Sequence[int]) -> tuple[CurvePoint, ...]:
+def _curve(train: Workload, test: Workload, costs: Sequence[float]) -> tuple[CurvePoint, ...]:
     total = sum(costs)
     points = []
     for part in _CURVE:
-        chosen = best_indexes(train, costs, part * total, bundles=bundles)
+        chosen = best_indexes(train, costs, part * total, thorough=False)
         points.append(CurvePoint(round(part * total), test.saved(chosen) / test.total if test.total else 0.0))
     return tuple(points)
 

@@ -85,7 +85,7 @@ class Proofs:
             found |= child.indexes
         return found
 
-    def bundles(self, worth: Callable[[int, int], float]) -> list[int]:
+    def bundles(self, worth: Callable[[int, int], float], without: int = 0) -> list[int]:
         """Small sets of indexes that together prove the node false for some object, the most worthy first.
 
         The parts of an OR are worth nothing alone, so each set has one index for every part.
@@ -94,9 +94,11 @@ class Proofs:
         ----------
         worth
             Given a set of indexes and the objects that it skips, ranks the set.
+        without
+            Indexes to leave out.
         """
-        found = {1 << index for index, _ in self.own}
-        below = [child.bundles(worth) for child in self.children]
+        found = {1 << index for index, _ in self.own if not without >> index & 1}
+        below = [child.bundles(worth, without) for child in self.children]
         if not self.every:
             found.update(one for some in below for one in some)
         elif below:
@@ -208,6 +210,8 @@ class Workload:
         self._weighed: dict[int, float] = {}
         self._tables = [_table(self.sizes[at : at + _BYTE]) for at in range(0, len(self.sizes), _BYTE)]
         self._by_index: dict[int, list[_Query]] = {}
+        self._by_set: dict[int, Sequence[_Query]] = {}
+        self._bundles: dict[tuple[tuple[float, ...], int, int], list[int]] = {}
         for query in self._queries:
             for index in members(query.indexes):
                 self._by_index.setdefault(index, []).append(query)
@@ -228,13 +232,45 @@ class Workload:
 
     def gain(self, indexes: int, added: int) -> float:
         """The bytes that more indexes save beside those that are there."""
-        both = indexes | added
-        touched: dict[int, _Query] = {}
-        for index in members(added & ~indexes):
-            touched.update((id(query), query) for query in self._by_index.get(index, ()))
-        return sum(
-            query.weight * (self._saved(query, both) - self._saved(query, indexes)) for query in touched.values()
-        )
+        both, more = indexes | added, 0.0
+        for query in self._touched(added & ~indexes):
+            before, after = query.known.get(indexes & query.indexes), query.known.get(both & query.indexes)
+            if before is None:
+                before = self._saved(query, indexes)
+            if after is None:
+                after = self._saved(query, both)
+            more += query.weight * (after - before)
+        return more
+
+    def dominated(self, costs: Sequence[float], *, kept: int = 0, banned: int = 0) -> int:
+        """The indexes that can be left out of every choice: another one costs no more and proves all that they prove.
+
+        Parameters
+        ----------
+        costs
+            The bytes that each index takes.
+        kept
+            Indexes that are not left out.
+        banned
+            Indexes that do not count as others.
+        """
+        stronger: dict[int, int] = {}
+        pending = [query.proofs for query in self._queries]
+        while pending:
+            node = pending.pop()
+            pending.extend(node.children)
+            for index, objects in node.own:
+                better = 0
+                for other, others in node.own:
+                    if other != index and objects & ~others == 0:
+                        better |= 1 << other
+                stronger[index] = stronger.get(index, -1) & better
+        found = 0
+        for index in sorted(stronger, key=lambda one: (-costs[one], one)):
+            left = stronger[index] & ~found & ~banned
+            if not kept >> index & 1 and any(costs[other] <= costs[index] for other in members(left)):
+                found |= 1 << index
+        return found
 
     def near(self, indexes: int) -> int:
         """The indexes that share a query with any of these."""
@@ -252,18 +288,32 @@ class Workload:
             known = self._weighed[objects] = sum(table[byte] for table, byte in zip(self._tables, packed, strict=True))
         return known
 
-    def bundles(self, costs: Sequence[float], most: int) -> list[int]:
+    def bundles(self, costs: Sequence[float], most: int, without: int = 0) -> list[int]:
         """Sets of several indexes that help where each alone does not, the most saved bytes for their costs first."""
+        key = (tuple(costs), most, without)
+        if key not in self._bundles:
+            self._bundles[key] = self._ranked_bundles(costs, without)[:most]
+        return self._bundles[key]
+
+    def _ranked_bundles(self, costs: Sequence[float], without: int) -> list[int]:
 
         def worth(indexes: int, objects: int) -> float:
             return self.weigh(objects) / max(1.0, sum(costs[one] for one in members(indexes)))
 
         helped: dict[int, float] = {}
         for query in self._queries:
-            for one in query.proofs.bundles(worth):
+            for one in query.proofs.bundles(worth, without):
                 if one & (one - 1):
                     helped[one] = helped.get(one, 0.0) + query.weight * worth(one, query.proofs.skipped(one))
-        return sorted(helped, key=lambda one: -helped[one])[:most]
+        return sorted(helped, key=lambda one: -helped[one])
+
+    def _touched(self, indexes: int) -> Sequence[_Query]:
+        """The queries that use any of these indexes."""
+        known = self._by_set.get(indexes)
+        if known is None:
+            touched = {id(query): query for index in members(indexes) for query in self._by_index.get(index, ())}
+            known = self._by_set[indexes] = tuple(touched.values())
+        return known
 
     def _saved(self, query: _Query, indexes: int) -> float:
         relevant = indexes & query.indexes

@@ -28,6 +28,7 @@ def best_indexes(
     banned: int = 0,
     there: int = 0,
     bundles: Iterable[int] | None = None,
+    thorough: bool = True,
 ) -> int:
     """The set of indexes that saves most bytes within a budget, as far as greedy choices and exchanges find it.
 
@@ -46,6 +47,8 @@ def best_indexes(
         to others that save the same.
     bundles
         Sets of indexes to try as one; by default those that the workload's filters need.
+    thorough
+        Whether to improve the greedy choices by removals and exchanges, which takes longer.
 
     Examples
     --------
@@ -55,7 +58,7 @@ def best_indexes(
     >>> best_indexes(workload, [10, 10], 20), best_indexes(workload, [10, 10], 19)
     (3, 0)
     """
-    return _Choice(workload, costs, budget, banned, there, bundles).best()
+    return _Choice(workload, costs, budget, banned, there, bundles).best(thorough=thorough)
 
 
 class _Choice:
@@ -73,20 +76,19 @@ class _Choice:
         self._budget = budget
         self._there = there
         self._least = _WORTHWHILE * max(workload.total, 1e-300)
-        known = workload.bundles(costs, _MAX_BUNDLES) if bundles is None else bundles
+        banned |= workload.dominated(costs, kept=there, banned=banned)
+        known = workload.bundles(costs, _MAX_BUNDLES, banned) if bundles is None else bundles
         units = [*(1 << at for at in range(len(costs))), *known]
         self._units = [unit for unit in dict.fromkeys(units) if not unit & banned and self._cost(unit) <= budget]
 
-    def best(self) -> int:
+    def best(self, *, thorough: bool) -> int:
         alone = max(self._units, key=self._workload.saved, default=0)
         found = 0
         starts = [self._filled(0, by_byte=True), self._filled(0, by_byte=False), self._filled(alone)]
         if self._there and self._cost(self._there) <= self._budget:
             starts.append(self._filled(self._there))
-        for start in starts:
-            improved = self._improved(start)
-            if self._is_better(improved, found):
-                found = improved
+        for start in dict.fromkeys(starts):
+            found = self._better(self._improved(start) if thorough else start, found)
         return self._with_existing(self._needed(found))
 
     def _cost(self, indexes: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -116,3 +117,20 @@ def test_what_is_banned_or_useless_is_not_chosen() -> None:
     assert best_indexes(workload, [5.0, 4.0, 1.0], 1.0) == 0b100
     assert best_indexes(workload, [5.0, 4.0, 1.0], 0.5) == 0
     assert best_indexes(Workload([], [1.0]), [], 10.0) == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_dominated_is_not_needed(seed: int) -> None:
+    workload, costs = instance(seed, 10)
+    same = [
+        Asked(replace(query.proofs, own=(*query.proofs.own, (10, 0b1))), query.weight) for query in workload.queries
+    ]
+    workload, costs = Workload(same, workload.sizes), [*costs, 5.0]
+    without = workload.dominated(costs)
+    every = exhaustive(workload, costs)
+    left = [one for some, one in enumerate(every) if not some & without]
+    for share in BUDGETS:
+        budget = share * sum(costs)
+        best, fewer = (max(saved for spent, saved in some if spent <= budget) for some in (every, left))
+        assert fewer == pytest.approx(best)
+    assert not workload.dominated(costs, kept=without) & without
