@@ -243,11 +243,13 @@ def advise(
     source = Source.open(opened._spark, opened._reading(entry))
     with closing(source.origin):
         queries = asked_queries(opened, source, log)
-        proofs = _proofs(source, entry, queries, objects)
+        proofs = _proofs(opened, source, entry, queries, objects)
         return _advised(opened, source, entry, queries, proofs, limit)
 
 
-def _proofs(source: Source, entry: DatasetEntry | None, queries: AskedQueries, objects: int) -> SampledProofs:
+def _proofs(
+    dataset: Dataset, source: Source, entry: DatasetEntry | None, queries: AskedQueries, objects: int
+) -> SampledProofs:
     from es_skipping.reports.sampled_proofs import collected, stratified, understood
 
     sample = stratified(source.objects(), objects)
@@ -263,7 +265,7 @@ def _proofs(source: Source, entry: DatasetEntry | None, queries: AskedQueries, o
             ranks[str(index)] = ranks.get(str(index), 0.0) + weight
     wanted = [candidates[name] for name in sorted(ranks, key=lambda name: -ranks[name])]
     indexes = understood(source, existing, wanted[: 2 * _MAX_CANDIDATES], predicates, _MAX_CANDIDATES)
-    return collected(source, indexes, sample, {} if entry is None else entry.metadata_bytes)
+    return collected(source, indexes, sample, dataset._store(), {} if entry is None else entry.metadata_bytes)
 
 
 def _advised(

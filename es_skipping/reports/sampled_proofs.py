@@ -6,13 +6,12 @@ metadata stays as it is.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
-
-import numpy as np
 
 from es_skipping.build.collect import Collection
 from es_skipping.build.definitions import defined, defined_dataset, same_index
@@ -33,7 +32,7 @@ from es_skipping.workload.proofs import Proofs, proofs_of
 if TYPE_CHECKING:
     from es_skipping.build.collect import Progress
     from es_skipping.build.source import Source
-    from es_skipping.catalog import DatasetDefinition, ObjectId
+    from es_skipping.catalog import DatasetDefinition, ObjectId, ObjectMetadata
     from es_skipping.clauses.merge import Trace
     from es_skipping.stores.base import MetadataStore
 
@@ -205,19 +204,39 @@ class SampledProofs:
         return known
 
 
+@dataclass(slots=True)
+class _Sizes:
+    """Adds up the bytes that the dataset's store estimates for metadata that passes by."""
+
+    store: MetadataStore
+    definitions: Mapping[str, IndexDefinition]
+    by_index: dict[str, int] = field(default_factory=dict)
+
+    def noted(self, found: Iterable[ObjectMetadata]) -> Iterator[ObjectMetadata]:
+        for one in found:
+            for id, metadata in one.metadata.items():
+                size = self.store.metadata_size(self.definitions[id], metadata)
+                if size is not None:
+                    self.by_index[id] = self.by_index.get(id, 0) + size
+            yield one
+
+
 def collected(
     source: Source,
     indexes: Sequence[Index],
     sample: Sample,
-    scale: Mapping[str, float],
+    store: MetadataStore,
+    known: Mapping[str, float],
     progress: Progress | None = None,
 ) -> SampledProofs:
     """Collect the metadata of all these indexes from the sampled objects, in one pass over each.
 
     Parameters
     ----------
-    scale
-        By index id its known bytes in the dataset's store, in place of an estimate.
+    store
+        The dataset's; it is only asked how many bytes metadata would take.
+    known
+        By index id the measured bytes of existing indexes, in place of an estimate.
 
     Raises
     ------
@@ -225,18 +244,21 @@ def collected(
         Nothing can be read.
     """
     asked = defined_dataset(source, _ID, None, indexes, ensure=True)
-    store = ParquetStore("memory:", MemoryFiles())
+    own = ParquetStore("memory:", MemoryFiles())
     ship_package(source.df.sparkSession)
-    with store.change(asked.definition, fresh=True) as change:
+    sizes = _Sizes(store, {index.id: index for index in asked.definition.indexes})
+    with own.change(asked.definition, fresh=True) as change:
         if sample.objects:
             whole = len(sample.objects) == sample.total
-            change.put(Collection(source, progress).metadata(asked.wanted, sample.objects, all_objects=whole))
+            found = Collection(source, progress).metadata(asked.wanted, sample.objects, all_objects=whole)
+            change.put(sizes.noted(found))
         entry = change.publish()
     ids = tuple(index.id for index in asked.definition.indexes)
     made = tuple(wanted.index for wanted in asked.wanted)
     factor = 1 / sample.share if sample.objects else 1.0
-    costs = tuple(scale.get(id, float(np.ceil(entry.metadata_bytes.get(id, 0) * factor))) for id in ids)
+    estimated = {**entry.metadata_bytes, **sizes.by_index}
+    costs = tuple(known.get(id, float(math.ceil(estimated.get(id, 0) * factor))) for id in ids)
     places = {one.key: at for at, one in enumerate(sample.objects)}
     return SampledProofs(
-        sample, ids, made, costs, _dataset(source, asked.definition, store), _request(source), _places=places
+        sample, ids, made, costs, _dataset(source, asked.definition, own), _request(source), _places=places
     )
