@@ -208,8 +208,8 @@ def advise(
         Bytes of metadata of all the dataset's indexes together, such as ``"50 MB"``.
     log
         The workload: filters as SQL, or a `layout.QueryLog`. By default the dataset's queries in the query log, where a
-        query counts by the bytes that it listed and half as much for each month of age. With 20 or more queries the
-        newest fifth is held out, to judge what was chosen by the others.
+        query counts by the bytes that it listed and half as much for each month of age. With 20 or more queries a
+        fifth is held out, to judge what was chosen by the others: the newest, or every fifth of a given log.
     objects
         Reads at most this many objects.
 
@@ -277,24 +277,24 @@ def _advised(
     budget: int,
 ) -> Advice:
     judged = {predicate: proofs.of(predicate) for predicate in queries.distinct}
-    older = [Asked(judged[one.predicate], one.weight) for one in queries.older]
-    newest = [Asked(judged[one.predicate], one.weight) for one in queries.newest]
+    training = [Asked(judged[one.predicate], one.weight) for one in queries.training]
+    held_out = [Asked(judged[one.predicate], one.weight) for one in queries.held_out]
     sizes = proofs.sample.sizes
-    train, test = Workload(older, sizes), Workload(newest or older, sizes)
+    train, test = Workload(training, sizes), Workload(held_out or training, sizes)
     there_ids = set() if entry is None else {one.id for one in entry.definition.indexes}
     there = sum(1 << at for at, id in enumerate(proofs.ids) if id in there_ids)
     banned = 0
     for thorough in _PRUNINGS:
         chosen = best_indexes(train, proofs.costs, budget, banned=banned, there=there, thorough=thorough)
-        doubtful = _doubtful(older, test, sizes, chosen, there, vary=bool(newest))
+        doubtful = _doubtful(training, test, sizes, chosen, there, vary=bool(held_out))
         banned |= doubtful
         if thorough and not doubtful:
             break
     chosen &= ~banned
-    asked = newest or older
+    asked = held_out or training
 
     def gain(indexes: int, without: int) -> Interval:
-        return interval_of(asked, sizes, indexes, without, queries_vary=bool(newest))
+        return interval_of(asked, sizes, indexes, without, queries_vary=bool(held_out))
 
     found = [
         AdvisedIndex(
@@ -325,13 +325,13 @@ def _advised(
 
 
 def _doubtful(
-    older: Sequence[Asked], test: Workload, sizes: Sequence[float], chosen: int, there: int, *, vary: bool
+    training: Sequence[Asked], test: Workload, sizes: Sequence[float], chosen: int, there: int, *, vary: bool
 ) -> int:
-    """The chosen new indexes whose gain may be luck: its interval holds 0, or the newest queries gain nothing."""
+    """The chosen new indexes whose gain may be luck: its interval holds 0, or the queries held out gain nothing."""
     found = 0
     for at in members(chosen & ~there):
         rest = chosen & ~(1 << at)
-        if interval_of(older, sizes, chosen, rest, queries_vary=vary).low <= 0 or test.gain(rest, 1 << at) <= 0:
+        if interval_of(training, sizes, chosen, rest, queries_vary=vary).low <= 0 or test.gain(rest, 1 << at) <= 0:
             found |= 1 << at
     return found
 
@@ -359,10 +359,10 @@ def _why_nothing(whole: float, candidates: int, budget: int) -> str:
 
 
 def _judged(dataset: Dataset, queries: AskedQueries, proofs: SampledProofs, budget: int) -> str:
-    held = f", the newest {len(queries.newest):,} held out" if queries.newest else ""
+    held = f", {len(queries.held_out):,} of them held out" if queries.held_out else ""
     sample = proofs.sample
     return (
         f"{one_line(str(dataset))}: indexes within {human_bytes(budget)}, judged from {len(sample.objects):,} of "
-        f"{sample.total:,} objects and {len(queries.older) + len(queries.newest):,} queries{held}; "
+        f"{sample.total:,} objects and {len(queries.training) + len(queries.held_out):,} queries{held}; "
         f"{len(proofs.ids):,} candidates."
     )

@@ -1,4 +1,4 @@
-"""The workload of an advice: the filters of a dataset's queries with their weights, the newest held out."""
+"""The workload of an advice: the filters of a dataset's queries with their weights, a fifth held out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _MAX_QUERIES: Final = 10_000
 _MAX_FILTERS: Final = 1_000
 """Different filters that count; those with the greatest weight."""
 _FEWEST_TO_HOLD_OUT: Final = 20
-_HELD_OUT: Final = 0.2
+_HELD_OUT: Final = 5
+"""One query in this many is held out."""
 _HALVED_AFTER_MS: Final = 30 * 86_400_000
 
 
@@ -42,25 +43,30 @@ class AskedQueries:
 
     Parameters
     ----------
-    older, newest
-        To choose by, and to judge by; with few queries there are no newest ones.
+    training, held_out
+        To choose by, and to judge by; with few queries none is held out.
     distinct
         Their different filters, each with the weight of its queries.
     """
 
-    older: tuple[AskedQuery, ...]
-    newest: tuple[AskedQuery, ...]
+    training: tuple[AskedQuery, ...]
+    held_out: tuple[AskedQuery, ...]
     distinct: dict[Predicate, float] = field(default_factory=dict)
 
 
-def weighted(queries: Sequence[AskedQuery]) -> AskedQueries:
-    """Split queries, oldest first, and add up the weights of equal filters.
+def weighted(queries: Sequence[AskedQuery], *, by_time: bool) -> AskedQueries:
+    """Split queries, and add up the weights of equal filters.
+
+    Parameters
+    ----------
+    by_time
+        Whether they are in the order in which they were asked: then the newest are held out, otherwise every fifth.
 
     Examples
     --------
     >>> from es_skipping.predicates.tree import ALWAYS
-    >>> workload = weighted([AskedQuery(ALWAYS, 1.0)] * 100)
-    >>> len(workload.older), len(workload.newest), list(workload.distinct.values())
+    >>> workload = weighted([AskedQuery(ALWAYS, 1.0)] * 100, by_time=True)
+    >>> len(workload.training), len(workload.held_out), list(workload.distinct.values())
     (80, 20, [100.0])
     """
     queries = queries[-_MAX_QUERIES:]
@@ -69,8 +75,12 @@ def weighted(queries: Sequence[AskedQuery]) -> AskedQueries:
         weights[one.predicate] = weights.get(one.predicate, 0.0) + one.weight
     heaviest = dict(sorted(weights.items(), key=lambda item: -item[1])[:_MAX_FILTERS])
     kept = [one for one in queries if one.predicate in heaviest]
-    held = round(_HELD_OUT * len(kept)) if len(kept) >= _FEWEST_TO_HOLD_OUT else 0
-    return AskedQueries(tuple(kept[: len(kept) - held]), tuple(kept[len(kept) - held :]), heaviest)
+    if len(kept) < _FEWEST_TO_HOLD_OUT:
+        return AskedQueries(tuple(kept), (), heaviest)
+    first = len(kept) - len(kept) // _HELD_OUT
+    held = [at >= first if by_time else at % _HELD_OUT == _HELD_OUT - 1 for at in range(len(kept))]
+    training = tuple(one for one, out in zip(kept, held, strict=True) if not out)
+    return AskedQueries(training, tuple(one for one, out in zip(kept, held, strict=True) if out), heaviest)
 
 
 def asked_queries(dataset: Dataset, source: Source, log: Iterable[Query | str] | None) -> AskedQueries:
@@ -88,7 +98,7 @@ def asked_queries(dataset: Dataset, source: Source, log: Iterable[Query | str] |
         queries = [AskedQuery(one.predicate if isinstance(one, Query) else read[one], 1.0) for one in given]
         if not queries:
             raise DatasetError("the log has no query: pass filters, such as log=[\"city = 'Ulm'\"]")
-        return weighted(queries)
+        return weighted(queries, by_time=False)
     store = dataset._store()
     service_of(dataset._spark).query_log.write()
     found = list(logged(store, source.roots))
@@ -106,4 +116,4 @@ def asked_queries(dataset: Dataset, source: Source, log: Iterable[Query | str] |
         )
         for one in sorted(found, key=lambda one: one.time)
     ]
-    return weighted(queries)
+    return weighted(queries, by_time=True)
