@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from es_skipping.errors import DatasetError
+from es_skipping.errors import DatasetError, IndexDefinitionError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.registry import from_definition
 from es_skipping.reports.asked_queries import AskedQueries, asked_queries
@@ -255,7 +255,10 @@ def _proofs(
     sample = stratified(source.objects(), objects)
     if not sample.objects:
         raise DatasetError("the dataset has no objects: there is nothing to index")
-    existing = [] if entry is None else [from_definition(one) for one in entry.definition.indexes]
+    existing: list[Index] = []
+    for definition in () if entry is None else entry.definition.indexes:
+        with suppress(IndexDefinitionError):  # a type that is not installed here
+            existing.append(from_definition(definition))
     predicates = list(queries.distinct)
     ranks: dict[str, float] = {}
     candidates: dict[str, Index] = {}
