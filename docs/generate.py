@@ -62,7 +62,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "GeometryBox",
         "MetricDistance",
     ),
-    "Reports": ("observe", "last_query", "queries", "explain", "why_not", "indicators"),
+    "Reports": ("observe", "last_query", "queries", "explain", "why_not", "advise", "indicators"),
     "Other engines": ("files",),
 }
 """The public names in the order a reader meets them; what is in no group follows under Errors or Others."""

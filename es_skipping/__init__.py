@@ -9,7 +9,7 @@ Sessions     configure, enable, disable, is_enabled
 Datasets     Dataset, RefreshResult, list_indexes, index_files (without Spark), declare_function
 Index types  MinMax, GapList, ValueList, BloomFilter, Hybrid, Prefix, Suffix, Formatted, GeoBox, GeometryBox,
              MetricDistance
-Reports      observe, last_query, queries, explain, why_not, indicators
+Reports      observe, last_query, queries, explain, why_not, advise, indicators
 Engines      files
 Layouts      layout.SOP, layout.GSOP, layout.GSOPR; see help(es_skipping.layout)
 Errors       EsSkippingError and below it ColumnError, DatasetError, FilterError, IndexDefinitionError, SettingError,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from es_skipping.indexes.prefix import Prefix
     from es_skipping.indexes.suffix import Suffix
     from es_skipping.indexes.valuelist import ValueList
-    from es_skipping.reports import explain, indicators, last_query, observe, queries, why_not
+    from es_skipping.reports import advise, explain, indicators, last_query, observe, queries, why_not
     from es_skipping.session import enable
     from es_skipping.spark.functions import declare_function
     from es_skipping.spark.session import configure, disable, is_enabled
@@ -88,7 +88,7 @@ _HOMES = {
     "es_skipping.indexes.prefix": ("Prefix",),
     "es_skipping.indexes.suffix": ("Suffix",),
     "es_skipping.indexes.valuelist": ("ValueList",),
-    "es_skipping.reports": ("explain", "indicators", "last_query", "observe", "queries", "why_not"),
+    "es_skipping.reports": ("advise", "explain", "indicators", "last_query", "observe", "queries", "why_not"),
     "es_skipping.build.arrow.index_files": ("index_files",),
     "es_skipping.build.dataset": ("Dataset", "list_indexes"),
     "es_skipping.build.results": ("RefreshResult",),
@@ -121,6 +121,7 @@ __all__ = [
     "StoreUnavailable",
     "Suffix",
     "ValueList",
+    "advise",
     "configure",
     "declare_function",
     "disable",

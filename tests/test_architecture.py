@@ -55,7 +55,7 @@ PUBLIC = {
         "ValueList",
     ),
     # reports
-    *("explain", "indicators", "last_query", "observe", "queries", "why_not"),
+    *("advise", "explain", "indicators", "last_query", "observe", "queries", "why_not"),
     # engines without Spark
     "files",
 }

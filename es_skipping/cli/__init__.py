@@ -6,6 +6,7 @@
     es-skipping index ...    create, refresh, describe, drop and list indexes
     es-skipping reindex      copy metadata to another store, or to a new index of the same store
     es-skipping layout ...   lay rows out so that a workload's filters skip
+    es-skipping advise       the indexes that save a workload most bytes under a budget
     es-skipping explain      what a query would skip and why
     es-skipping files        the files that a filter needs, for engines other than Spark
     es-skipping kibana ...   data views and a dashboard for Kibana

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import es_skipping
 from es_skipping.cli import (
+    advise_command,
     demo_command,
     doctor_command,
     explain_command,
@@ -40,6 +41,7 @@ def parser() -> argparse.ArgumentParser:
     _index(commands)
     _reindex(commands)
     _layout(commands)
+    _advise(commands)
     _explain(commands)
     _files(commands)
     _kibana(commands)
@@ -186,6 +188,26 @@ def _workload(command: argparse.ArgumentParser, *, required: bool) -> None:
         "--query-log", type=_positive, metavar="DAYS", help="instead: the last days of the store's query log"
     )
     _views(command)
+
+
+def _advise(commands: Commands) -> None:
+    command = _command(
+        commands,
+        "advise",
+        "choose the indexes that save a workload most bytes, from a sample of a dataset",
+        advise_command.run_advise,
+    )
+    _dataset(command)
+    command.add_argument("--budget", required=True, help="bytes of metadata of all indexes together, such as 50m")
+    command.add_argument(
+        "--filter",
+        metavar="SQL",
+        action="append",
+        default=[],
+        help="a filter of the workload; repeatable. Without it the dataset's queries in the query log",
+    )
+    command.add_argument("--apply", action="store_true", help="create the advised indexes")
+    command.add_argument("--drop", action="store_true", help="with --apply: also drop the indexes that are not needed")
 
 
 def _explain(commands: Commands) -> None:

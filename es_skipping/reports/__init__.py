@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from es_skipping.reports.advice import why_not
+    from es_skipping.reports.advisor import advise
     from es_skipping.reports.explainer import explain
     from es_skipping.reports.explanation import Explanation
     from es_skipping.reports.history import last_query, queries
@@ -22,6 +23,7 @@ __all__ = [
     "Explanation",
     "QueryReport",
     "ScanReport",
+    "advise",
     "explain",
     "indicators",
     "last_query",
@@ -34,6 +36,7 @@ _HOME_OF = {
     "Explanation": "es_skipping.reports.explanation",
     "QueryReport": "es_skipping.reports.query",
     "ScanReport": "es_skipping.reports.scan",
+    "advise": "es_skipping.reports.advisor",
     "explain": "es_skipping.reports.explainer",
     "indicators": "es_skipping.reports.measure",
     "last_query": "es_skipping.reports.history",

@@ -14,31 +14,10 @@ from es_skipping.clauses.merge import Labeller, merge_clause
 from es_skipping.errors import EsSkippingError
 from es_skipping.indexes.base import Index, Target
 from es_skipping.indexes.filters import filters_of
-from es_skipping.indexes.geobox import GeoBox
-from es_skipping.indexes.geometrybox import GeometryBox
-from es_skipping.indexes.labels import Within, leaf_of
-from es_skipping.indexes.minmax import MinMax
-from es_skipping.indexes.prefix import Prefix
-from es_skipping.indexes.suffix import Suffix
-from es_skipping.indexes.toolkit.sedona import coordinates_of, function_of
-from es_skipping.indexes.valuelist import ValueList
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.show import show
-from es_skipping.predicates.tree import (
-    Call,
-    Cast,
-    Column,
-    Comparison,
-    Holds,
-    IsIn,
-    Matches,
-    NullTest,
-    Operand,
-    Or,
-    Predicate,
-    leaves_of,
-)
-from es_skipping.predicates.truth import sql_of_operand
+from es_skipping.predicates.tree import Or, Predicate
+from es_skipping.reports.candidates import index_candidates
 from es_skipping.reports.render import Cell, Rendered, Table, one_line
 from es_skipping.reports.units import share
 
@@ -52,11 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["Advice", "Candidate", "ScanAdvice", "why_not"]
 
 _SAMPLED_OBJECTS: Final = 64
-_PAIRS: Final = 3
-_PREFIX_CODE_POINTS: Final = 15
-"""Characters. The paper found prefixes of this length near optimal, at a tenth of a value list's size."""
-
-_NUMBERS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +177,7 @@ def _advice(spark: SparkSession, request: ScanRequest, objects: int) -> ScanAdvi
         return ScanAdvice(**facts, reason=f"a table of format {request.format} only has its own indexes")
     try:
         source = _open(spark, request)
-        wanted, failed = _wanted(source, list(_candidates(predicate)))
+        wanted, failed = _wanted(source, list(index_candidates(predicate)))
         if not wanted and not failed:
             return ScanAdvice(**facts, reason="no index type understands any part of the filter")
         sampled, found = _sampled(source, wanted, objects)
@@ -281,55 +255,3 @@ def _existing(spark: SparkSession, request: ScanRequest) -> set[str]:
     store = service.store(request.settings)
     datasets = service.registry.find(store, request.roots, request.table, 0.0, format=request.format)
     return {index.id for dataset in datasets for index in dataset.entry.definition.indexes}
-
-
-# --- candidates ---------------------------------------------------------------------------------------------------
-
-
-def _candidates(predicate: Predicate) -> Iterator[Index]:
-    """The index types that may understand a part of the predicate."""
-    bounded: dict[Operand, None] = {}
-    for leaf in leaves_of(predicate):
-        for operand in _operands(leaf):
-            yield from _of_operand(operand, leaf)
-            if operand.type.name in _NUMBERS and isinstance(leaf_of(leaf, operand, operand.type), Within):
-                bounded[operand] = None
-    pairs = [(one, other) for at, one in enumerate(bounded) for other in list(bounded)[at + 1 :]]
-    for one, other in pairs[:_PAIRS]:
-        yield GeoBox(show(one), show(other), boxes=4)
-
-
-def _of_operand(operand: Operand, leaf: Predicate) -> Iterator[Index]:
-    if function_of(operand) is not None:
-        point = coordinates_of(operand)
-        if point is not None:
-            x, y = (part.child if isinstance(part, Cast) else part for part in point)
-            yield GeoBox(show(y), show(x), boxes=4)
-        return
-    text = sql_of_operand(operand) or show(operand)
-    if isinstance(leaf, Holds):
-        yield GeometryBox(text, boxes=4)
-        return
-    if not operand.type.supported:
-        return
-    yield MinMax(text)
-    yield ValueList(text)
-    if operand.type.name == "string":
-        yield Prefix(text, _PREFIX_CODE_POINTS)
-        yield Suffix(text, _PREFIX_CODE_POINTS)
-
-
-def _operands(leaf: Predicate) -> Iterator[Operand]:
-    match leaf:
-        case Comparison(_, left, right):
-            for side in (left, right):
-                if isinstance(side, Call) and function_of(side) is not None:
-                    yield from (part for part in side.arguments if isinstance(part, Column | Call))
-                elif isinstance(side, Column | Cast | Call):
-                    yield side
-        case IsIn(operand) | Matches(_, operand):
-            yield operand
-        case NullTest(operand, negated=False):
-            yield operand
-        case Holds(call) if function_of(call) is not None:
-            yield from (part for part in call.arguments if isinstance(part, Column | Call))

@@ -16,8 +16,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
-from es_skipping.catalog import DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Clause
+from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import SettingError, StoreError, StoreFormatError
 from es_skipping.stores.guarantors import Guarantor, Ordering
 from es_skipping.stores.query_log import LoggedQuery
@@ -364,6 +365,13 @@ class MetadataStore(ABC):
             Milliseconds since the epoch.
         """
         return iter(())
+
+    def metadata_size(self, index: IndexDefinition, metadata: Metadata) -> int | None:
+        """Estimated bytes that the store takes for one object's metadata of an index; for advice before a build.
+
+        None, if the estimate is to be taken from a Parquet store.
+        """
+        return None
 
     def checks(self, stale_days: float) -> Iterator[Check]:
         """Findings that an operator should see before trusting the store; empty if there are none.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from es_skipping.predicates.normal import normalise
@@ -14,7 +15,26 @@ from es_skipping.workload.queries import Query
 if TYPE_CHECKING:
     from es_skipping.stores.base import MetadataStore
 
-__all__ = ["logged_queries", "of_residuals"]
+__all__ = ["Logged", "logged", "logged_queries", "of_residuals"]
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A scan of one execution of a query.
+
+    Parameters
+    ----------
+    query
+        Its filter.
+    time
+        Milliseconds since the epoch.
+    bytes
+        Of its listing; None where unknown.
+    """
+
+    query: Query
+    time: int
+    bytes: int | None
 
 
 def logged_queries(store: MetadataStore, roots: Iterable[str], since: int = 0) -> list[Query]:
@@ -32,8 +52,12 @@ def logged_queries(store: MetadataStore, roots: Iterable[str], since: int = 0) -
     StoreError
         The store cannot be read.
     """
+    return [one.query for one in logged(store, roots, since)]
+
+
+def logged(store: MetadataStore, roots: Iterable[str], since: int = 0) -> Iterator[Logged]:
+    """Like `logged_queries`, with each scan's time and size."""
     above = [root.rstrip("/") for root in roots]
-    queries = []
     seen: set[tuple[str | None, str | None, str, Predicate]] = set()
     for entry in store.logged_queries(since=since):
         if not entry.trees or not any(is_under(root.rstrip("/"), above) for root in entry.roots):
@@ -44,8 +68,7 @@ def logged_queries(store: MetadataStore, roots: Iterable[str], since: int = 0) -
         execution = (entry.application, entry.session, entry.execution or f"scan {entry.scan}", predicate)
         if execution not in seen:
             seen.add(execution)
-            queries.append(Query(predicate, entry.filter))
-    return queries
+            yield Logged(Query(predicate, entry.filter), entry.time, entry.bytes)
 
 
 def of_residuals(filters: Sequence[Sequence[Any]]) -> Predicate | None:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from benchmarks import layout_log
 from benchmarks.layout_blocks import blocks_of, z_order
 from benchmarks.tpch_workload import CHAPTER_5, filters, skewed
-from es_skipping.layout.workload.filters import predicates_of_filters
+from es_skipping.build.filter_texts import predicates_of_filters
 from es_skipping.workload.queries import Query
 from tests.spark.building import spark
 

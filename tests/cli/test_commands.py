@@ -141,3 +141,28 @@ def test_a_dataset_or_query_that_cannot_be_is_one_line_and_exit_code_1(tmp_path:
         assert done.err.splitlines()[-1].startswith("es-skipping: ")
         assert "Traceback" not in done.err
         assert '"exception"' not in done.err, "PySpark's log of errors"
+
+
+def test_advise_chooses_and_applies(tmp_path: Path) -> None:
+    data = tmp_path / "events"
+    for part in range(8):
+        write(data, f"part-{part}.parquet", range(part * 100, part * 100 + 100))
+    advise = ["advise", str(data), "--budget", "64k", "--filter", "id = 123", "--filter", "name = 'n3'"]
+    shown, refused, applied, described, hopeless = run_commands(
+        tmp_path,
+        advise,
+        [*advise, "--drop"],
+        [*advise, "--apply", "--json"],
+        ["index", "describe", str(data), "--json"],
+        ["advise", str(data), "--budget", "64k", "--filter", "name = 'n3'", "--apply"],
+    )
+    assert shown.code == 0, shown.err
+    assert "create" in shown.out
+    assert refused.code == 1
+    assert "--drop needs --apply" in refused.err
+    assert applied.code == 0, applied.err
+    assert [one["action"] for one in applied.json["indexes"]] == ["create"]
+    assert 0 < applied.json["expected"] < 0.5, "the other filter reads every file"
+    assert len(described.json["indexes"]) == 1
+    assert hopeless.code == 0, hopeless.err
+    assert "drop" in hopeless.out

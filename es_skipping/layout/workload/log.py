@@ -9,9 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from es_skipping.build.filter_texts import predicates_of_filters
 from es_skipping.errors import DatasetError
 from es_skipping.layout.workload.diagnosis import Diagnosis, diagnose
-from es_skipping.layout.workload.filters import is_statement, predicates_of_filters, queries_of_statement
+from es_skipping.layout.workload.filters import is_statement, queries_of_statement
 from es_skipping.layout.workload.templates import Template
 from es_skipping.predicates.tree import NEVER, Predicate
 from es_skipping.workload.logged import logged_queries

@@ -8,10 +8,18 @@ from typing import Any, Final
 
 import orjson
 
-from es_skipping.catalog import ObjectId, ObjectMetadata
+from es_skipping.catalog import IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.stores.base import FORMAT_VERSION
-from es_skipping.stores.elasticsearch.fields import Encoded, Group, decode, encode, span_of
+from es_skipping.stores.elasticsearch.fields import (
+    Encoded,
+    Group,
+    decode,
+    encode,
+    span_of,
+    with_prefix,
+    with_room_for,
+)
 from es_skipping.stores.elasticsearch.prints import PACKED, decode_prints, terms_of
 
 __all__ = [
@@ -20,6 +28,7 @@ __all__ = [
     "document_id",
     "forms_of",
     "groups_of",
+    "metadata_size",
     "new_document",
     "object_id",
     "object_metadata",
@@ -163,6 +172,12 @@ def weight(fields: Mapping[str, Any]) -> int:
         return len(as_json(fields))
     kept = {name: value for name, value in fields.items() if name != "prints"}
     return len(as_json(kept)) + len(fields["prints"]) * _PRINT_BITS // 8
+
+
+def metadata_size(index: IndexDefinition, metadata: Metadata) -> int:
+    """Estimated bytes of one object's metadata, before there is a document."""
+    made = encode(with_room_for(with_prefix(Group("size", index), [metadata]), metadata), metadata)
+    return 0 if made is None else weight(made.fields)
 
 
 def shrunk(source: bytes) -> bytes | None:

@@ -14,8 +14,9 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from elasticsearch import BadRequestError, NotFoundError
 
-from es_skipping.catalog import DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask, Clause, Conjunction, indexes_of
+from es_skipping.clauses.metadata import Metadata
 from es_skipping.clauses.questions import HasNotNull
 from es_skipping.errors import SettingError, StoreError
 from es_skipping.settings import Settings
@@ -35,7 +36,7 @@ from es_skipping.stores.elasticsearch.change import ElasticsearchChange
 from es_skipping.stores.elasticsearch.checks import checks
 from es_skipping.stores.elasticsearch.client import BUILD_LIMIT, LOOKUP_LIMIT, connect
 from es_skipping.stores.elasticsearch.cluster import Cluster
-from es_skipping.stores.elasticsearch.documents import forms_of, object_id, object_metadata
+from es_skipping.stores.elasticsearch.documents import forms_of, metadata_size, object_id, object_metadata
 from es_skipping.stores.elasticsearch.guarantors import candidates
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
 from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, skip_query
@@ -213,6 +214,9 @@ class ElasticsearchStore(MetadataStore):
     def logged_queries(self, dataset: str | None = None, since: int = 0) -> Iterator[LoggedQuery]:
         with self._cluster.translated("reading the query log"):
             yield from self._queries.read(dataset, since)
+
+    def metadata_size(self, index: IndexDefinition, metadata: Metadata) -> int:
+        return metadata_size(index, metadata)
 
     def checks(self, stale_days: float = 7.0) -> Iterator[Check]:
         return checks(self._cluster, stale_days)

@@ -18,9 +18,9 @@ from pyspark.sql.types import BooleanType
 
 import es_skipping as esk
 from es_skipping import layout
+from es_skipping.build.filter_texts import predicates_of_filters
 from es_skipping.errors import DatasetError, StoreError
 from es_skipping.layout.groups.manifest import MANIFEST, GroupManifest, read_manifest
-from es_skipping.layout.workload.filters import predicates_of_filters
 from es_skipping.stores.parquet.files import LocalFiles
 from es_skipping.workload.mining import Feature
 from tests.soundness.data import COLUMNS, write_objects

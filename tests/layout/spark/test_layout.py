@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
 from es_skipping import layout
+from es_skipping.build.filter_texts import predicates_of_filters
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.features import Features
 from es_skipping.layout.passes import PLACE, histogram, placed
-from es_skipping.layout.workload.filters import predicates_of_filters
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.show import show
