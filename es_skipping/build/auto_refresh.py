@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 from es_skipping.build.dataset import Dataset
 from es_skipping.errors import DatasetError
-from es_skipping.settings import Settings
 from es_skipping.spark.classic import classic_session
 from es_skipping.spark.services import service_of, session_id, store_of
 
@@ -69,7 +68,7 @@ class AutoRefresh:
         entry
             The dataset, as the look-up knows it.
         """
-        settings = Settings(request.settings)
+        settings = request.parsed_settings
         if not settings["autoRefresh"] or request.session not in self._sessions:
             return
         if (request.objects, request.size) == (entry.objects, entry.bytes):
