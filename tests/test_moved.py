@@ -74,8 +74,5 @@ def test_names_that_became_the_catalogs_are_where_they_were() -> None:
     from es_skipping import catalog
     from es_skipping.stores import base
 
-    for name in ("DatasetDefinition", "DatasetEntry", "ObjectId", "ObjectMetadata"):
+    for name in ("DatasetDefinition", "DatasetEntry", "IndexDefinition", "ObjectId", "ObjectMetadata"):
         assert getattr(base, name) is getattr(catalog, name)
-    with pytest.warns(DeprecationWarning, match=r"now in es_skipping\.catalog"):
-        assert base.IndexDefinition is catalog.IndexDefinition  # type: ignore[attr-defined]
-    assert not hasattr(base, "Nothing")

@@ -388,17 +388,3 @@ class MetadataStore(ABC):
 
     def close(self) -> None:  # noqa: B027 - nor one that holds nothing
         """Release connections and threads."""
-
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name):
-        """The name that lives in `es_skipping.catalog` and is not used here, until 0.2."""
-        if name != "IndexDefinition":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        import warnings
-
-        from es_skipping.catalog import IndexDefinition
-
-        warnings.warn("IndexDefinition is now in es_skipping.catalog", DeprecationWarning, stacklevel=2)
-        return IndexDefinition
