@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from es_skipping.build.columns import resolve
 from es_skipping.build.conditions import condition_of, is_usable
+from es_skipping.errors import ColumnError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.minmax import MinMax
 from es_skipping.indexes.remembered import Remembered
@@ -201,4 +203,13 @@ def _times(source: Source, entry: DatasetEntry | None, queries: Sequence[Query],
         if count >= _RECURS and column.path[0] not in source.partition_columns
     ]
     room = budget // (_BYTES_OF_TIMES * max(1, entry.objects if entry is not None else 1))
-    return [MinMax(name) for name in names if (name,) not in there][:room]
+    return [MinMax(name) for name in names if (name,) not in there and _exists(source, name)][:room]
+
+
+def _exists(source: Source, name: str) -> bool:
+    """Whether the dataset has a column; the log may be of a time when it had others."""
+    try:
+        resolve(source, name)
+    except ColumnError:
+        return False
+    return True

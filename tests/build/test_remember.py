@@ -179,6 +179,9 @@ def test_the_calendar_moves_on(spark: SparkSession, tmp_path: Path) -> None:
     assert opened(spark, folder, "year(day) = 2027") == 0
     assert dataset.remember().added == (), "it is there"
     dataset.drop_indexes(all=True)
+    spark.range(0, 40, 1, 2).write.mode("overwrite").parquet(str(folder))
+    age(folder)
+    assert esk.Dataset(spark, str(folder)).remember().added == (), "the column is gone"
 
 
 def test_a_budget_that_is_none(spark: SparkSession, tmp_path: Path) -> None:

@@ -185,10 +185,13 @@ def _run_tests(line: str) -> None:
 
 
 def _leave_nothing(folder: Path) -> None:
-    """End the page's session; forget its tables and files, what the store knows of them, and the modules it wrote."""
+    """End the page's session; forget its tables, files, queries, what the store knows of them, and modules it wrote."""
+    from elasticsearch import Elasticsearch
     from pyspark.sql import SparkSession
 
+    from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX
     from es_skipping.stores.registry import open_store
+    from tests.stores.elasticsearch.conftest import remove_query_log
 
     spark = SparkSession.getActiveSession()
     if spark is not None:
@@ -201,6 +204,8 @@ def _leave_nothing(folder: Path) -> None:
         if any(str(folder) in root for root in entry.definition.roots):
             store.drop_superseded(entry.definition.id)
             store.drop(entry.definition.id)
+    with Elasticsearch(os.environ["ES_URL"]) as client:
+        remove_query_log(client, DEFAULT_PREFIX)
     for path in folder.iterdir():
         if path.suffix == ".py":
             sys.modules.pop(path.stem, None)
