@@ -29,6 +29,8 @@ class ScanDetail:
         Both as text for people.
     unusable
         ``(index id, reason)`` of the indexes that this read must not use.
+    induced_by
+        The filters on joined dimensions that the clause also comes from.
     store
         Its URL, without secrets.
     seconds
@@ -45,6 +47,7 @@ class ScanDetail:
     unusable: tuple[tuple[str, str], ...] = ()
     store: str | None = None
     seconds: float = 0.0
+    induced_by: tuple[str, ...] = ()
 
 
 class ScanDetails:

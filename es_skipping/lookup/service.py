@@ -184,4 +184,5 @@ def _detail(request: ScanRequest, store: MetadataStore, found: Lookup) -> ScanDe
         clause=" | ".join(part.asked for part in found.flat),
         unusable=found.unusable,
         store=store.url,
+        induced_by=tuple(dict.fromkeys(by for part in found.flat for by in part.verdict.induced_by)),
     )

@@ -89,6 +89,7 @@ def scan_report(record: Mapping[str, Any], details: ScanDetails) -> ScanReport:
         filter=detail.filter if detail else "",
         clause=detail.clause if detail else "",
         unusable=detail.unusable if detail else (),
+        induced_by=detail.induced_by if detail else (),
         store=detail.store if detail else None,
         seconds=float(record.get("askMs") or 0) / 1000,
         store_seconds=detail.seconds if detail else 0.0,

@@ -41,6 +41,8 @@ class ScanReport:
         The scan's filter, and the condition on metadata that represents it.
     unusable
         ``(index id, reason)`` of the indexes that this read must not use.
+    induced_by
+        The filters on joined dimensions that the clause also comes from.
     store
         The metadata store, without secrets.
     seconds
@@ -72,6 +74,7 @@ class ScanReport:
     store_seconds: float = 0.0
     table_format: str | None = None
     snapshot: str | None = None
+    induced_by: tuple[str, ...] = ()
 
     @property
     def objects_read(self) -> int:

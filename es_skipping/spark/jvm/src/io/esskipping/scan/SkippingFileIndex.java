@@ -116,7 +116,8 @@ public final class SkippingFileIndex implements FileIndex {
   }
 
   @Override public Seq<PartitionDirectory> listFiles(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
-    return narrowed(inner.listFiles(partitionFilters, dataFilters), Scala.list(dataFilters));
+    Seq<PartitionDirectory> pinned = PinnedListings.now(session, inner);
+    return narrowed(pinned == null ? inner.listFiles(partitionFilters, dataFilters) : pinned, Scala.list(dataFilters));
   }
 
   /** What a listing is left with: without the objects that have no row for the data filters and the conditions. */
@@ -149,7 +150,8 @@ public final class SkippingFileIndex implements FileIndex {
     if (unindexed.believed()) return record.nothing(Reply.NOT_INDEXED, all);
     List<Expression> conjuncts = conjuncts(dataFilters, knownNow());
     FirstRows.Wanted wanted = firstRows(conf);
-    if (conjuncts.isEmpty() && wanted == null) return record.nothing("no filter", all);
+    String joins = listing == this ? JoinedDimensions.json(session, inner) : null;
+    if (conjuncts.isEmpty() && wanted == null && joins == null) return record.nothing("no filter", all);
     long start = System.nanoTime();
     long epoch = Unindexed.epoch();
     SparkContext context = session.sparkContext();
@@ -159,7 +161,7 @@ public final class SkippingFileIndex implements FileIndex {
     // A partition whose filter differs from that of others has rows of other worth.
     if (residuals.residuals.size() != 1) wanted = null;
     String wantedHere = wanted == null ? null : wanted.json(directories);
-    byte[] bytes = Bridge.ask(request(residuals.residuals, record, wantedHere), SessionSettings.patienceMs(conf), context);
+    byte[] bytes = Bridge.ask(request(residuals.residuals, record, wantedHere, joins), SessionSettings.patienceMs(conf), context);
     Reply reply = Reply.read(bytes, residuals.residuals.size());
     long asked = System.nanoTime();
     record.askMs = (asked - start) / 1e6;
@@ -221,10 +223,10 @@ public final class SkippingFileIndex implements FileIndex {
 
   /** The request of a scan whose limit, if it has one, is not known. */
   public String request(List<String> residuals, ScanRecord record) {
-    return request(residuals, record, null);
+    return request(residuals, record, null, null);
   }
 
-  private String request(List<String> residuals, ScanRecord record, String wanted) {
+  private String request(List<String> residuals, ScanRecord record, String wanted, String joins) {
     StringBuilder out = new StringBuilder(4096).append('{');
     Json.field(out, "v", Reply.VERSION);
     record.identify(out);
@@ -236,6 +238,7 @@ public final class SkippingFileIndex implements FileIndex {
     Json.field(out, "objects", record.objects);
     Json.field(out, "bytes", record.bytes);
     if (wanted != null) Json.name(out, "first").append(wanted);
+    if (joins != null) Json.name(out, "joins").append(joins);
     Json.name(out, "filters").append('[').append(String.join(",", residuals)).append("]}");
     return out.toString();
   }
