@@ -308,8 +308,9 @@ def _reached(bound: Bound, node: Predicate) -> set[int] | None:
     for at, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):  # from low on, and below high
         for stretch in values.stretches:
             below = high is not None and stretch.low is not None and stretch.low >= high
-            above = low is not None and stretch.high is not None and stretch.high < low
-            if not below and not above:
+            ends_before = low is not None and stretch.high is not None and stretch.high < low
+            ends_at = low is not None and stretch.high == low and stretch.high_open
+            if not (below or ends_before or ends_at):
                 reached.add(at)
     return reached if len(reached) < len(edges) - 1 else None
 

@@ -35,6 +35,12 @@ class LayoutRecord:
         The dry run's share of rows that a query reads, and share of queries that a feature helps.
     written
         Completion time, in milliseconds since the epoch.
+    own
+        Number of features that are conditions on the dataset's own columns, which come first; None if all are.
+    joins
+        The foreign keys to the dimensions that the other features are on: pairs of column and reference.
+    appended
+        The ids that Spark gave to the writes of `es_skipping.layout.append`, part of the names of their objects.
     """
 
     conditions: tuple[str, ...]
@@ -46,6 +52,9 @@ class LayoutRecord:
     share: float
     helped: float
     written: int
+    own: int | None = None
+    joins: tuple[tuple[str, str], ...] = ()
+    appended: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: Plan) -> LayoutRecord:
@@ -61,7 +70,14 @@ class LayoutRecord:
             share=described.share,
             helped=described.helped / len(described.shares) if described.shares else 0.0,
             written=int(time.time() * 1000),
+            own=plan.own,
+            joins=tuple((key.column, key.references) for key in plan.joins),
         )
+
+    @property
+    def own_conditions(self) -> tuple[str, ...]:
+        """The features on the dataset's own columns."""
+        return self.conditions[: self.own]
 
 
 def write_record(root: str, record: LayoutRecord) -> None:

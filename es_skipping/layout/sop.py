@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.features import Features
+from es_skipping.indexes.foreignkey import ForeignKey
 from es_skipping.layout.drift import Status, layout_status
 from es_skipping.layout.features.conditions import Rank
 from es_skipping.layout.histogram import Histogram
@@ -18,6 +19,7 @@ from es_skipping.layout.maker import LayoutMaker, dataset_of, refuse_unknown
 from es_skipping.layout.passes import blocked, histogram
 from es_skipping.layout.plan import Plan, predict
 from es_skipping.layout.records import LayoutRecord, write_record
+from es_skipping.layout.star import Star, StarFeature
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.workload.mining import Feature
 
@@ -82,6 +84,9 @@ class SOP(LayoutMaker[Plan]):
         dissertation, by the queries that each helps and no stricter one helps.
     within
         SQL expressions; rows with different values never share an object. Partition columns of the dataset count too.
+    joins
+        Foreign keys to dimensions. Filters on the dimensions then become features too, if the workload is whole
+        queries (`QueryLog.from_sql`), and `write` builds an `Induced` index for each dimension with features.
 
     Raises
     ------
@@ -106,6 +111,7 @@ class SOP(LayoutMaker[Plan]):
         min_support: int | None = None,
         rank: Rank = "savings",
         within: Sequence[str] = (),
+        joins: Sequence[ForeignKey] = (),
         **deprecated: Any,
     ) -> None:
         dataset = dataset_of(dataset, path, deprecated)
@@ -114,6 +120,9 @@ class SOP(LayoutMaker[Plan]):
             dataset, min_rows=min_rows, features=features, min_support=min_support, rank=rank, within=within
         )
         self._count = features
+        self._star = Star(self._source, joins) if joins else None
+        self._star_features: list[StarFeature] = []
+        self._min_support, self._rank = min_support, rank
         self._written: tuple[str | None, str | None] | None = None
 
     # --- fit ------------------------------------------------------------------------------------------------------
@@ -139,16 +148,26 @@ class SOP(LayoutMaker[Plan]):
         """
         clock = _Clock(progress)
         train, test = self._parts(log, holdout)
+        most = self._count or max(_FEATURE_COUNTS)
+        rows = self.df
         with clock.step("mine"):
-            features, conditions, refused = self._finder.features(train, self._count or max(_FEATURE_COUNTS))
+            if self._star is None:
+                features, conditions, refused = self._finder.features(train, most)
+            else:
+                rows = self._star.joined(self.df)
+                self._star_features = self._star.features(train, most, self._rank, self._min_support)
+                train, test = self._star.whole(train), self._star.whole(test)
+                features = tuple(one.feature for one in self._star_features)
+                conditions, refused = tuple(one.condition for one in self._star_features), ()
         with clock.step("count"):
-            counted = histogram(self.df, conditions, self._within)
+            counted = histogram(rows, conditions, self._within)
         if self._count is None:
             with clock.step("choose"):
                 best = self._best_count(counted, features, train)
             features, conditions = features[:best], conditions[:best]
+            self._star_features = self._star_features[:best]
             with clock.step("count"):
-                counted = histogram(self.df, conditions, self._within)
+                counted = histogram(rows, conditions, self._within)
         with clock.step("cluster"):
             clustered = tuple(counted.cluster([feature.weight for feature in features], self._min_rows))
         with clock.step("predict"):
@@ -164,6 +183,8 @@ class SOP(LayoutMaker[Plan]):
             tested=tested,
             refused=refused,
             seconds=clock.seconds,
+            own=None if self._star is None else sum(one.chain is None for one in self._star_features),
+            joins=() if self._star is None else self._star.joins,
         )
         return self._plan
 
@@ -222,15 +243,21 @@ class SOP(LayoutMaker[Plan]):
             raise DatasetError(f"pass either a path or a table to write to, not path={path!r} and table={table!r}")
         clock = _Clock(progress)
         with clock.step("write"):
-            rows = blocked(self.df, plan.conditions, self._within, plan.clustered)
+            rows = self.df if self._star is None else self._star.joined(self.df)
+            rows = blocked(rows, plan.conditions, self._within, plan.clustered, self.df.columns)
             root = write_blocks(self._source, rows, path, table)
         with clock.step("index"):
             dataset = Dataset(session_of(self._dataset), path, table=table)
-            indexed = dataset.ensure_indexes(Features(*plan.conditions), *indexes, progress=progress)
+            indexed = dataset.ensure_indexes(*self._feature_indexes(), *indexes, progress=progress)
         write_record(root, LayoutRecord.of(plan))
         finished(root)
         self._written = (path, table)
         return Written(path or table or "", plan.blocks, plan.rows, indexed, clock.seconds)
+
+    def _feature_indexes(self) -> list[Index]:
+        own = self.plan.conditions[: self.plan.own]
+        induced = [] if self._star is None else self._star.indexes(self._star_features)
+        return [*([Features(*own)] if own else []), *induced]
 
     def status(self, log: QueryLog | None = None) -> Status:
         """Check how well the written layout still fits; see `es_skipping.layout.status`."""
