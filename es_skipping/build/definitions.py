@@ -74,7 +74,9 @@ def defined_dataset(
         An added index is there already, and ``ensure`` does not allow that.
     """
     known = stored.indexes if stored else ()
-    kept = [defined(source, _as_now(source, from_definition(index)), again=True, resolving=resolving) for index in known]
+    kept = [
+        defined(source, _as_now(source, from_definition(index)), again=True, resolving=resolving) for index in known
+    ]
     outdated = {now.id for (now, _), before in zip(kept, known, strict=True) if now.parameters != before.parameters}
     added: list[tuple[IndexDefinition, Wanted]] = []
     for index in add:
@@ -108,9 +110,10 @@ def defined_dataset(
 
 def _as_now(source: Source | FilesSource, index: Index) -> Index:
     """A stored index, for the dimensions as they are now."""
-    if isinstance(index, Induced):
-        from es_skipping.build.dimensions import current_snapshot
+    from es_skipping.build.dimensions import current_snapshot
+    from es_skipping.build.source import Source
 
+    if isinstance(index, Induced) and isinstance(source, Source):
         now = current_snapshot(source, index)
         return index if now is None else index.at(now)
     return index
@@ -135,7 +138,10 @@ def defined(
     """
     if isinstance(index, Induced) and not index.resolved:
         from es_skipping.build.dimensions import resolved
+        from es_skipping.build.source import Source
 
+        if not isinstance(source, Source):
+            raise ColumnError(f"{index} joins a dimension, which only Spark can do")
         index = resolved(source, index)
     try:
         given = tuple(resolving(source, one) for one in index.columns)

@@ -11,11 +11,11 @@ from es_skipping.build.columns import column_for_index, resolve
 from es_skipping.build.conditions import condition_of
 from es_skipping.build.listing import Listing, settled
 from es_skipping.build.source import Reading, Source, moved
-from es_skipping.errors import ColumnError, DatasetError, EsSkippingError, IndexDefinitionError
+from es_skipping.errors import ColumnError, EsSkippingError, IndexDefinitionError
 from es_skipping.indexes.features import feature_words
 from es_skipping.indexes.induced import BOUND_TYPES, KEY_TYPES, Induced
 from es_skipping.indexes.toolkit.summaries import plain, python_bound
-from es_skipping.lookup.built_with import columns_of, dataset_facts, index_facts
+from es_skipping.lookup.built_with import dataset_facts, index_facts
 from es_skipping.lookup.induced import listing_digest, snapshot_digest
 from es_skipping.predicates.codec import operand_to_data, value_to_data
 from es_skipping.predicates.normal import normalise
@@ -77,7 +77,8 @@ def resolved(source: Source, index: Induced) -> Induced:
     for one in conditions:
         if one.type.name != "boolean":
             raise ColumnError(f"{one.text!r} has type {one.type}; {index.type} needs a condition")
-    hops, owner = [], source
+    hops: list[dict[str, Any]] = []
+    owner = source
     for key, listing in zip(index.keys, chain, strict=True):
         column, match = _key(owner, key.name), _key(listing.source, key.key)
         if column.type != match.type:
@@ -105,17 +106,13 @@ def resolved(source: Source, index: Induced) -> Induced:
         "bounds": [
             {
                 "operand": operand_to_data(one.operand),
-                "cuts": [
-                    value_to_data(cut, one.type) for cut in _cuts(chain[-1].source, one, index.ranges)
-                ],
+                "cuts": [value_to_data(cut, one.type) for cut in _cuts(chain[-1].source, one, index.ranges)],
             }
             for one in bounds
         ],
     }
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    made = Induced(
-        *index.keys, conditions=index.conditions, bounds=index.bounds, ranges=index.ranges, resolved=text
-    )
+    made = Induced(*index.keys, conditions=index.conditions, bounds=index.bounds, ranges=index.ranges, resolved=text)
     return made.at(_snapshot(chain) or "")
 
 
@@ -275,7 +272,7 @@ def _cuts(source: Source, column: ResolvedColumn, ranges: int) -> list[Value]:
     chosen = frame.select(column_for_index(frame, column.text).alias("x")).where(F.col("x").isNotNull())
     rows = chosen.count()
     if rows > _SAMPLED_ROWS:
-        chosen = chosen.sample(_SAMPLED_ROWS / rows, seed=1)
+        chosen = chosen.sample(fraction=_SAMPLED_ROWS / rows, seed=1)
     array, _, _ = plain(chosen.toArrow()["x"].combine_chunks(), column.type)
     values = sorted(array.to_pylist())
     picked = dict.fromkeys(values[len(values) * at // ranges] for at in range(1, ranges) if values)
@@ -288,8 +285,6 @@ def _range_predicates(index: Induced) -> Iterator[Predicate]:
         for low, high in zip((None, *bound.cuts), (*bound.cuts, None), strict=True):
             ends: tuple[tuple[Comparator, Value | None], ...] = ((">=", low), ("<", high))
             parts: list[Predicate] = [
-                Comparison(how, bound.operand, Literal(end, bound.operand.type))
-                for how, end in ends
-                if end is not None
+                Comparison(how, bound.operand, Literal(end, bound.operand.type)) for how, end in ends if end is not None
             ]
             yield normalise(And(tuple(parts)) if parts else NullTest(bound.operand, negated=True))

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from es_skipping.clauses.clause import Ask, Clause, conjunction
@@ -247,7 +248,10 @@ class Induced(Index):
         question does not allow.
         """
         known = _read(self.resolved)
-        asks = [self._asked(target, {number}, show(known.known.predicates[number])) for number in known.known.implied_by(node)]
+        asks = [
+            self._asked(target, {number}, show(known.known.predicates[number]))
+            for number in known.known.implied_by(node)
+        ]
         if numbers := known.known.one_of(node):
             asks.append(self._asked(target, set(numbers), show(any_of(known.known.predicates[n] for n in numbers))))
         first = len(known.conditions)
@@ -305,14 +309,14 @@ def _reached(bound: Bound, node: Predicate) -> set[int] | None:
         return None
     reached = set()
     edges = (None, *bound.cuts, None)
-    for at, (low, high) in enumerate(zip(edges, edges[1:], strict=False)):  # from low on, and below high
+    for at, (low, high) in enumerate(pairwise(edges)):  # from low on, and below high
         for stretch in values.stretches:
             below = high is not None and stretch.low is not None and stretch.low >= high
             ends_before = low is not None and stretch.high is not None and stretch.high < low
             ends_at = low is not None and stretch.high == low and stretch.high_open
             if not (below or ends_before or ends_at):
                 reached.add(at)
-    return reached if len(reached) < len(edges) - 1 else None
+    return reached
 
 
 class _BitsCollector(Collector["tuple[int, ...]"]):

@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from es_skipping.indexes.foreignkey import ForeignKey
+from es_skipping.layout.appending import append
 from es_skipping.layout.drift import Status, status
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.gsop import GSOP, GroupPlan
@@ -32,6 +34,7 @@ __all__ = [
     "ColumnGroup",
     "Diagnosis",
     "Feature",
+    "ForeignKey",
     "GroupPlan",
     "GroupStatus",
     "Plan",
@@ -42,6 +45,7 @@ __all__ = [
     "Template",
     "Written",
     "WrittenGroups",
+    "append",
     "append_groups",
     "diagnose",
     "index_groups",

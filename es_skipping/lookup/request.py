@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from es_skipping.lookup.reply import PROTOCOL
 from es_skipping.settings import Settings
 
 __all__ = ["FirstRows", "ScanRequest", "Trees"]
+
 
 @dataclass(frozen=True, slots=True)
 class FirstRows:

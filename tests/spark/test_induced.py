@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,10 @@ PROVEN = {
         1,
     ),
     "a semi join": ("SELECT * FROM fact WHERE key IN (SELECT o_key FROM orders WHERE o_urgent)", 2),
-    "an Or": ("SELECT * FROM fact JOIN orders ON key = o_key WHERE o_day < DATE'2020-01-20' OR o_day > '2021-05-01'", 2),
+    "an Or": (
+        "SELECT * FROM fact JOIN orders ON key = o_key WHERE o_day < DATE'2020-01-20' OR o_day > '2021-05-01'",
+        2,
+    ),
     "below an aggregate": (
         "SELECT o_day, sum(qty) FROM fact JOIN orders ON key = o_key WHERE o_urgent GROUP BY o_day LIMIT 5000",
         2,
@@ -126,7 +130,7 @@ PROVEN = {
     ),
     "the dimension twice": (
         """SELECT * FROM fact JOIN orders a ON key = a.o_key JOIN orders b ON key = b.o_key
-           WHERE a.o_urgent AND b.o_day >= DATE'2020-01-27'""",
+           WHERE a.o_urgent AND b.o_day >= DATE'2020-01-31'""",
         1,
     ),
     "the fact is preserved below an inner join": (
@@ -145,7 +149,10 @@ def test_a_join_skips_objects_of_the_fact(spark: SparkSession, name: str) -> Non
 
 UNPROVEN = {
     "no filter on the dimension": ("SELECT * FROM fact JOIN orders ON key = o_key", [20]),
-    "the fact is preserved": ("SELECT * FROM fact LEFT JOIN (SELECT * FROM orders WHERE o_urgent) ON key = o_key", [20]),
+    "the fact is preserved": (
+        "SELECT * FROM fact LEFT JOIN (SELECT * FROM orders WHERE o_urgent) ON key = o_key",
+        [20],
+    ),
     "an anti join": ("SELECT * FROM fact WHERE NOT EXISTS (SELECT 1 FROM orders WHERE o_urgent AND o_key = key)", [20]),
     "an existence join": (
         "SELECT key, key IN (SELECT o_key FROM orders WHERE o_urgent) OR qty = 3 AS x FROM fact",
@@ -197,7 +204,9 @@ def test_another_plan_that_reads_the_same_files_is_not_narrowed(spark: SparkSess
     cached = spark.table("fact").where("qty < 3").cache()
     try:
         cached.createOrReplaceTempView("cached")
-        joined = spark.sql("SELECT c.* FROM cached c JOIN fact f ON c.qty = f.qty JOIN orders ON f.key = o_key WHERE o_urgent")
+        joined = spark.sql(
+            "SELECT c.* FROM cached c JOIN fact f ON c.qty = f.qty JOIN orders ON f.key = o_key WHERE o_urgent"
+        )
         joined.collect()
         assert cached.count() == 3 * FILES
     finally:
@@ -210,7 +219,7 @@ def test_a_report_names_the_filter_on_the_dimension(spark: SparkSession) -> None
         spark.sql(PROVEN["a condition, and no column of the fact"][0]).collect()
     (scan,) = (one for one in report.scans if one.objects_total == FILES)
     (by,) = scan.induced_by
-    assert by.endswith("orders`: o_urgent IS NOT NULL AND o_urgent AND o_key IS NOT NULL")
+    assert by.endswith("orders`: o_urgent IS NOT NULL AND o_urgent = TRUE AND o_key IS NOT NULL")
     assert [one.partition("(")[0] for one in scan.indexes] == ["induced"]
 
 
@@ -237,6 +246,12 @@ def reopen(spark: SparkSession, root: Path) -> None:
         spark.read.parquet(str(root / name)).createOrReplaceTempView(name)
 
 
+def add_to_fact(root: Path, first: int) -> None:
+    file = root / "fact" / "part-20.parquet"
+    pq.write_table(fact(first), file)
+    os.utime(file, (file.stat().st_mtime - 86_400,) * 2)
+
+
 def update_orders(root: Path) -> None:
     """The order 777 of file 15 becomes an early one."""
     early = orders(range(777, 778), FIRST_DAY)
@@ -255,8 +270,7 @@ def test_a_row_of_the_dimension_is_updated_between_two_refreshes(
     update_orders(root)
     reopen(spark, root)
     assert same(spark, EARLY).files == [FILES]
-    pq.write_table(fact(700), root / "fact" / "part-20.parquet")
-    age(root / "fact")
+    add_to_fact(root, 700)
     reopen(spark, root)
     dataset.refresh(paths=str(root / "fact" / "part-20.parquet"))
     assert same(spark, EARLY).files == [FILES]  # all but the new file, 20, and its keys 750 and up are not early
@@ -288,8 +302,7 @@ def test_a_listing_from_before_the_change_does_not_use_what_came_after(
 def test_a_dimension_that_is_gone_does_not_fail_the_refresh(changing: tuple[SparkSession, Path, esk.Dataset]) -> None:
     spark, root, dataset = changing
     (root / "orders" / "o.parquet").rename(root / "o.parquet")
-    pq.write_table(fact(0), root / "fact" / "part-20.parquet")
-    age(root / "fact")
+    add_to_fact(root, 0)
     result = dataset.refresh()
     assert (result.added, result.failed) == (1, ())
     assert len(result.unknown) == 2
