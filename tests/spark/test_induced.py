@@ -133,6 +133,11 @@ PROVEN = {
            WHERE a.o_urgent AND b.o_day >= DATE'2020-01-31'""",
         1,
     ),
+    "a view that renames": (
+        """SELECT * FROM (SELECT key AS k, qty + 1 AS q FROM fact) JOIN (SELECT o_key AS id, o_urgent AS u FROM orders)
+           ON k = id WHERE u""",
+        2,
+    ),
     "the fact is preserved below an inner join": (
         """SELECT * FROM (SELECT * FROM fact LEFT JOIN customers ON qty = c_key) JOIN orders ON key = o_key
            WHERE o_urgent""",
@@ -181,6 +186,10 @@ UNPROVEN = {
     ),
     "a part of the dimension": (
         "SELECT * FROM fact JOIN (SELECT o_key, o_urgent FROM orders LIMIT 2000) ON key = o_key WHERE o_urgent",
+        [20],
+    ),
+    "a column under the name of another": (
+        "SELECT * FROM (SELECT bigint(qty) AS key FROM fact) JOIN orders ON key = o_key WHERE o_urgent",
         [20],
     ),
     "a key made of the dimension's": (

@@ -2,8 +2,13 @@ package io.esskipping.scan;
 
 import io.esskipping.util.Scala;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.Cross$;
@@ -31,9 +36,15 @@ final class JoinFacts {
   /** Leaves whose rows come from the plan itself. Behind others another plan may read the same files. */
   private static final Set<String> PLAIN_LEAVES = Set.of("LogicalRelation", "LocalRelation", "OneRowRelation", "Range");
 
+  /** Projections in a row that rename a column; past these its conditions are not used. */
+  private static final int MAX_RENAMINGS = 8;
+
   final LogicalRelation fact;
   final List<LogicalRelation> relations = new ArrayList<>();
   final List<Expression> conditions = new ArrayList<>();
+
+  /** What a projection only renames. */
+  private final Map<ExprId, Expression> renamed = new HashMap<>();
 
   private JoinFacts(LogicalRelation fact) {
     this.fact = fact;
@@ -57,6 +68,7 @@ final class JoinFacts {
       if (!leads(root, facts.fact, path)) continue;
       for (int i = 0; i + 1 < path.size(); i++) facts.pass(path.get(i), path.get(i + 1));
     }
+    for (int i = 0; i < MAX_RENAMINGS; i++) facts.conditions.replaceAll(one -> Relations.substitute(one, facts.renamed));
     return facts;
   }
 
@@ -65,7 +77,7 @@ final class JoinFacts {
     if (node.isStreaming()) return false;
     List<LogicalPlan> children = Scala.list(node.children());
     if (children.isEmpty()) {
-      if (!PLAIN_LEAVES.contains(node.getClass().getSimpleName()) || !node.innerChildren().isEmpty()) return false;
+      if (!PLAIN_LEAVES.contains(node.getClass().getSimpleName())) return false;
       if (node instanceof LogicalRelation) {
         if (!(((LogicalRelation) node).relation() instanceof HadoopFsRelation)) return false;
         if (index((LogicalRelation) node).equals(listed)) found.add((LogicalRelation) node);
@@ -100,7 +112,9 @@ final class JoinFacts {
       gather(other);
     } else if (node instanceof Filter && ((Filter) node).condition().deterministic()) {
       add(((Filter) node).condition());
-    } else if (!(node instanceof Sort || isPlain(node) || node instanceof Join && keepsEachRow((Join) node, child))) {
+    } else if (isPlain(node)) {
+      rename((Project) node);
+    } else if (!(node instanceof Sort || node instanceof Join && keepsEachRow((Join) node, child))) {
       relations.clear();
       conditions.clear();
     }
@@ -114,6 +128,7 @@ final class JoinFacts {
       add(((Filter) node).condition());
       gather(((Filter) node).child());
     } else if (node instanceof Project || node instanceof Sort) {
+      if (node instanceof Project) rename((Project) node);
       gather(node.children().head());
     } else if (node instanceof Join) {
       Join join = (Join) node;
@@ -144,6 +159,13 @@ final class JoinFacts {
       if (!((Expression) named).deterministic()) return false;
     }
     return true;
+  }
+
+  private void rename(Project node) {
+    for (NamedExpression named : Scala.<NamedExpression>list(node.projectList())) {
+      Expression meant = named instanceof Alias ? ((Alias) named).child() : null;
+      if (meant instanceof AttributeReference) renamed.put(named.exprId(), meant);
+    }
   }
 
   private void add(Expression condition) {
