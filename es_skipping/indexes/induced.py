@@ -305,7 +305,7 @@ def _read(text: str) -> _Resolved:
 def _reached(bound: Bound, node: Predicate) -> set[int] | None:
     """The ranges of a bound that hold a value of some row that satisfies a node; None if that may be any row."""
     values = at_most(node, bound.operand)
-    if values.everything or values.null or values.nan:
+    if values.everything or values.null:  # no type of a bound has NaN
         return None
     reached = set()
     edges = (None, *bound.cuts, None)

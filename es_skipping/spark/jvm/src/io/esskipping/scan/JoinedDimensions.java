@@ -127,6 +127,7 @@ final class JoinedDimensions {
     HadoopFsRelation relation = relation(leaf);
     FileIndex index = relation.location();
     if (!PinnedListings.pins(index) || !Formats.known(relation.fileFormat())) return null;
+    if (Relations.session(relation) != Relations.session(relation(fact))) return null; // whose settings decide about values
     List<PartitionDirectory> directories = Scala.list(PinnedListings.of(execution, index));
     String listing = digest(index, directories);
     if (listing == null) return null;
