@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -23,9 +23,11 @@ from es_skipping.clauses.evaluate import holds
 from es_skipping.stores.base import KEY_BYTES, Answer, MetadataStore
 from tests.soundness.sql import Node, random_predicate
 
-__all__ = ["Outcome", "answers_of", "objects_planned", "soundness_of"]
+__all__ = ["Outcome", "answers_of", "objects_planned", "objects_planned_by_iceberg", "soundness_of"]
 
 _PATH = re.compile(r"path=([^;]+);")
+FILE_NAME: Final = "_metadata.file_name"
+ICEBERG_FILE_NAME: Final = "substring_index(_file, '/', -1)"
 
 
 def objects_planned(spark: SparkSession, sql: str) -> set[str] | None:
@@ -42,6 +44,21 @@ def objects_planned(spark: SparkSession, sql: str) -> set[str] | None:
             continue
         listed = leaf.relation().location().listFiles(leaf.partitionFilters(), leaf.dataFilters()).mkString("\n")
         names = (names or set()) | {path.rpartition("/")[2] for path in _PATH.findall(listed)}
+    return names
+
+
+def objects_planned_by_iceberg(spark: SparkSession, sql: str) -> set[str] | None:
+    """The same of a scan of an Iceberg table, whose tasks name their files."""
+    leaves = spark.sql(sql)._jdf.queryExecution().executedPlan().collectLeaves()
+    names: set[str] | None = None
+    for i in range(leaves.size()):
+        if leaves.apply(i).getClass().getSimpleName() != "BatchScanExec":
+            continue
+        names = names or set()
+        partitions = leaves.apply(i).inputPartitions()
+        for j in range(partitions.size()):
+            tasks = partitions.apply(j).taskGroup().tasks()
+            names |= {str(task.file().location()).rpartition("/")[2] for task in tasks.toArray()}
     return names
 
 
@@ -128,6 +145,8 @@ def soundness_of(
     batch: int = 100,
     draw: Callable[[random.Random], Node] = random_predicate,
     dataset: Any = None,
+    planned_by: Callable[[SparkSession, str], set[str] | None] = objects_planned,
+    file_name: str = FILE_NAME,
 ) -> Outcome:
     """Plan ``count`` random predicates over a relation in a session with skipping and judge them in one without.
 
@@ -147,6 +166,10 @@ def soundness_of(
         Makes one predicate.
     dataset
         `es_skipping.Dataset`; given one, each look-up is held against its metadata too.
+    planned_by
+        Tells the file names that a query would open.
+    file_name
+        The name of a row's file, as SQL.
     """
     rng = random.Random(seed)
     outcome = Outcome()
@@ -158,7 +181,7 @@ def soundness_of(
                 predicate = draw(rng)
                 outcome.predicates += 1
                 try:
-                    kept = objects_planned(on, f"SELECT id FROM {view} WHERE {predicate}")
+                    kept = planned_by(on, f"SELECT id FROM {view} WHERE {predicate}")
                 except PySparkException:
                     outcome.errors += 1
                     continue
@@ -167,7 +190,7 @@ def soundness_of(
                 planned.append((predicate, kept if kept is not None else set()))
         if dataset is not None and answers:
             _judge_answers(outcome, answers, dataset)
-        rows, judged = _matching(off, source, [str(p) for p, _ in planned])
+        rows, judged = _matching(off, source, [str(p) for p, _ in planned], file_name)
         for (predicate, kept), matching in zip(planned, judged, strict=True):
             if matching is None:
                 outcome.errors += 1
@@ -207,7 +230,7 @@ def _judge_answers(outcome: Outcome, answers: Sequence[tuple[DatasetEntry, Claus
 
 
 def _matching(
-    off: SparkSession, source: str, predicates: Sequence[str]
+    off: SparkSession, source: str, predicates: Sequence[str], file_name: str
 ) -> tuple[dict[str, int], list[dict[str, int] | None]]:
     """Rows by object, and of each predicate those of which it is true (no zeros); None where Spark refuses it."""
     if not predicates:
@@ -215,13 +238,13 @@ def _matching(
     columns = ", ".join(f"count_if({predicate}) AS p{i}" for i, predicate in enumerate(predicates))
     try:
         rows: list[Any] = off.sql(
-            f"SELECT _metadata.file_name AS f, count(*) AS n, {columns} FROM {source} GROUP BY _metadata.file_name"
+            f"SELECT {file_name} AS f, count(*) AS n, {columns} FROM {source} GROUP BY {file_name}"
         ).collect()
     except Exception:
         if len(predicates) == 1:
             return {}, [None]
         half = len(predicates) // 2
-        first, second = (_matching(off, source, part) for part in (predicates[:half], predicates[half:]))
+        first, second = (_matching(off, source, part, file_name) for part in (predicates[:half], predicates[half:]))
         return {**first[0], **second[0]}, first[1] + second[1]
     counts = {row["f"]: row["n"] for row in rows}
     return counts, [{row["f"]: row[f"p{i}"] for row in rows if row[f"p{i}"]} for i in range(len(predicates))]
