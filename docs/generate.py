@@ -407,7 +407,16 @@ def _cell(sql: str) -> str:
     return "`" + sql.replace("|", "\\|") + "`"
 
 
+def how_a_row_is_not_lost_page() -> str:
+    """``explanation/how-a-row-is-not-lost.md``."""
+    sys.path.insert(0, str(DOCS.parent))  # a table is the tests'
+    from docs.how_a_row_is_not_lost import page
+
+    return page()
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "explanation/how-a-row-is-not-lost.md": how_a_row_is_not_lost_page,
     "reference/settings.md": settings_page,
     "reference/api.md": api_page,
     "reference/layout.md": layout_page,
