@@ -40,7 +40,7 @@ Printed = list[dict[str, Any]]
 def ran(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, elasticsearch_url: str
 ) -> dict[tuple[str, str], Printed]:
-    """By store and page, where a test asks. One process a store runs its pages: to start Spark for each takes longest."""
+    """By store and page, where a test asks. One process a store runs them all: to start Spark takes longest."""
     tested = [item.callspec.params for item in request.session.items if "ran" in getattr(item, "fixturenames", ())]  # type: ignore[attr-defined]
     found: dict[tuple[str, str], Printed] = {}
     for store in STORES:
