@@ -16,6 +16,8 @@ from tests.spark.skipping_on_off import age, reading
 
 FILES = 40
 
+pytestmark = pytest.mark.in_turn("spark", "ansi")
+
 
 @pytest.fixture(scope="module", params=["parquet", "elasticsearch"])
 def spark(

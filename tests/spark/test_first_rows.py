@@ -15,6 +15,8 @@ from tests.spark.star import FILES, configured, ran, same, spark, star, views
 
 __all__ = ["spark", "star"]
 
+pytestmark = pytest.mark.in_turn("spark", "adaptive")
+
 
 def indexed(base: SparkSession, star: Path, url: str) -> str:
     """The URL of a store that holds the fact's indexes."""

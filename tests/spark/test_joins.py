@@ -12,6 +12,8 @@ from tests.spark.star import FILES, configured, same, spark, star, views
 
 __all__ = ["spark", "star"]
 
+pytestmark = pytest.mark.in_turn("spark", "adaptive")
+
 MAY_2020 = "d_year = 2020 AND d_month = 5"
 
 
