@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import io.esskipping.distinct.DistinctRows;
 import io.esskipping.helper.Helper;
 import io.esskipping.report.ExecutionLog;
+import io.esskipping.rowgroups.FooterRows;
 import io.esskipping.scan.Bridge;
 import io.esskipping.scan.ExpressionTrees;
 import io.esskipping.scan.Installation;
@@ -105,6 +106,11 @@ public final class PythonApi {
   /** See {@link ListedFiles#existing}. */
   public String existingFiles(Object session, String paths) throws Exception {
     return ListedFiles.existing((SparkSession) session, paths);
+  }
+
+  /** See {@link FooterRows#of}. */
+  public String footerRows(Object session, String paths) throws Exception {
+    return FooterRows.of((SparkSession) session, paths);
   }
 
   /** See {@link OpenFiles#possible}. */

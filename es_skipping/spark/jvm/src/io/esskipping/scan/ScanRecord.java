@@ -30,6 +30,8 @@ public final class ScanRecord {
   double applyMs;
   private long skippedObjects;
   private long skippedBytes;
+  private long skippedRowGroups;
+  private boolean rowGroupsLeftOut;
   private String status = "nothing";
   private String reason;
 
@@ -69,10 +71,20 @@ public final class ScanRecord {
     return all;
   }
 
-  void skipped(long count, long length) {
+  void skipped(long count, long length, long rowGroups) {
     status = "skipped";
     skippedObjects = count;
     skippedBytes = length;
+    skippedRowGroups = rowGroups;
+  }
+
+  void leavesRowGroupsOut() {
+    rowGroupsLeftOut = true;
+  }
+
+  /** Whether row groups are left out of a file that is read. */
+  boolean rowGroupsLeftOut() {
+    return rowGroupsLeftOut;
   }
 
   void failed(String why) {
@@ -80,11 +92,12 @@ public final class ScanRecord {
     reason = why;
     skippedObjects = 0;
     skippedBytes = 0;
+    skippedRowGroups = 0;
   }
 
   void show(ScanMetrics metrics) {
-    String text = skippedObjects + " of " + objects + " files";
-    metrics.show(skippedObjects, skippedBytes, reason == null || skippedObjects > 0 ? text : text + ", " + reason);
+    String text = skippedObjects + " of " + objects + " files" + (skippedRowGroups > 0 ? ", " + skippedRowGroups + " row groups" : "");
+    metrics.show(skippedObjects, skippedBytes, reason == null || skippedObjects + skippedRowGroups > 0 ? text : text + ", " + reason);
   }
 
   /** Keeps the record for reports; never throws. */
@@ -103,6 +116,7 @@ public final class ScanRecord {
       Json.field(out, "skippedObjects", skippedObjects);
       Json.field(out, "bytes", bytes);
       Json.field(out, "skippedBytes", skippedBytes);
+      if (skippedRowGroups > 0) Json.field(out, "skippedRowGroups", skippedRowGroups);
       Json.name(out, "askMs").append(Math.round(askMs * 1_000) / 1_000d);
       Json.name(out, "applyMs").append(Math.round(applyMs * 1_000) / 1_000d);
       Json.field(out, "status", status);

@@ -3,10 +3,13 @@ package io.esskipping.scan;
 import io.esskipping.LookupFailed;
 import io.esskipping.protocol.KeySet;
 import io.esskipping.protocol.Reply;
+import io.esskipping.protocol.RowGroupKeys;
+import io.esskipping.rowgroups.RowGroupsFormat;
+import io.esskipping.rowgroups.SkippedRows;
 import io.esskipping.util.Json;
+import io.esskipping.util.OwnJar;
 import io.esskipping.util.Scala;
 import java.util.ArrayList;
-import java.util.BitSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -14,10 +17,12 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
@@ -42,6 +47,10 @@ public final class SkippingFileIndex implements FileIndex {
   private final List<Expression> conditions;
   private final List<Expression> canonical;
   private final FirstRows.Wanted first;
+  /** Whether the scan's reader can leave out row groups. */
+  private boolean choosesRowGroups;
+  /** Whether a listing named row groups to leave out. */
+  private volatile boolean namedRowGroups;
 
   /**
    * @param session the query's session
@@ -65,6 +74,14 @@ public final class SkippingFileIndex implements FileIndex {
     this.conditions = conditions;
     this.canonical = new ArrayList<>();
     for (Expression condition : conditions) canonical.add(condition.canonicalized());
+  }
+
+  /** The format for a scan that lists with this index: of plain Parquet files one that can leave out row groups. */
+  FileFormat readBy() {
+    FileFormat format = relation.fileFormat();
+    if (!format.getClass().equals(ParquetFileFormat.class) || !SkippingRule.INDEXES.contains(inner.getClass().getName())) return format;
+    choosesRowGroups = true;
+    return new RowGroupsFormat(() -> namedRowGroups);
   }
 
   @Override public Seq<Path> rootPaths() {
@@ -166,8 +183,12 @@ public final class SkippingFileIndex implements FileIndex {
     if (reply.unindexedMs > 0) unindexed.believe(reply.unindexedMs, epoch);
     if (reply.skip == null) return record.nothing(reply.reason, all);
     KeySet[] skip = withBeyond(reply, directories, conf);
-    Verification verification = Verification.of(session, conf, relation, skip);
-    Seq<PartitionDirectory> kept = without(inner, directories, residuals.residualOf, skip, verification, record);
+    Verification verification = Verification.of(session, conf, relation, skip, reply.rowGroups);
+    Seq<PartitionDirectory> kept = without(inner, directories, residuals.residualOf, skip, reply.rowGroups, verification, record);
+    if (record.rowGroupsLeftOut()) {
+      OwnJar.ship(context);
+      namedRowGroups = true;
+    }
     record.applyMs = (System.nanoTime() - asked) / 1e6;
     return kept;
   }
@@ -235,6 +256,7 @@ public final class SkippingFileIndex implements FileIndex {
     out.append('}');
     Json.field(out, "objects", record.objects);
     Json.field(out, "bytes", record.bytes);
+    if (choosesRowGroups) Json.name(out, "rowGroups").append(true);
     if (wanted != null) Json.name(out, "first").append(wanted);
     Json.name(out, "filters").append('[').append(String.join(",", residuals)).append("]}");
     return out.toString();
@@ -242,48 +264,49 @@ public final class SkippingFileIndex implements FileIndex {
 
   public static Seq<PartitionDirectory> without(
       FileIndex index, List<PartitionDirectory> directories, int[] residualOf, KeySet[] skip, Verification verification, ScanRecord record) {
+    return without(index, directories, residualOf, skip, null, verification, record);
+  }
+
+  /**
+   * @param groups of each residual, the row groups to leave out of files that are read; may be null
+   */
+  private static Seq<PartitionDirectory> without(
+      FileIndex index, List<PartitionDirectory> directories, int[] residualOf, KeySet[] skip, RowGroupKeys[] groups,
+      Verification verification, ScanRecord record) {
     List<FileStatusWithMetadata> candidates = new ArrayList<>();
-    BitSet found = found(index, directories, residualOf, skip, candidates);
+    FilesToSkip found = FilesToSkip.of(index, directories, residualOf, skip, groups, candidates);
     boolean[] passed = verification.pass(candidates);
     int place = 0;
     int candidate = 0;
     List<PartitionDirectory> kept = new ArrayList<>(directories.size());
     int skipped = 0;
     long skippedBytes = 0;
+    long rowGroups = 0;
     for (PartitionDirectory directory : directories) {
-      int before = skipped;
+      boolean changed = false;
       List<FileStatusWithMetadata> files = new ArrayList<>();
-      for (Iterator<FileStatusWithMetadata> j = directory.files().iterator(); j.hasNext();) {
+      for (Iterator<FileStatusWithMetadata> j = directory.files().iterator(); j.hasNext(); place++) {
         FileStatusWithMetadata file = j.next();
-        if (!found.get(place++) || !passed[candidate++]) {
+        boolean whole = found.whole.get(place);
+        SkippedRows rows = found.rows[place];
+        if (!whole && rows == null || !passed[candidate++]) {
           files.add(file);
-        } else {
-          skipped++;
-          skippedBytes += file.getLen();
+          continue;
         }
+        changed = true;
+        if (rows != null) rowGroups += rows.count();
+        if (!whole) {
+          files.add(rows.in(file));
+          record.leavesRowGroupsOut();
+          continue;
+        }
+        skipped++;
+        skippedBytes += file.getLen();
       }
-      if (skipped == before) kept.add(directory);
+      if (!changed) kept.add(directory);
       else if (!files.isEmpty()) kept.add(new PartitionDirectory(directory.values(), Scala.seq(files)));
     }
-    record.skipped(skipped, skippedBytes);
+    record.skipped(skipped, skippedBytes, rowGroups);
     return Scala.seq(kept);
-  }
-
-  /** The positions of the files that are in their set; also added to the candidates. */
-  private static BitSet found(
-      FileIndex index, List<PartitionDirectory> directories, int[] residualOf, KeySet[] skip, List<FileStatusWithMetadata> candidates) {
-    ListedKeys listed = ListedKeys.of(index, directories);
-    BitSet found = new BitSet();
-    int place = 0;
-    for (int i = 0; i < residualOf.length; i++) {
-      KeySet keys = skip[residualOf[i]];
-      for (Iterator<FileStatusWithMetadata> j = directories.get(i).files().iterator(); j.hasNext(); place++) {
-        FileStatusWithMetadata file = j.next();
-        if (!listed.in(keys, place)) continue;
-        found.set(place);
-        candidates.add(file);
-      }
-    }
-    return found;
   }
 }

@@ -108,7 +108,7 @@ public final class SkippingRule extends Rule<SparkPlan> {
     SkippingFileIndex index = new SkippingFileIndex(session, relation, table, conditions.over(output), first);
     // By position, not by name: Spark versions differ in the later fields of both.
     Object[] fields = fields(scan);
-    fields[0] = Relations.listedBy(relation, index);
+    fields[0] = Relations.listedBy(relation, index, index.readBy());
     FileSourceScanExec skipping = (FileSourceScanExec) scan.makeCopy(fields);
     index.filters = Scala.list(skipping.dataFilters());
     index.metrics = ScanMetrics.of(skipping);
