@@ -29,6 +29,8 @@ class ScanDetail:
         Both as text for people.
     unusable
         ``(index id, reason)`` of the indexes that this read must not use.
+    row_groups
+        How many row groups the stores know of the datasets.
     store
         Its URL, without secrets.
     seconds
@@ -45,6 +47,7 @@ class ScanDetail:
     unusable: tuple[tuple[str, str], ...] = ()
     store: str | None = None
     seconds: float = 0.0
+    row_groups: int = 0
 
 
 class ScanDetails:

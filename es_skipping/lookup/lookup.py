@@ -67,11 +67,15 @@ class Lookup:
         For each entry of the request's filters, one part per dataset.
     guarantee
         Objects that hold the rows that suffice; None if there are none, or if the query needs all rows.
+    row_groups
+        For each entry of the request's filters, the answers about row groups of the datasets that have them. Empty if
+        the scan cannot leave out row groups.
     """
 
     datasets: tuple[IndexedDataset, ...]
     parts: tuple[tuple[Part, ...], ...] = field(default=())
     guarantee: Guarantee | None = None
+    row_groups: tuple[tuple[Answer, ...], ...] = ()
 
     @property
     def flat(self) -> list[Part]:
@@ -85,8 +89,19 @@ class Lookup:
 
     @property
     def rules_out(self) -> bool:
-        """Whether any answer rules an object out."""
-        return any(self.answers)
+        """Whether any answer rules an object out, or a row group."""
+        return any(self.answers) or self.rules_out_row_groups
+
+    @property
+    def rules_out_row_groups(self) -> bool:
+        """Whether any answer rules a row group out."""
+        return any(answer.skipped for answers in self.row_groups for answer in answers)
+
+    @property
+    def known_row_groups(self) -> int:
+        """How many row groups the stores know of the datasets."""
+        asked = self.datasets if self.row_groups else ()
+        return sum(one.row_groups.entry.objects for one in asked if one.row_groups is not None)
 
     @property
     def indexes(self) -> tuple[str, ...]:
@@ -157,6 +172,7 @@ def look_up(
         answer = store.lookup(entry, verdict.clause, timeout=max(seconds_left(), 0.001), detail=detail)
         return Part(dataset, predicate, verdict, answer, query)
 
+    having = [dataset.row_groups for dataset in datasets if dataset.row_groups is not None]
     predicates = [read_filters(trees, declared) for trees in request.filters]
     parts = tuple(tuple(part(predicate, dataset) for dataset in datasets) for predicate in predicates)
     guaranteed = None
@@ -167,4 +183,16 @@ def look_up(
             if parts[0][0].answer is None:
                 raise
             # The filter has its answer already; without a guarantee it skips what it would without a limit.
-    return Lookup(tuple(datasets), parts, guaranteed)
+    groups: tuple[tuple[Answer, ...], ...] = ()
+    if request.row_groups and guaranteed is None:
+        try:
+            groups = _row_groups([[part(one, group) for group in having] for one in predicates] if having else [])
+        except StoreUnavailable:
+            if not any(one.answer is not None for found in parts for one in found):
+                raise
+            # The files have their answer already; without one about row groups the scan reads all of the others.
+    return Lookup(tuple(datasets), parts, guaranteed, groups)
+
+
+def _row_groups(found: Sequence[Sequence[Part]]) -> tuple[tuple[Answer, ...], ...]:
+    return tuple(tuple(part.answer for part in parts if part.answer is not None) for parts in found)

@@ -171,6 +171,8 @@ def _reply(found: Lookup) -> bytes:
     guarantee = found.guarantee
     if guarantee is not None:
         return reply.skip_beyond(found.answers, [one.key for one in guarantee.guarantors], guarantee.answer)
+    if found.rules_out_row_groups:
+        return reply.skip_row_groups(found.answers, found.row_groups)
     return reply.skip(found.answers) if found.rules_out else reply.nothing(found.reason or "")
 
 
@@ -183,5 +185,6 @@ def _detail(request: ScanRequest, store: MetadataStore, found: Lookup) -> ScanDe
         filter=" | ".join(dict.fromkeys(show(part.predicate) for part in found.flat)),
         clause=" | ".join(part.asked for part in found.flat),
         unusable=found.unusable,
+        row_groups=found.known_row_groups,
         store=store.url,
     )

@@ -61,18 +61,21 @@ class PlannedScan:
         """The columns that the scan reads, and the partition columns in its filter."""
         return tuple(json.loads(self._handle.columns()))
 
-    def skipped(self, answers: Sequence[Sequence[Answer]]) -> tuple[int, int]:
-        """The number and bytes of the listed objects that these answers skip.
+    def skipped(
+        self, answers: Sequence[Sequence[Answer]], row_groups: Sequence[Sequence[Answer]] = ()
+    ) -> tuple[int, int, int]:
+        """The number and bytes of the listed objects that these answers skip, and the number of row groups.
 
         Parameters
         ----------
-        answers
-            For each entry of the request's ``filters``, the datasets' answers.
+        answers, row_groups
+            For each entry of the request's ``filters``, the datasets' answers, and those about row groups.
         """
-        from es_skipping.lookup.reply import body
+        from es_skipping.lookup.reply import skip, skip_row_groups
 
-        objects, size = json.loads(self._handle.skipped(bytearray(body(answers))))
-        return int(objects), int(size)
+        reply = skip_row_groups(answers, row_groups) if any(row_groups) else skip(answers)
+        objects, size, groups = json.loads(self._handle.skipped(bytearray(reply)))
+        return int(objects), int(size), int(groups)
 
 
 class Driver:

@@ -95,7 +95,7 @@ def _explain_scan(spark: SparkSession, scan: PlannedScan, detail: bool) -> ScanE
     from es_skipping.spark.services import service_of
 
     request = _request(spark, scan.request)
-    store, objects, bytes_ = None, 0, 0
+    store, objects, bytes_, groups, known = None, 0, 0, 0, 0
     parts: tuple[DatasetExplanation, ...] = ()
     try:
         service = service_of(spark)
@@ -107,8 +107,10 @@ def _explain_scan(spark: SparkSession, scan: PlannedScan, detail: bool) -> ScanE
             reason = "the scan has no filter"
         else:
             parts = tuple(map(_explained, found.flat))
-            objects, bytes_ = scan.skipped(found.answers) if found.rules_out else (0, 0)
-            reason = None if objects else found.reason or _NOT_LISTED
+            known = found.known_row_groups
+            if found.rules_out:
+                objects, bytes_, groups = scan.skipped(found.answers, found.row_groups)
+            reason = None if objects or groups else found.reason or _NOT_LISTED
     except Exception as error:  # explain the error on which a query would fail open
         reason = f"{type(error).__name__}: {error}"
     return ScanExplanation(
@@ -123,6 +125,8 @@ def _explain_scan(spark: SparkSession, scan: PlannedScan, detail: bool) -> ScanE
         reason=reason,
         table_format=None if request.snapshot is None else request.format,
         snapshot=request.snapshot,
+        row_groups_total=known,
+        row_groups_skipped=groups,
     )
 
 

@@ -89,6 +89,8 @@ class ScanExplanation:
         The metadata store, without secrets.
     table_format, snapshot
         For a table with a log: its format, such as ``delta``, and the version that the scan reads.
+    row_groups_total, row_groups_skipped
+        Of datasets with metadata per row group: the row groups that the store knows, and those that would be skipped.
     """
 
     table: str | None
@@ -102,6 +104,8 @@ class ScanExplanation:
     store: str | None = None
     table_format: str | None = None
     snapshot: str | None = None
+    row_groups_total: int = 0
+    row_groups_skipped: int = 0
 
     @property
     def name(self) -> str:
@@ -168,8 +172,15 @@ def _printable(line: str) -> str:
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)
 
 
+def _headline(scan: ScanExplanation) -> list[str]:
+    lines = [_would_skip(scan)]
+    if scan.row_groups_total:
+        lines.append(f"{scan.row_groups_skipped} of {scan.row_groups_total} row groups would be skipped")
+    return lines
+
+
 def _scan_lines(scan: ScanExplanation) -> list[str]:
-    lines = [f"Scan of {one_line(scan.name)}", f"  {_would_skip(scan)}"]
+    lines = [f"Scan of {one_line(scan.name)}", *(f"  {line}" for line in _headline(scan))]
     if scan.reason:
         lines.append(f"  nothing is skipped: {one_line(scan.reason)}")
     for part in scan.datasets:
@@ -192,7 +203,8 @@ def _scan_lines(scan: ScanExplanation) -> list[str]:
 
 
 def _scan_html(scan: ScanExplanation) -> str:
-    parts = [f"<h4>Scan of {escape(one_line(scan.name))}</h4><p>{escape(_would_skip(scan))}</p>"]
+    parts = [f"<h4>Scan of {escape(one_line(scan.name))}</h4>"]
+    parts += [f"<p>{escape(line)}</p>" for line in _headline(scan)]
     if scan.reason:
         parts.append(f"<p>Nothing is skipped: {escape(one_line(scan.reason))}</p>")
     for part in scan.datasets:

@@ -45,6 +45,9 @@ class ScanReport:
         The metadata store, without secrets.
     seconds
         Time of the look-up as the query saw it; ``store_seconds`` is the part outside the JVM.
+    row_groups_total, row_groups_skipped
+        Of datasets with metadata per row group: the row groups that the store knows, and those that were skipped, with
+        their files or out of a file that was read. ``bytes_skipped`` counts whole files only.
 
     Examples
     --------
@@ -72,6 +75,8 @@ class ScanReport:
     store_seconds: float = 0.0
     table_format: str | None = None
     snapshot: str | None = None
+    row_groups_total: int = 0
+    row_groups_skipped: int = 0
 
     @property
     def objects_read(self) -> int:
@@ -97,10 +102,12 @@ class ScanReport:
         return first if len(self.roots) < 2 else f"{first} and {len(self.roots) - 1} more"
 
     def __repr__(self) -> str:
-        by = f", by {', '.join(map(readable_id, self.indexes))}" if self.objects_skipped and self.indexes else ""
+        skipped = self.objects_skipped or self.row_groups_skipped
+        by = f", by {', '.join(map(readable_id, self.indexes))}" if skipped and self.indexes else ""
+        groups = f", {self.row_groups_skipped} of {self.row_groups_total} row groups" if self.row_groups_total else ""
         why = f", {'failed: ' if self.failed else ''}{self.reason}" if self.reason else ""
         return one_line(
             f"ScanReport({self.name}: {self.objects_skipped} of {self.objects_total} objects skipped "
             f"({share(self.objects_skipped, self.objects_total)}), "
-            f"{human_bytes(self.bytes_skipped)} of {human_bytes(self.bytes_total)}{by}{why})"
+            f"{human_bytes(self.bytes_skipped)} of {human_bytes(self.bytes_total)}{groups}{by}{why})"
         )

@@ -92,6 +92,8 @@ class Lake:
         on.conf.set("spark.es_skipping.store.timeout", "60s")
         on.conf.set("spark.es_skipping.query.budget", "600s")
         on.conf.set("spark.es_skipping.strict", "true")
+        if format == "parquet" and random.Random(-seed).random() < 0.5:
+            on.conf.set("spark.es_skipping.granularity", "rowGroup")
         esk.enable(on)
         indexes = _indexes(rng, columns, off, expressions=6 if format in ("parquet", "orc") else 0)
         dataset = esk.Dataset(on, str(folder), format=format, schema=schema)

@@ -11,7 +11,6 @@ import io.esskipping.scan.SkippingScan;
 import io.esskipping.scan.Verification;
 import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashSet;
@@ -114,22 +113,13 @@ public final class PlannedScan {
   }
 
   /**
-   * The objects and bytes that a reply with this content would skip.
+   * The objects and bytes that a reply would skip, and the row groups, with their files or out of others.
    *
-   * @param keys the content of a reply of kind 1
-   * @return {@code [objects, bytes]}
+   * @return {@code [objects, bytes, row groups]}
    */
-  public String skipped(byte[] keys) {
-    byte[] reply = ByteBuffer.allocate(keys.length + 2).put((byte) Reply.VERSION).put((byte) 1).put(keys).array();
-    long before = record.objects;
-    long[] left = {0, 0};
-    for (PartitionDirectory directory
-        : Scala.list(SkippingFileIndex.without(inner, directories, residuals.residualOf, Reply.read(reply, residuals.residuals.size()).skip, Verification.NONE, record))) {
-      Scala.list(directory.files()).forEach(file -> {
-        left[0]++;
-        left[1] += file.getLen();
-      });
-    }
-    return "[" + (before - left[0]) + "," + (record.bytes - left[1]) + "]";
+  public String skipped(byte[] reply) {
+    Reply read = Reply.read(reply, residuals.residuals.size());
+    SkippingFileIndex.without(inner, directories, residuals.residualOf, read.skip, read.rowGroups, Verification.NONE, record);
+    return record.skipped();
   }
 }

@@ -38,6 +38,10 @@ public final class SkippedRows implements Serializable {
     return firstRows.length;
   }
 
+  @Override public String toString() {
+    return Arrays.toString(firstRows);
+  }
+
   boolean contains(long firstRow) {
     return firstRow >= 0 && Arrays.binarySearch(firstRows, firstRow) >= 0;
   }

@@ -87,6 +87,11 @@ public final class ScanRecord {
     return rowGroupsLeftOut;
   }
 
+  /** {@code [objects, bytes, row groups]}. */
+  public String skipped() {
+    return "[" + skippedObjects + "," + skippedBytes + "," + skippedRowGroups + "]";
+  }
+
   void failed(String why) {
     status = "failed";
     reason = why;

@@ -262,15 +262,12 @@ public final class SkippingFileIndex implements FileIndex {
     return out.toString();
   }
 
-  public static Seq<PartitionDirectory> without(
-      FileIndex index, List<PartitionDirectory> directories, int[] residualOf, KeySet[] skip, Verification verification, ScanRecord record) {
-    return without(index, directories, residualOf, skip, null, verification, record);
-  }
-
   /**
+   * A listing without the files and the row groups of these sets.
+   *
    * @param groups of each residual, the row groups to leave out of files that are read; may be null
    */
-  private static Seq<PartitionDirectory> without(
+  public static Seq<PartitionDirectory> without(
       FileIndex index, List<PartitionDirectory> directories, int[] residualOf, KeySet[] skip, RowGroupKeys[] groups,
       Verification verification, ScanRecord record) {
     List<FileStatusWithMetadata> candidates = new ArrayList<>();
