@@ -18,7 +18,7 @@ _MAX_FIRST_ROW: Final = 1 << 40
 _MAX_COUNTED: Final = 255
 """Readers cannot tell whether they have all row groups of a file with this many or more."""
 _MARK: Final = "#row_group="
-_NAME: Final = re.compile(r"(?s)(.*)#row_group=(\d+)\+(\d+)/(\d+)")
+_NAME: Final = re.compile(r"(.*)#row_group=(\d+)\+(\d+)/(\d+)", re.DOTALL | re.ASCII)
 _SUFFIX: Final = "-rowgroups"
 
 

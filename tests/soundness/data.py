@@ -209,7 +209,7 @@ def write_objects(
         table = pa.table({"id": pa.array([number * 1_000_000 + i for i in range(count)], pa.int64()), **names, **named})
         directory = folder / _directory(rng, partitions)
         directory.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, directory / f"part-{number:03}.parquet", row_group_size=rng.choice((7, 1000)))
+        pq.write_table(table, directory / f"part-{number:03}.parquet", row_group_size=rng.choice((7, 13)))
 
 
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:

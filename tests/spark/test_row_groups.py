@@ -111,6 +111,7 @@ EXPECTED = {
     "s.x = -4001": 1,
     "gappy = 50000": 0,
     "p = 1 AND city = 'city4'": 1,
+    "p = 0 AND city = 'city1' OR p = 1 AND city = 'city4'": 3,
     "NOT (id < 8000) OR city = 'city1'": 9,
     "id = 3005 OR city IS NULL": 30,
     "d > 1e9": 30,
