@@ -26,7 +26,15 @@ from es_skipping.clauses.evaluate import holds
 from es_skipping.stores.base import KEY_BYTES, Answer, MetadataStore
 from tests.soundness.sql import Node, random_predicate
 
-__all__ = ["Outcome", "answers_of", "objects_planned", "objects_planned_by_iceberg", "row_group_name", "row_groups_by_name", "soundness_of"]
+__all__ = [
+    "Outcome",
+    "answers_of",
+    "objects_planned",
+    "objects_planned_by_iceberg",
+    "row_group_name",
+    "row_groups_by_name",
+    "soundness_of",
+]
 
 _PATH = re.compile(r"path=([^;]+);[^}]*\}(?:,Map\(es_skipping\.skippedRows -> \[([\d, ]+)\]\))?")
 FILE_NAME: Final = "_metadata.file_name"

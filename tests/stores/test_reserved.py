@@ -71,11 +71,11 @@ def again(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Metada
 @contextmanager
 def later_version() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(catalog, "UNDERSTOOD", frozenset({*catalog.UNDERSTOOD, "rowgroups", "hashed", "sealed"}))
+        patch.setattr(catalog, "UNDERSTOOD", frozenset({*catalog.UNDERSTOOD, "hashed", "sealed"}))
         yield
 
 
-@pytest.mark.parametrize("needs", ["rowgroups", "hashed", "sealed"])
+@pytest.mark.parametrize("needs", ["hashed", "sealed"])
 def test_an_index_that_needs_what_is_not_understood_is_unknown(
     again: Callable[[], MetadataStore], needs: str, tmp_path: Path
 ) -> None:
