@@ -31,6 +31,8 @@ class ScanDetail:
         ``(index id, reason)`` of the indexes that this read must not use.
     store
         Its URL, without secrets.
+    elements
+        The arrays whose elements the filter restricts and an index describes.
     seconds
         Time spent in Python, including the store's answer.
     """
@@ -44,6 +46,7 @@ class ScanDetail:
     clause: str = ""
     unusable: tuple[tuple[str, str], ...] = ()
     store: str | None = None
+    elements: tuple[str, ...] = ()
     seconds: float = 0.0
 
 

@@ -89,6 +89,9 @@ class ScanExplanation:
         The metadata store, without secrets.
     table_format, snapshot
         For a table with a log: its format, such as ``delta``, and the version that the scan reads.
+    induced_by
+        What may give conditions that are not filters of the query on this scan: joins, whose keys are known when the
+        query runs, a limit, generators and elements of arrays.
     """
 
     table: str | None
@@ -102,6 +105,7 @@ class ScanExplanation:
     store: str | None = None
     table_format: str | None = None
     snapshot: str | None = None
+    induced_by: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -172,6 +176,7 @@ def _scan_lines(scan: ScanExplanation) -> list[str]:
     lines = [f"Scan of {one_line(scan.name)}", f"  {_would_skip(scan)}"]
     if scan.reason:
         lines.append(f"  nothing is skipped: {one_line(scan.reason)}")
+    lines += [f"  induced by {one_line(source)}" for source in scan.induced_by]
     for part in scan.datasets:
         lines.append(f"  dataset  {one_line(part.dataset)}")
         lines.append(f"  filter   {one_line(part.filter)}")
@@ -195,6 +200,7 @@ def _scan_html(scan: ScanExplanation) -> str:
     parts = [f"<h4>Scan of {escape(one_line(scan.name))}</h4><p>{escape(_would_skip(scan))}</p>"]
     if scan.reason:
         parts.append(f"<p>Nothing is skipped: {escape(one_line(scan.reason))}</p>")
+    parts += [f"<p>Induced by {escape(one_line(source))}</p>" for source in scan.induced_by]
     for part in scan.datasets:
         rows = [[Cell("\u2003" * node.depth + node.text), Cell(_became(node))] for node in part.nodes]
         parts.append(f"<p>Dataset {escape(part.dataset)}, filter <code>{escape(one_line(part.filter))}</code></p>")

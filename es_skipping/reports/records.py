@@ -94,6 +94,7 @@ def scan_report(record: Mapping[str, Any], details: ScanDetails) -> ScanReport:
         store_seconds=detail.seconds if detail else 0.0,
         table_format=record.get("tableFormat"),
         snapshot=record.get("snapshot"),
+        induced_by=(*(record.get("inducedBy") or ()), *(detail.elements if detail else ())),
     )
 
 

@@ -45,6 +45,10 @@ class ScanReport:
         The metadata store, without secrets.
     seconds
         Time of the look-up as the query saw it; ``store_seconds`` is the part outside the JVM.
+    induced_by
+        What gave conditions that the query does not state as filters of this scan: joins with their number of keys,
+        the limit that made other objects suffice, scalar subqueries, generators and elements of arrays. The store was
+        asked about them, whether or not an index knows their columns.
 
     Examples
     --------
@@ -72,6 +76,7 @@ class ScanReport:
     store_seconds: float = 0.0
     table_format: str | None = None
     snapshot: str | None = None
+    induced_by: tuple[str, ...] = ()
 
     @property
     def objects_read(self) -> int:
@@ -98,9 +103,10 @@ class ScanReport:
 
     def __repr__(self) -> str:
         by = f", by {', '.join(map(readable_id, self.indexes))}" if self.objects_skipped and self.indexes else ""
+        induced = f", induced by {'; '.join(self.induced_by)}" if self.objects_skipped and self.induced_by else ""
         why = f", {'failed: ' if self.failed else ''}{self.reason}" if self.reason else ""
         return one_line(
             f"ScanReport({self.name}: {self.objects_skipped} of {self.objects_total} objects skipped "
             f"({share(self.objects_skipped, self.objects_total)}), "
-            f"{human_bytes(self.bytes_skipped)} of {human_bytes(self.bytes_total)}{by}{why})"
+            f"{human_bytes(self.bytes_skipped)} of {human_bytes(self.bytes_total)}{by}{induced}{why})"
         )

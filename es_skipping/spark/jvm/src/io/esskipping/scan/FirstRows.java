@@ -118,7 +118,8 @@ final class FirstRows {
       if (!filter.references().subsetOf(scan.outputSet())) return null;
       conditions.append(ExpressionTrees.write(filter, columns));
     }
-    return new Wanted(out.append('}').toString(), filters, conditions.toString());
+    String name = (by == null ? "" : "ORDER BY " + InducedBy.text(order) + " ") + "LIMIT " + count;
+    return new Wanted(out.append('}').toString(), filters, conditions.toString(), name);
   }
 
   private static boolean readsWholeFiles(FileSourceScanExec scan) {
@@ -146,8 +147,11 @@ final class FirstRows {
     /** All filters between the scan and the limit. */
     final List<Expression> filters;
     private final String conditions;
+    /** The limit, for people; the number includes the rows of an OFFSET. */
+    final String name;
 
-    private Wanted(String json, List<Expression> filters, String conditions) {
+    private Wanted(String json, List<Expression> filters, String conditions, String name) {
+      this.name = name;
       this.json = json;
       this.filters = filters;
       this.conditions = conditions;
@@ -163,9 +167,7 @@ final class FirstRows {
         }
       }
       StringBuilder out = new StringBuilder(json.substring(0, json.length() - 1));
-      Json.name(out, "under").append('[');
-      for (String path : directories) Json.text(out.charAt(out.length() - 1) == '[' ? out : out.append(','), path);
-      return out.append("]}").toString();
+      return Json.texts(Json.name(out, "under"), directories).append('}').toString();
     }
 
     /** Whether Spark reads every row of every file that it opens, under these settings and the options of the read. */
