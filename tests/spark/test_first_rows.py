@@ -187,3 +187,21 @@ def test_a_dsv2_scan_opens_every_file(spark: SparkSession, star: Path) -> None:
         assert esk.last_query(spark).scans[0].objects_skipped == 0
     finally:
         spark.conf.unset("spark.sql.sources.useV1SourceList")
+
+
+def test_reports_name_the_limit(spark: SparkSession) -> None:
+    esk.enable(spark)
+    named = {
+        "SELECT * FROM fact ORDER BY ts DESC LIMIT 10": ("ORDER BY ts DESC NULLS LAST LIMIT 10", FILES - 1),
+        "SELECT * FROM fact WHERE date_key >= 1200 LIMIT 10 OFFSET 55": ("LIMIT 65", FILES - 2),
+    }
+    for sql, (limit, skipped) in named.items():
+        df = spark.sql(sql)
+        (explained,) = esk.explain(df).scans
+        assert (explained.induced_by, explained.objects_skipped, explained.reason) == ((limit,), skipped, None)
+        df.collect()
+        (scan,) = esk.last_query(spark).scans
+        assert (scan.induced_by, scan.objects_skipped) == ((limit,), skipped)
+    df = spark.sql(ORDERED["no index on the filter"][0])
+    df.collect()
+    assert [scan.induced_by for scan in esk.last_query(spark).scans] == [()], "no object guarantees a row"
