@@ -33,6 +33,8 @@ class ScanDetail:
         How many row groups the stores know of the datasets.
     store
         Its URL, without secrets.
+    elements
+        The arrays whose elements the filter restricts and an index describes.
     seconds
         Time spent in Python, including the store's answer.
     """
@@ -46,6 +48,7 @@ class ScanDetail:
     clause: str = ""
     unusable: tuple[tuple[str, str], ...] = ()
     store: str | None = None
+    elements: tuple[str, ...] = ()
     seconds: float = 0.0
     row_groups: int = 0
 

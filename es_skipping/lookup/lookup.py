@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from es_skipping.clauses.clause import KEEP, indexes_of
@@ -14,7 +14,8 @@ from es_skipping.lookup.functions import DeclaredFunctions
 from es_skipping.lookup.registry import IndexedDataset
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.verdict import Verdict, clause_for, read_filters
-from es_skipping.predicates.tree import Predicate
+from es_skipping.predicates.show import show
+from es_skipping.predicates.tree import Element, HasElement, Predicate, leaves_of
 from es_skipping.stores.base import Answer, StoreQuery
 
 __all__ = ["Lookup", "Part", "look_up"]
@@ -109,6 +110,11 @@ class Lookup:
         return tuple(dict.fromkeys(id for part in self.flat for id in indexes_of(part.verdict.clause)))
 
     @property
+    def elements(self) -> tuple[str, ...]:
+        """The arrays whose elements the filter restricts and an index describes, for people."""
+        return tuple(dict.fromkeys(text for part in self.flat for text in _elements(part)))
+
+    @property
     def unusable(self) -> tuple[tuple[str, str], ...]:
         """``(index id, reason)`` of the indexes that are not used, without duplicates."""
         return tuple(dict.fromkeys(pair for part in self.flat for pair in part.unusable))
@@ -130,6 +136,18 @@ class Lookup:
     def why_unfit(self) -> str:
         """A sentence that says why this read must not use some indexes; empty if it may use all."""
         return _sentence(pair for part in self.flat for pair in part.verdict.unusable)
+
+
+def _elements(part: Part) -> Iterator[str]:
+    indexed = {
+        operand.array
+        for _, labeller in part.dataset.labellers
+        for operand in labeller.target.operands
+        if isinstance(operand, Element)
+    }
+    for leaf in leaves_of(part.predicate) if indexed else ():
+        if isinstance(leaf, HasElement) and leaf.array in indexed:
+            yield f"elements of {show(leaf.array)}"
 
 
 def _sentence(unusable: Iterable[tuple[str, str]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import EsSkippingError
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from es_skipping.lookup.details import ScanDetails
-    from es_skipping.stores.base import Answer
 
 __all__ = ["NOT_ENABLED", "OBSERVERS", "Driver", "PlannedScan", "session_of"]
 
@@ -61,19 +60,13 @@ class PlannedScan:
         """The columns that the scan reads, and the partition columns in its filter."""
         return tuple(json.loads(self._handle.columns()))
 
-    def skipped(
-        self, answers: Sequence[Sequence[Answer]], row_groups: Sequence[Sequence[Answer]] = ()
-    ) -> tuple[int, int, int]:
-        """The number and bytes of the listed objects that these answers skip, and the number of row groups.
+    @property
+    def induced_by(self) -> tuple[str, ...]:
+        """What may give conditions that the query does not state as filters of this scan."""
+        return tuple(json.loads(self._handle.inducedBy()))
 
-        Parameters
-        ----------
-        answers, row_groups
-            For each entry of the request's ``filters``, the datasets' answers, and those about row groups.
-        """
-        from es_skipping.lookup.reply import skip, skip_row_groups
-
-        reply = skip_row_groups(answers, row_groups) if any(row_groups) else skip(answers)
+    def skipped(self, reply: bytes) -> tuple[int, int, int]:
+        """The number and bytes of the listed objects that a reply to the request skips, and the number of row groups."""
         objects, size, groups = json.loads(self._handle.skipped(bytearray(reply)))
         return int(objects), int(size), int(groups)
 

@@ -48,6 +48,10 @@ class ScanReport:
     row_groups_total, row_groups_skipped
         Of datasets with metadata per row group: the row groups that the store knows, and those that were skipped, with
         their files or out of a file that was read. ``bytes_skipped`` counts whole files only.
+    induced_by
+        What gave conditions that the query does not state as filters of this scan: joins with their number of keys,
+        the limit that made other objects suffice, scalar subqueries, generators and elements of arrays. The store was
+        asked about them, whether or not an index knows their columns.
 
     Examples
     --------
@@ -77,6 +81,7 @@ class ScanReport:
     snapshot: str | None = None
     row_groups_total: int = 0
     row_groups_skipped: int = 0
+    induced_by: tuple[str, ...] = ()
 
     @property
     def objects_read(self) -> int:
@@ -105,9 +110,10 @@ class ScanReport:
         skipped = self.objects_skipped or self.row_groups_skipped
         by = f", by {', '.join(map(readable_id, self.indexes))}" if skipped and self.indexes else ""
         groups = f", {self.row_groups_skipped} of {self.row_groups_total} row groups" if self.row_groups_total else ""
+        induced = f", induced by {'; '.join(self.induced_by)}" if skipped and self.induced_by else ""
         why = f", {'failed: ' if self.failed else ''}{self.reason}" if self.reason else ""
         return one_line(
             f"ScanReport({self.name}: {self.objects_skipped} of {self.objects_total} objects skipped "
             f"({share(self.objects_skipped, self.objects_total)}), "
-            f"{human_bytes(self.bytes_skipped)} of {human_bytes(self.bytes_total)}{groups}{by}{why})"
+            f"{human_bytes(self.bytes_skipped)} of {human_bytes(self.bytes_total)}{groups}{by}{induced}{why})"
         )

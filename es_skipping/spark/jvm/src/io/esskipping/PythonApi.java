@@ -78,9 +78,7 @@ public final class PythonApi {
 
   /** See {@link TableSnapshot#removed}; a JSON list. */
   public String removed(Object snapshot) {
-    StringBuilder out = new StringBuilder("[");
-    for (String path : ((TableSnapshot) snapshot).removed()) Json.text(out.append(out.length() > 1 ? "," : ""), path);
-    return out.append(']').toString();
+    return Json.texts(new StringBuilder(), ((TableSnapshot) snapshot).removed()).toString();
   }
 
   /** See {@link TableSnapshot#close}. */

@@ -8,7 +8,6 @@ import io.esskipping.scan.Relations;
 import io.esskipping.scan.ScanRecord;
 import io.esskipping.scan.SkippingFileIndex;
 import io.esskipping.scan.SkippingScan;
-import io.esskipping.scan.Verification;
 import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
 import java.util.ArrayList;
@@ -21,7 +20,6 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.FileSourceScanExec;
-import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import scala.collection.immutable.Seq;
 
@@ -31,17 +29,19 @@ public final class PlannedScan {
   private final List<PartitionDirectory> directories;
   private final PartitionResiduals residuals;
   private final String request;
-  private final FileIndex inner;
+  private final List<String> inducedBy;
+  private final SkippingFileIndex index;
   private final String columns;
 
   private PlannedScan(
       SparkSession session, SkippingFileIndex index, Seq<PartitionDirectory> all, Seq<Expression> dataFilters, String columns) {
     record = new ScanRecord(session, index.relation, index.table, all);
     directories = Scala.list(all);
-    residuals = PartitionResiduals.of(
-        index.conjuncts(Scala.list(dataFilters)), directories, index.relation.partitionSchema(), Relations.columns(index.relation));
-    request = index.request(residuals.residuals, record);
-    inner = index.inner;
+    List<Expression> conjuncts = index.conjuncts(Scala.list(dataFilters));
+    residuals = PartitionResiduals.of(conjuncts, directories, index.relation.partitionSchema(), Relations.columns(index.relation));
+    request = index.request(residuals.residuals, record, directories);
+    inducedBy = index.mayBeInducedBy(conjuncts);
+    this.index = index;
     this.columns = columns;
   }
 
@@ -97,9 +97,7 @@ public final class PlannedScan {
   }
 
   private static String names(Collection<String> names) {
-    StringBuilder out = new StringBuilder("[");
-    for (String name : names) Json.text(out.length() > 1 ? out.append(',') : out, name);
-    return out.append(']').toString();
+    return Json.texts(new StringBuilder(), names).toString();
   }
 
   /** The names of the columns that the scan reads. */
@@ -112,14 +110,18 @@ public final class PlannedScan {
     return request;
   }
 
+  /** What may give conditions that are not filters of the query; a JSON list. */
+  public String inducedBy() {
+    return Json.texts(new StringBuilder(), inducedBy).toString();
+  }
+
   /**
    * The objects and bytes that a reply would skip, and the row groups, with their files or out of others.
    *
    * @return {@code [objects, bytes, row groups]}
    */
   public String skipped(byte[] reply) {
-    Reply read = Reply.read(reply, residuals.residuals.size());
-    SkippingFileIndex.without(inner, directories, residuals.residualOf, read.skip, read.rowGroups, Verification.NONE, record);
+    index.left(Reply.read(reply, residuals.residuals.size()), directories, residuals.residualOf, record);
     return record.skipped();
   }
 }

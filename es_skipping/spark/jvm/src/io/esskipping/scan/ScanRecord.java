@@ -3,6 +3,7 @@ package io.esskipping.scan;
 import io.esskipping.report.ExecutionLog;
 import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.classic.SparkSession;
@@ -32,6 +33,7 @@ public final class ScanRecord {
   private long skippedBytes;
   private long skippedRowGroups;
   private boolean rowGroupsLeftOut;
+  private List<String> inducedBy = List.of();
   private String status = "nothing";
   private String reason;
 
@@ -64,6 +66,11 @@ public final class ScanRecord {
       Json.field(out, "tableFormat", format);
       Json.field(out, "snapshot", Tables.snapshot(relation.location()));
     }
+  }
+
+  /** What gave conditions that the query does not state as filters of the scan. */
+  void inducedBy(List<String> sources) {
+    inducedBy = sources;
   }
 
   Seq<PartitionDirectory> nothing(String why, Seq<PartitionDirectory> all) {
@@ -110,13 +117,10 @@ public final class ScanRecord {
     try {
       StringBuilder out = new StringBuilder(512).append('{');
       identify(out);
-      Json.name(out, "roots").append('[');
-      List<Path> roots = Scala.list(relation.location().rootPaths());
-      for (int i = 0; i < Math.min(roots.size(), MAX_ROOTS); i++) {
-        if (i > 0) out.append(',');
-        Json.text(out, roots.get(i).toString());
-      }
-      out.append(']');
+      List<String> roots = new ArrayList<>();
+      for (Path root : Scala.<Path>list(relation.location().rootPaths())) if (roots.size() < MAX_ROOTS) roots.add(root.toString());
+      Json.texts(Json.name(out, "roots"), roots);
+      Json.texts(Json.name(out, "inducedBy"), inducedBy);
       Json.field(out, "objects", objects);
       Json.field(out, "skippedObjects", skippedObjects);
       Json.field(out, "bytes", bytes);

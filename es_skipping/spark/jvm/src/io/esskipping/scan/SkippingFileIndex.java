@@ -44,6 +44,8 @@ public final class SkippingFileIndex implements FileIndex {
   Object listing = this;
   /** All filters of the scan that lists with this index. */
   List<Expression> filters = List.of();
+  /** The joins whose keys are not known yet, for people. */
+  List<String> awaited = List.of();
   private final List<Expression> conditions;
   private final List<Expression> canonical;
   private final FirstRows.Wanted first;
@@ -173,16 +175,18 @@ public final class SkippingFileIndex implements FileIndex {
     List<PartitionDirectory> directories = Scala.list(all);
     RelationColumns columns = Relations.columns(relation);
     PartitionResiduals residuals = PartitionResiduals.of(conjuncts, directories, relation.partitionSchema(), columns);
-    // A partition whose filter differs from that of others has rows of other worth.
-    if (residuals.residuals.size() != 1) wanted = null;
-    String wantedHere = wanted == null ? null : wanted.json(directories);
-    byte[] bytes = Bridge.ask(request(residuals.residuals, record, wantedHere), SessionSettings.patienceMs(conf), context);
+    record.inducedBy(sources(conjuncts));
+    byte[] bytes = Bridge.ask(request(residuals.residuals, record, directories), SessionSettings.patienceMs(conf), context);
     Reply reply = Reply.read(bytes, residuals.residuals.size());
     long asked = System.nanoTime();
     record.askMs = (asked - start) / 1e6;
     if (reply.unindexedMs > 0) unindexed.believe(reply.unindexedMs, epoch);
     if (reply.skip == null) return record.nothing(reply.reason, all);
-    KeySet[] skip = withBeyond(reply, directories, conf);
+    KeySet[] skip = reply.skip;
+    if (reply.guarantors != null && listsAll(reply, directories, Verification.of(session, conf, relation, new KeySet[] {reply.guarantors}))) {
+      skip = new KeySet[] {KeySet.union(reply.skip[0], reply.beyond)};
+      record.inducedBy(sources(conjuncts, wanted.name));
+    }
     Verification verification = Verification.of(session, conf, relation, skip, reply.rowGroups);
     Seq<PartitionDirectory> kept = without(inner, directories, residuals.residualOf, skip, reply.rowGroups, verification, record);
     if (record.rowGroupsLeftOut()) {
@@ -201,12 +205,37 @@ public final class SkippingFileIndex implements FileIndex {
     return reads ? first : null;
   }
 
-  /** What a reply lets a scan of these directories skip. */
-  private KeySet[] withBeyond(Reply reply, List<PartitionDirectory> directories, SQLConf conf) {
-    if (reply.guarantors == null) return reply.skip;
-    Verification verification = Verification.of(session, conf, relation, new KeySet[] {reply.guarantors});
-    KeySet both = KeySet.union(reply.skip[0], reply.beyond);
-    return Guarantors.allListed(reply.guarantors, both, inner, directories, verification) ? new KeySet[] {both} : reply.skip;
+  /** Whether a scan of these directories lists all guarantors of a reply, and would read them. */
+  private boolean listsAll(Reply reply, List<PartitionDirectory> directories, Verification verification) {
+    return Guarantors.allListed(reply.guarantors, KeySet.union(reply.skip[0], reply.beyond), inner, directories, verification);
+  }
+
+  /** What gave the conditions, or the limit too, unless it is a filter of the query. */
+  private static List<String> sources(List<Expression> conditions, String... more) {
+    List<String> found = new ArrayList<>();
+    for (Expression condition : conditions) {
+      String source = InducedBy.of(condition);
+      if (source != null && !found.contains(source)) found.add(source);
+    }
+    found.addAll(List.of(more));
+    return found;
+  }
+
+  /** What may give conditions when the query runs, if it has these filters. */
+  public List<String> mayBeInducedBy(List<Expression> conjuncts) {
+    List<String> found = sources(conjuncts, awaited.toArray(new String[0]));
+    FirstRows.Wanted limit = firstRows(session.sessionState().conf());
+    if (limit != null) found.add(limit.name);
+    return found;
+  }
+
+  /** The objects that a reply leaves of a listing, without a check of files that the session asks for. */
+  public Seq<PartitionDirectory> left(Reply reply, List<PartitionDirectory> directories, int[] residualOf, ScanRecord record) {
+    KeySet[] skip = reply.skip;
+    if (reply.guarantors != null && listsAll(reply, directories, Verification.NONE)) {
+      skip = new KeySet[] {KeySet.union(reply.skip[0], reply.beyond)};
+    }
+    return skip == null ? Scala.seq(directories) : without(inner, directories, residualOf, skip, reply.rowGroups, Verification.NONE, record);
   }
 
   /** Conditions that were not known when the query was planned. */
@@ -240,12 +269,9 @@ public final class SkippingFileIndex implements FileIndex {
     return found;
   }
 
-  /** The request of a scan whose limit, if it has one, is not known. */
-  public String request(List<String> residuals, ScanRecord record) {
-    return request(residuals, record, null);
-  }
-
-  private String request(List<String> residuals, ScanRecord record, String wanted) {
+  public String request(List<String> residuals, ScanRecord record, List<PartitionDirectory> directories) {
+    // A partition whose filter differs from that of others has rows of other worth.
+    FirstRows.Wanted wanted = residuals.size() == 1 ? firstRows(session.sessionState().conf()) : null;
     StringBuilder out = new StringBuilder(4096).append('{');
     Json.field(out, "v", Reply.VERSION);
     record.identify(out);
@@ -257,7 +283,7 @@ public final class SkippingFileIndex implements FileIndex {
     Json.field(out, "objects", record.objects);
     Json.field(out, "bytes", record.bytes);
     if (choosesRowGroups) Json.name(out, "rowGroups").append(true);
-    if (wanted != null) Json.name(out, "first").append(wanted);
+    if (wanted != null) Json.name(out, "first").append(wanted.json(directories));
     Json.name(out, "filters").append('[').append(String.join(",", residuals)).append("]}");
     return out.toString();
   }
@@ -267,7 +293,7 @@ public final class SkippingFileIndex implements FileIndex {
    *
    * @param groups of each residual, the row groups to leave out of files that are read; may be null
    */
-  public static Seq<PartitionDirectory> without(
+  private static Seq<PartitionDirectory> without(
       FileIndex index, List<PartitionDirectory> directories, int[] residualOf, KeySet[] skip, RowGroupKeys[] groups,
       Verification verification, ScanRecord record) {
     List<FileStatusWithMetadata> candidates = new ArrayList<>();

@@ -106,6 +106,7 @@ public final class SkippingRule extends Rule<SparkPlan> {
     List<Attribute> output = Scala.list(scan.output());
     String table = scan.tableIdentifier().isDefined() ? scan.tableIdentifier().get().unquotedString() : null;
     SkippingFileIndex index = new SkippingFileIndex(session, relation, table, conditions.over(output), first);
+    index.awaited = conditions.awaited(output);
     // By position, not by name: Spark versions differ in the later fields of both.
     Object[] fields = fields(scan);
     fields[0] = Relations.listedBy(relation, index, index.readBy());
