@@ -18,7 +18,7 @@ import es_skipping as esk
 from benchmarks.layout_blocks import Blocks, blocks_of, z_order
 from benchmarks.tpch_workload import CURVED, FILTERED, MONTH, Draw, filters, uniform
 from es_skipping.layout import SOP, QueryLog
-from es_skipping.layout.passes import PLACE, placed
+from es_skipping.layout.passes import PLACE, placed, words_of
 from es_skipping.layout.plan import Plan, predict
 from es_skipping.workload.mining import subsuming
 
@@ -103,7 +103,7 @@ class Run:
         plan = self.fit(features, **options)
         fitted = time.perf_counter() - before
         numbers = np.arange(plan.blocks + 1)
-        rows = placed(self.df, plan.conditions, [MONTH], plan.clustered, numbers)
+        rows = placed(self.df, words_of(plan.conditions), [MONTH], plan.clustered, numbers)
         self.counted(name, blocks_of(rows, [F.col(PLACE)], FILTERED, plan.conditions), plan.features)
         self.result.setdefault("layouts", {})[name] = {
             "features": list(plan.conditions),

@@ -17,7 +17,10 @@ from es_skipping.layout.groups.indexing import index_groups
 from es_skipping.layout.groups.status import GroupStatus
 from es_skipping.layout.groups.table import WrittenGroups, append_groups, write_groups
 from es_skipping.layout.plan import Plan, Prediction
-from es_skipping.layout.sop import SOP, Written
+from es_skipping.layout.row_layout import Written
+from es_skipping.layout.sop import SOP
+from es_skipping.layout.tree.plan import TreePlan
+from es_skipping.layout.tree.query_tree import QueryTree
 from es_skipping.layout.workload.diagnosis import Diagnosis, diagnose
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.layout.workload.templates import Template, zipf
@@ -38,8 +41,10 @@ __all__ = [
     "Prediction",
     "Query",
     "QueryLog",
+    "QueryTree",
     "Status",
     "Template",
+    "TreePlan",
     "Written",
     "WrittenGroups",
     "append_groups",

@@ -113,9 +113,12 @@ def unpacked(words: Words, features: int) -> Bits:
 
 
 def predicted_share(
-    clustered: Sequence[GroupBlocks], usable: Sequence[int], lists: Iterable[Collection[int]] = ()
+    clustered: Sequence[GroupBlocks],
+    usable: Sequence[int],
+    lists: Iterable[Collection[int]] = (),
+    within: Sequence[Bits] | None = None,
 ) -> float:
-    """The share of all rows in blocks that a query must read, by its features alone.
+    """The share of all rows in blocks that a query must read, by its features, and by what else is known of blocks.
 
     Parameters
     ----------
@@ -123,14 +126,18 @@ def predicted_share(
         The features that subsume the query: a block is read if all of their bits are set.
     lists
         Sets of features: a block is read if one bit of each of them is set.
+    within
+        Per coarse partition, the blocks that are not skipped for another reason.
     """
     total = sum(int(one.blocks.rows.sum()) for one in clustered)
     if not total:
         return 0.0
     read = 0
-    for one in clustered:
+    for at, one in enumerate(clustered):
         unions = one.blocks.unions
         kept = unions[:, list(usable)].all(axis=1)
+        if within is not None:
+            kept = kept & within[at]
         for some in lists:
             kept = kept & unions[:, list(some)].any(axis=1)
         read += int(one.blocks.rows[kept].sum())

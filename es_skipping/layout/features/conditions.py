@@ -69,6 +69,16 @@ class FeatureFinder:
         DatasetError
             The workload yields no feature.
         """
+        kept, texts, refused = self.found(log, most)
+        if not kept:
+            why = f": {refused[0][0]}: {refused[0][1]}" if refused else ""
+            raise DatasetError(f"these {len(log)} queries yield no feature to lay the data out by{why}")
+        return kept, texts, refused
+
+    def found(
+        self, log: QueryLog, most: int
+    ) -> tuple[tuple[Feature, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
+        """The same as `features`, but there may be none."""
         refused: list[tuple[str, str]] = []
         texts: dict[tuple[Predicate, ...], str] = {}
         written = replace(self.source, format="parquet")  # the index describes the files to be written
@@ -82,9 +92,6 @@ class FeatureFinder:
             return True
 
         kept = tuple(self._ranked(log, most, accept))
-        if not kept:
-            why = f": {refused[0][0]}: {refused[0][1]}" if refused else ""
-            raise DatasetError(f"these {len(log)} queries yield no feature to lay the data out by{why}")
         return kept, tuple(texts[feature.predicates] for feature in kept), tuple(refused)
 
     def _ranked(self, log: QueryLog, most: int, accept: Callable[[Feature], bool]) -> list[Feature]:

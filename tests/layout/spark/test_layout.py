@@ -16,7 +16,7 @@ from es_skipping import layout
 from es_skipping.build.filter_texts import predicates_of_filters
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.features import Features
-from es_skipping.layout.passes import PLACE, histogram, placed
+from es_skipping.layout.passes import PLACE, histogram, placed, words_of
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.show import show
@@ -413,7 +413,7 @@ def test_every_block_has_its_rows(spark: SparkSession, tmp_path: Path, seed: int
     numbers = range(sum(len(one.blocks.rows) for one in clustered) + 1)
     found = {
         row[PLACE]: row["count"]
-        for row in placed(df, conditions, within, clustered, numbers).groupBy(PLACE).count().collect()
+        for row in placed(df, words_of(conditions), within, clustered, numbers).groupBy(PLACE).count().collect()
     }
     assert found == dict(enumerate(int(rows) for one in clustered for rows in one.blocks.rows))
     for one in clustered:
