@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from es_skipping.layout.designing.design import Design, design
+from es_skipping.layout.designing.study import Forecast
 from es_skipping.layout.drift import Status, status
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.gsop import GSOP, GroupPlan
@@ -33,8 +35,10 @@ __all__ = [
     "GSOPR",
     "SOP",
     "ColumnGroup",
+    "Design",
     "Diagnosis",
     "Feature",
+    "Forecast",
     "GroupPlan",
     "GroupStatus",
     "Plan",
@@ -48,6 +52,7 @@ __all__ = [
     "Written",
     "WrittenGroups",
     "append_groups",
+    "design",
     "diagnose",
     "index_groups",
     "mine_features",

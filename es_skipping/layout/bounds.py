@@ -1,4 +1,4 @@
-"""Least and greatest values of a layout's blocks, for its dry run: what `MinMax` will skip once the blocks are written."""
+"""Least and greatest values of a layout's blocks, for its dry run: by these, `MinMax` will skip."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from es_skipping.predicates.truth import sql_of_operand
 from es_skipping.predicates.value_sets import ValueSet, at_most
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column
 
-__all__ = ["Bounds", "held_column", "meets"]
+__all__ = ["Bounds", "Values", "held_column", "held_values", "meets"]
 
 Values = npt.NDArray[np.object_]
 
-_HELD: Final = {"date": "unix_date({})", "timestamp": "unix_micros({})"}
-_KEPT: Final = frozenset({"string", "byte", "short", "int", "long", "float", "double", "decimal"})
-"""Types whose values Arrow returns as predicates hold them."""
+_HELD: Final = {"date": "unix_date({})", "timestamp": "unix_micros({})", "string": "cast({} AS binary)"}
+"""SQL of values that Arrow would not return as predicates hold them. A string may hold bytes that are not UTF-8."""
+_KEPT: Final = frozenset({"float", "double", "decimal"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,9 @@ class Bounds:
             return best((values[at] for at in some if values[at] is not None), default=None)
 
         low = {operand: _objects([over(values, some, min) for some in blocks]) for operand, values in self.low.items()}
-        high = {operand: _objects([over(values, some, max) for some in blocks]) for operand, values in self.high.items()}
+        high = {
+            operand: _objects([over(values, some, max) for some in blocks]) for operand, values in self.high.items()
+        }
         return Bounds(low, high)
 
 
@@ -66,9 +69,15 @@ def held_column(operand: Operand) -> Column | None:
     from es_skipping.spark.classic import functions as F
 
     text, name = sql_of_operand(operand), operand.type.name
-    if text is None or (name not in _HELD and name not in _KEPT):
+    if text is None or not (name in _HELD or name in _KEPT or operand.type.is_integer):
         return None
     return F.expr(_HELD.get(name, "{}").format(text))
+
+
+def held_values(column: pa.ChunkedArray | pa.Array) -> Values:
+    """The values of a column that `held_column` made, as predicates hold them."""
+    values: list[Any] = column.to_pylist()
+    return _objects([one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in values])
 
 
 def meets(wanted: ValueSet, low: Values, high: Values) -> Bits:

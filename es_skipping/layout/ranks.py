@@ -1,4 +1,4 @@
-"""Values of a column as ranks among its distinct values, so that rows are ordered and blocks bounded by whole numbers."""
+"""Values of a column as ranks among its distinct values: whole numbers order rows, and bound blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from es_skipping.layout.bounds import Values, meets
+from es_skipping.layout.bounds import Values, held_values, meets
 from es_skipping.layout.clustering import Bits, Counts
 from es_skipping.predicates.value_sets import ValueSet
 
@@ -70,6 +70,4 @@ def ranked(column: pa.ChunkedArray) -> Ranks:
     order: Any = pc.array_sort_indices(distinct)  # binary order for strings; NaN comes last
     ordered = distinct.take(order)
     places = np.asarray(pc.index_in(column, ordered).fill_null(-1).combine_chunks(), np.int64)
-    values = np.empty(len(ordered), object)
-    values[:] = ordered.to_pylist()
-    return Ranks(places, values)
+    return Ranks(places, held_values(ordered))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from es_skipping.build.filter_texts import predicates_of_filters
+from es_skipping.errors import DatasetError
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.subsumption import is_certain, subsumes
 from es_skipping.predicates.tree import (
@@ -19,6 +20,7 @@ from es_skipping.predicates.tree import (
     Literal,
     Matches,
     NullTest,
+    Opaque,
     Operand,
     Predicate,
     leaves_of,
@@ -81,12 +83,20 @@ def proposed_cuts(log: Iterable[Query], features: Sequence[Predicate]) -> list[P
 def cut_conditions(df: DataFrame, cuts: Iterable[Predicate]) -> dict[Predicate, str]:
     """The SQL of the cuts that Spark evaluates as they are meant."""
     texts = {cut: text for cut in cuts if (text := sql_of(cut)) is not None}
-    read = predicates_of_filters(df, list(texts.values()))
     return {
         cut: text
-        for (cut, text), found in zip(texts.items(), read, strict=True)
+        for (cut, text), found in zip(texts.items(), _read(df, list(texts.values())), strict=True)
         if subsumes(found, cut) and subsumes(cut, found)
     }
+
+
+def _read(df: DataFrame, texts: Sequence[str]) -> list[Predicate]:
+    try:
+        return predicates_of_filters(df, texts)
+    except DatasetError:  # at least one cannot be resolved
+        if len(texts) == 1:
+            return [Opaque("it cannot be resolved")]
+        return [one for text in texts for one in _read(df, [text])]
 
 
 def bound_of(cut: Predicate) -> Operand | None:
@@ -135,7 +145,7 @@ def _ordered(operand: Operand, value: Value) -> bool:
 
 def _spread(values: dict[Value, int], most: int) -> list[Value]:
     """Some values, so that about as many uses lie between neighbours."""
-    ordered = sorted(values)  # type: ignore[type-var]
+    ordered = sorted(values)
     if len(ordered) <= most:
         return ordered
     total, passed, found = sum(values.values()), 0, []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from es_skipping.indexes.features import WORD_BITS
-from es_skipping.layout.bounds import Bounds, held_column
+from es_skipping.layout.bounds import Bounds, held_column, held_values
 from es_skipping.layout.histogram import Group, Histogram, Words, unpacked
 from es_skipping.layout.passes import coarse, key_of, words_of
 from es_skipping.layout.tree.growing import Tree
@@ -145,8 +145,9 @@ def counted_leaves(df: DataFrame, routed: RoutedTree, operands: Sequence[Operand
     columns = np.array([found[f"w{at}"].to_numpy() for at in words], np.int64)
     vectors = unpacked(columns.T, len(routed.conditions))
     groups, bounds = [], []
-    low = {operand: np.array([*found[f"low{at}"].to_pylist(), None], object)[:-1] for at, operand in enumerate(held)}
-    high = {operand: np.array([*found[f"high{at}"].to_pylist(), None], object)[:-1] for at, operand in enumerate(held)}
+    low, high = (
+        {operand: held_values(found[f"{side}{at}"]) for at, operand in enumerate(held)} for side in ("low", "high")
+    )
     for one in np.unique(number):
         some = np.flatnonzero(number == one)
         groups.append(Group(int(one), keys[some], vectors[some], counts[some]))
