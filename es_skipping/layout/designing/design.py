@@ -101,9 +101,7 @@ class Design(Rendered):
         if best is None:
             return "No layout pays: these queries read most rows whichever way they lie."
         if self.maker is None:
-            return (
-                f"Recommended: {best.name} over {best.detail}, as Delta Lake or Iceberg lay it out, and MinMax indexes."
-            )
+            return f"Recommended: {best.name} over {best.detail}, by Delta Lake or Iceberg, with MinMax indexes."
         if best.detail.endswith("across"):
             return f"Recommended: QueryTree across {', '.join(self.within)}. New rows mean to lay everything out again."
         return f"Recommended: {best.name}. Continue with .maker.fit(log)."

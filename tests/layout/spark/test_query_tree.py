@@ -113,7 +113,7 @@ def blocks_as_planned(after: DataFrame, plan: layout.TreePlan, dataset: esk.Data
         assert min(MIN_ROWS, sizes[number]) <= file["rows"] < 2 * MIN_ROWS
         assert len({together[leaf] for leaf in file["leaves"]}) == 1
         if plan.conditions:
-            (union,) = (one for id, one in known[file["file"]].items() if id.startswith("features"))
+            (union,) = (one for id, one in known[Path(file["file"]).stem].items() if id.startswith("features"))
             assert isinstance(union, Values)
             assert union.values == {at for at, bit in enumerate(file["bits"]) if bit}
 
