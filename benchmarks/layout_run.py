@@ -166,7 +166,7 @@ class Run:
         weights = [feature.weight for feature in plan.features]
 
         def share(count: int, minimum: int) -> tuple[float, int, float]:
-            narrowed = plan.histogram.first(count)
+            narrowed = plan.histogram.only(range(count))
             before = time.perf_counter()
             clustered = narrowed.cluster(weights[:count], minimum)
             took = time.perf_counter() - before

@@ -89,9 +89,9 @@ class Histogram:
         held = sum(int(group.counts[group.vectors[:, list(features)].any(axis=1)].sum()) for group in self.groups)
         return held / max(1, self.rows)
 
-    def first(self, count: int) -> Histogram:
-        """Restrict it to the first features. The keys are lost, so it cannot lay rows out."""
-        return Histogram(tuple(_narrowed(group, count) for group in self.groups), count)
+    def only(self, features: Sequence[int]) -> Histogram:
+        """Restrict it to some features. The keys are lost, so it cannot lay rows out."""
+        return Histogram(tuple(_narrowed(group, features) for group in self.groups), len(features))
 
     def cluster(self, weights: Sequence[float], minimum: int) -> list[GroupBlocks]:
         """Blocks for each coarse partition."""
@@ -144,7 +144,7 @@ def predicted_share(
     return read / total
 
 
-def _narrowed(group: Group, count: int) -> Group:
-    vectors, place = np.unique(group.vectors[:, :count], axis=0, return_inverse=True)
+def _narrowed(group: Group, features: Sequence[int]) -> Group:
+    vectors, place = np.unique(group.vectors[:, list(features)], axis=0, return_inverse=True)
     counts = np.bincount(place.ravel(), group.counts, len(vectors)).astype(np.int64)
     return Group(group.number, np.zeros(0, np.int64), vectors, counts)

@@ -51,6 +51,10 @@ class SOP(RowLayout[Plan]):
         dissertation, by the queries that each helps and no stricter one helps.
     within
         SQL expressions; rows with different values never share an object. Partition columns of the dataset count too.
+    refine
+        Whether to try a feature for each arm of an OR, and for each window of values that queries ask for, in place of
+        looser features. They are taken if a dry run with blocks of ``min_rows`` reads less, and may be more than
+        ``features``.
 
     Raises
     ------
@@ -75,6 +79,7 @@ class SOP(RowLayout[Plan]):
         min_support: int | None = None,
         rank: Rank = "savings",
         within: Sequence[str] = (),
+        refine: bool = False,
         **deprecated: Any,
     ) -> None:
         dataset = dataset_of(dataset, path, deprecated)
@@ -83,6 +88,7 @@ class SOP(RowLayout[Plan]):
             dataset, min_rows=min_rows, features=features, min_support=min_support, rank=rank, within=within
         )
         self._count = features
+        self._refine = refine
 
     def fit(self, log: QueryLog | Sequence[str], *, holdout: float = 0.2, progress: Progress | None = None) -> Plan:
         """Find features and blocks, and predict what held-out queries would read.
@@ -115,6 +121,13 @@ class SOP(RowLayout[Plan]):
             features, conditions = features[:best], conditions[:best]
             with clock.step("count"):
                 counted = histogram(self.df, conditions, self._within)
+        if self._refine:
+            with clock.step("refine"):
+                refined = self._refined(features, conditions, train)
+            if tuple(refined) != features:
+                features, conditions = tuple(refined), tuple(refined.values())
+                with clock.step("count"):
+                    counted = histogram(self.df, conditions, self._within)
         with clock.step("cluster"):
             clustered = tuple(counted.cluster([feature.weight for feature in features], self._min_rows))
         with clock.step("predict"):
@@ -133,13 +146,28 @@ class SOP(RowLayout[Plan]):
         )
         return self._plan
 
+    def _refined(self, features: Sequence[Feature], conditions: Sequence[str], log: QueryLog) -> dict[Feature, str]:
+        """The set of features whose blocks the workload reads least of; the first one, unless another is better."""
+        sets = self._finder.refinements(log, features, conditions)
+        if len(sets) == 1:
+            return sets[0]
+        every = {feature: text for some in sets for feature, text in some.items()}
+        counted = histogram(self.df, list(every.values()), self._within)
+        place = {feature: at for at, feature in enumerate(every)}
+        shares = []
+        for some in sets:
+            narrowed = counted.only([place[feature] for feature in some])
+            clustered = narrowed.cluster([feature.weight for feature in some], self._min_rows)
+            shares.append(predict(log, list(some), clustered).share)
+        return sets[shares.index(min(shares))]
+
     def _best_count(self, counted: Histogram, features: Sequence[Feature], log: QueryLog) -> int:
         """Choose the number of features by cross-validation, on queries that did not weigh the features."""
         train, test = log.split(0.25) if len(log) > 3 else (log, log)
         weights = [sum(feature.subsumes(query) for query in train) for feature in features]
         shares: dict[int, float] = {}
         for count in sorted({min(count, len(features)) for count in _FEATURE_COUNTS}):
-            clustered = counted.first(count).cluster(weights[:count], self._min_rows)
+            clustered = counted.only(range(count)).cluster(weights[:count], self._min_rows)
             shares[count] = predict(test, features[:count], clustered).share
         best = min(shares.values())
         return min(count for count, share in shares.items() if share <= _TOLERATED_READ_FACTOR * best)
