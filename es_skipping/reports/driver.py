@@ -66,7 +66,7 @@ class PlannedScan:
         return tuple(json.loads(self._handle.inducedBy()))
 
     def skipped(self, reply: bytes) -> tuple[int, int, int]:
-        """The number and bytes of the listed objects that a reply to the request skips, and the number of row groups."""
+        """How many listed objects, bytes and row groups a reply to the request skips."""
         objects, size, groups = json.loads(self._handle.skipped(bytearray(reply)))
         return int(objects), int(size), int(groups)
 
