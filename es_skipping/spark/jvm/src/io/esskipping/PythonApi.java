@@ -12,6 +12,7 @@ import io.esskipping.scan.OpenFiles;
 import io.esskipping.scan.Records;
 import io.esskipping.scan.Relations;
 import io.esskipping.scan.SessionSettings;
+import io.esskipping.scan.StoredListings;
 import io.esskipping.scan.TableSnapshot;
 import io.esskipping.scan.Unindexed;
 import io.esskipping.sql.SkippingCommand;
@@ -105,6 +106,21 @@ public final class PythonApi {
   /** See {@link ListedFiles#existing}. */
   public String existingFiles(Object session, String paths) throws Exception {
     return ListedFiles.existing((SparkSession) session, paths);
+  }
+
+  /** See {@link StoredListings#has}. */
+  public boolean hasListing(Object session, String generation) {
+    return StoredListings.has((SparkSession) session, generation);
+  }
+
+  /** See {@link StoredListings#keep}. */
+  public void keepListing(Object session, String generation, String facts, String file) throws Exception {
+    StoredListings.keep((SparkSession) session, generation, facts, file);
+  }
+
+  /** See {@link StoredListings#read}. */
+  public Object readListing(Object session, String generation, String facts) throws Exception {
+    return StoredListings.read((SparkSession) session, generation, facts);
   }
 
   /** See {@link OpenFiles#possible}. */
