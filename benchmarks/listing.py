@@ -6,9 +6,9 @@ Run it with a server that may be written to; ``--page`` puts the figures into do
 
 The hard links of benchmarks/refresh.py. *Listed* is Spark's own, when the DataFrame is made; *asked* is from the
 request to the decoded reply, *applied* the dropping of files; nothing is executed. The first query hashes the identity
-of every listed object, later ones of the same DataFrame find the hashes kept. `esk.read` takes the store's list of files
-instead of Spark's: its rows also say how many files were found in directories meanwhile, and the processor time of the
-JVM and Python.
+of every listed object, later ones of the same DataFrame find the hashes kept. `esk.read` takes the store's list of
+files instead of Spark's: its rows also say how many files were found in directories meanwhile, and the processor time
+of the JVM and Python.
 """
 
 from __future__ import annotations
