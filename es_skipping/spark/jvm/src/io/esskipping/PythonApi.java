@@ -6,6 +6,7 @@ import io.esskipping.helper.Helper;
 import io.esskipping.report.ExecutionLog;
 import io.esskipping.scan.Bridge;
 import io.esskipping.scan.ExpressionTrees;
+import io.esskipping.scan.IndexedWriteExec;
 import io.esskipping.scan.Installation;
 import io.esskipping.scan.ListedFiles;
 import io.esskipping.scan.OpenFiles;
@@ -165,6 +166,11 @@ public final class PythonApi {
   /** See {@link SkippingCommand#carriedOutBy}. */
   public void carriesOut(BiFunction<Object, String, String> callback) {
     SkippingCommand.carriedOutBy(callback);
+  }
+
+  /** See {@link IndexedWriteExec#reportTo}. */
+  public void reportsWrites(BiFunction<Object, String, String> callback) {
+    IndexedWriteExec.reportTo(callback);
   }
 
   /** Whether {@link #connect} was called. */

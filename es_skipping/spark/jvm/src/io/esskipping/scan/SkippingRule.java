@@ -41,6 +41,10 @@ public final class SkippingRule extends Rule<SparkPlan> {
   }
 
   @Override public SparkPlan apply(SparkPlan plan) {
+    return IndexedWriteExec.of(skipping(plan), session.sessionState().conf());
+  }
+
+  private SparkPlan skipping(SparkPlan plan) {
     try {
       SQLConf conf = session.sessionState().conf();
       if (!conf.contains(SessionSettings.ENABLED)) return plan;
