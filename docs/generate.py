@@ -48,7 +48,7 @@ def settings_page() -> str:
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Sessions": ("configure", "enable", "disable", "is_enabled"),
-    "Datasets": ("Dataset", "RefreshResult", "list_indexes", "index_files", "declare_function"),
+    "Datasets": ("Dataset", "RefreshResult", "read", "list_indexes", "index_files", "declare_function"),
     "Index types": (
         "MinMax",
         "GapList",

@@ -276,6 +276,15 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             _bytes,
         ),
         Setting(
+            "indexOnCommit",
+            "false",
+            "boolean",
+            "Indexes the files of a write of this session when it has committed: before the call returns if Parquet "
+            "footers suffice for all indexes of the dataset, otherwise in the background. In PySpark sessions that "
+            "called `enable`.",
+            _boolean,
+        ),
+        Setting(
             "autoRefresh",
             "false",
             "boolean",

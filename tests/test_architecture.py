@@ -39,7 +39,7 @@ PUBLIC = {
         "indexes",
         "is_enabled",
     ),
-    "list_indexes",
+    *("list_indexes", "read"),
     # index types
     *(
         "BloomFilter",

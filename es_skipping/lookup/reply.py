@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from es_skipping.stores.base import KEY_BYTES, Answer
+from es_skipping.stores.selection import Selection, Selections
 
 __all__ = ["PROTOCOL", "body", "failed", "nothing", "skip", "skip_beyond", "skip_row_groups", "unindexed"]
 
@@ -107,16 +108,20 @@ def body(answers: Iterable[Sequence[Answer]]) -> bytes:
     """
     parts: list[bytes] = []
     for entry in answers:
-        parts.append(struct.pack(">I", len(entry)))
-        for answer in entry:
-            parts += _part(answer)
+        found = [one for answer in entry for one in _sets(answer)]
+        parts.append(struct.pack(">I", len(found)))
+        for one in found:
+            parts += _part(one)
     return b"".join(parts)
 
 
-def _part(answer: Answer) -> list[bytes]:
-    found = answer.found
+def _sets(answer: Answer) -> Sequence[bytes | Selection]:
+    return answer.found.parts if isinstance(answer.found, Selections) else [answer.found]
+
+
+def _part(found: bytes | Selection) -> list[bytes]:
     if isinstance(found, bytes) or found.skipped <= _MAX_NAMED_OBJECTS:
-        keys = answer.skip
+        keys = found if isinstance(found, bytes) else found.keys()
         return [struct.pack(">BI", _KEYS, len(keys) // KEY_BYTES), keys]
     table = found.table
     name, path = table.id.encode("ascii"), table.file().encode("utf-8", "surrogateescape")

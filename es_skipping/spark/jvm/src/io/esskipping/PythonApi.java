@@ -7,12 +7,14 @@ import io.esskipping.report.ExecutionLog;
 import io.esskipping.rowgroups.FooterRows;
 import io.esskipping.scan.Bridge;
 import io.esskipping.scan.ExpressionTrees;
+import io.esskipping.scan.IndexedWriteExec;
 import io.esskipping.scan.Installation;
 import io.esskipping.scan.ListedFiles;
 import io.esskipping.scan.OpenFiles;
 import io.esskipping.scan.Records;
 import io.esskipping.scan.Relations;
 import io.esskipping.scan.SessionSettings;
+import io.esskipping.scan.StoredListings;
 import io.esskipping.scan.TableSnapshot;
 import io.esskipping.scan.Unindexed;
 import io.esskipping.sql.SkippingCommand;
@@ -111,6 +113,21 @@ public final class PythonApi {
     return FooterRows.of((SparkSession) session, paths);
   }
 
+  /** See {@link StoredListings#has}. */
+  public boolean hasListing(Object session, String generation) {
+    return StoredListings.has((SparkSession) session, generation);
+  }
+
+  /** See {@link StoredListings#keep}. */
+  public void keepListing(Object session, String generation, String facts, String file) throws Exception {
+    StoredListings.keep((SparkSession) session, generation, facts, file);
+  }
+
+  /** See {@link StoredListings#read}. */
+  public Object readListing(Object session, String generation, String facts) throws Exception {
+    return StoredListings.read((SparkSession) session, generation, facts);
+  }
+
   /** See {@link OpenFiles#possible}. */
   public boolean openFilesPossible(Object session, String root) {
     return OpenFiles.possible((SparkSession) session, root);
@@ -153,6 +170,11 @@ public final class PythonApi {
   /** See {@link SkippingCommand#carriedOutBy}. */
   public void carriesOut(BiFunction<Object, String, String> callback) {
     SkippingCommand.carriedOutBy(callback);
+  }
+
+  /** See {@link IndexedWriteExec#reportTo}. */
+  public void reportsWrites(BiFunction<Object, String, String> callback) {
+    IndexedWriteExec.reportTo(callback);
   }
 
   /** Whether {@link #connect} was called. */

@@ -48,12 +48,12 @@ public final class PlannedScan {
   static PlannedScan of(SparkSession session, FileSourceScanExec scan) {
     SkippingFileIndex index = (SkippingFileIndex) scan.relation().location();
     Seq<Expression> filters = known(scan.dataFilters());
-    return new PlannedScan(session, index, index.inner.listFiles(known(scan.partitionFilters()), filters), filters, columns(scan, index));
+    return new PlannedScan(session, index, index.listed(known(scan.partitionFilters()), filters), filters, columns(scan, index));
   }
 
   static PlannedScan of(SparkSession session, GroupsScan scan) {
     Seq<Expression> filters = known(Scala.seq(scan.filters));
-    Seq<PartitionDirectory> all = scan.index.inner.listFiles(Scala.seq(List.of()), filters);
+    Seq<PartitionDirectory> all = scan.index.listed(Scala.seq(List.of()), filters);
     return new PlannedScan(session, scan.index, all, filters, names(List.of(scan.readSchema().fieldNames())));
   }
 

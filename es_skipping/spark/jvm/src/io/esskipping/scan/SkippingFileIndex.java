@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.UnaryOperator;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -135,22 +136,51 @@ public final class SkippingFileIndex implements FileIndex {
   }
 
   @Override public Seq<PartitionDirectory> listFiles(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
-    return narrowed(inner.listFiles(partitionFilters, dataFilters), Scala.list(dataFilters));
+    Seq<PartitionDirectory> all = listed(partitionFilters, dataFilters);
+    if (!(inner instanceof StoredListing)) return narrowed(all, Scala.list(dataFilters));
+    StoredListing stored = (StoredListing) inner;
+    Seq<PartitionDirectory> same = narrowed(all, Scala.list(dataFilters), stored::checked);
+    return same != null ? same : narrowed(stored.actual(partitionFilters, dataFilters), Scala.list(dataFilters));
+  }
+
+  /** The files among which a query skips. Those of a metadata store's listing are not compared with the file system. */
+  public Seq<PartitionDirectory> listed(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
+    return inner instanceof StoredListing
+        ? ((StoredListing) inner).stored(partitionFilters, dataFilters)
+        : inner.listFiles(partitionFilters, dataFilters);
   }
 
   /** What a listing is left with: without the objects that have no row for the data filters and the conditions. */
   Seq<PartitionDirectory> narrowed(Seq<PartitionDirectory> all, List<Expression> dataFilters) {
+    return narrowed(all, dataFilters, kept -> kept);
+  }
+
+  /**
+   * The same for a listing that may be out of date.
+   *
+   * @param check returns what is left as it is now, or null if it has changed; then this returns null and keeps no record
+   */
+  private Seq<PartitionDirectory> narrowed(
+      Seq<PartitionDirectory> all, List<Expression> dataFilters, UnaryOperator<Seq<PartitionDirectory>> check) {
     ScanRecord record = null;
+    boolean used = true;
     try {
-      SQLConf conf = session.sessionState().conf();
-      if (!Bridge.connected() || !SessionSettings.enabled(conf)) return all;
-      record = new ScanRecord(session, relation, table, all);
-      return kept(all, dataFilters, conf, record);
-    } catch (Throwable error) {
-      return unskipped(all, error, record);
+      Seq<PartitionDirectory> kept = all;
+      try {
+        SQLConf conf = session.sessionState().conf();
+        if (Bridge.connected() && SessionSettings.enabled(conf)) {
+          record = new ScanRecord(session, relation, table, all);
+          kept = kept(all, dataFilters, conf, record);
+        }
+      } catch (Throwable error) {
+        kept = unskipped(all, error, record);
+      }
+      kept = check.apply(kept);
+      used = kept != null;
+      return kept;
     } finally {
-      if (record != null) record.keep();
-      if (record != null && metrics != null) record.show(metrics);
+      if (record != null && used) record.keep();
+      if (record != null && used && metrics != null) record.show(metrics);
     }
   }
 

@@ -25,6 +25,7 @@ import scala.Option;
 public final class SkippingRule extends Rule<SparkPlan> {
   /** Exact class names: an index of Delta, Hudi or a streaming sink knows more than the existing files. */
   static final Set<String> INDEXES = Set.of(
+      StoredListing.class.getName(),
       "org.apache.spark.sql.execution.datasources.InMemoryFileIndex",
       "org.apache.spark.sql.execution.datasources.CatalogFileIndex");
 
@@ -40,6 +41,10 @@ public final class SkippingRule extends Rule<SparkPlan> {
   }
 
   @Override public SparkPlan apply(SparkPlan plan) {
+    return IndexedWriteExec.of(skipping(plan), session.sessionState().conf());
+  }
+
+  private SparkPlan skipping(SparkPlan plan) {
     try {
       SQLConf conf = session.sessionState().conf();
       if (!conf.contains(SessionSettings.ENABLED)) return plan;
