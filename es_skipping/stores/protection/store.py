@@ -24,7 +24,7 @@ from es_skipping.stores.protection.keys import key_of
 from es_skipping.stores.protection.tokens import Tokenizer, rewritten
 from es_skipping.stores.query_log import LoggedQuery
 
-__all__ = ["ProtectedStore"]
+__all__ = ["ProtectedStore", "unprotected"]
 
 _log = logging.getLogger("es_skipping")
 
@@ -265,6 +265,11 @@ class ProtectedStore(MetadataStore):
         notes = [f"{id} is sealed: this process decrypts and evaluates it" for id in sealed]
         notes += [f"{id} is not used: {reason}" for id, reason in unusable]
         return replace(query, notes=(*query.notes, *notes))
+
+
+def unprotected(store: MetadataStore) -> MetadataStore:
+    """The store that a `ProtectedStore` protects; any other store as it is."""
+    return store.unprotected if isinstance(store, ProtectedStore) else store
 
 
 def _protected(definition: DatasetDefinition) -> dict[str, IndexDefinition]:

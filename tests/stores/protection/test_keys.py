@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from es_skipping.catalog import ObjectMetadata
 from es_skipping.clauses.clause import Ask, Clause, Conjunction, Disjunction
 from es_skipping.clauses.metadata import Intervals, Values
 from es_skipping.clauses.questions import AnyOf, Overlaps, Range
-from es_skipping.errors import IndexDefinitionError, ProtectionError
+from es_skipping.errors import IndexDefinitionError, ProtectionError, StoreFormatError
+from es_skipping.lookup.registry import IndexedDataset
 from es_skipping.predicates.types import parse_type
 from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.memory.store import MemoryStore
@@ -23,6 +25,7 @@ from tests.stores.contract.examples import LIST, MINMAX, dataset_definition, key
 from tests.stores.protection.conftest import hashed, in_clear, reopened, sealed, sealed_files
 from tests.stores.strategies import index as index_of_kind
 
+DAY_LIST = index_of_kind("values", parse_type("bigint"))
 PAY, CITY, DAY = MINMAX, LIST, index_of_kind("intervals", parse_type("bigint"))
 OBJECTS = [
     ObjectMetadata(
@@ -204,10 +207,16 @@ def test_a_key_service(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_needs_and_protection_belong_together(store: ProtectedStore) -> None:
-    """An attacker, or a later version, may leave one without the other: then the index is unknown."""
-    from dataclasses import replace
-
-    for broken in (replace(hashed(CITY), protection=None), replace(hashed(CITY), needs=())):
-        assert dataset_definition(broken).not_understood(broken)
-    assert not dataset_definition(hashed(CITY)).not_understood(hashed(CITY))
+    """Tokens that are read as values would prove what is not so: an index that lost one of the two is unknown."""
+    written = hashed(DAY_LIST)
+    objects = [ObjectMetadata(object_id(n), n, {DAY_LIST.id: Values(frozenset({n}), 0)}) for n in range(6)]
+    entry = write(store, dataset_definition(written), objects)
+    asked = Ask(DAY_LIST.id, AnyOf((2,)))
+    assert keys(store.lookup(entry, asked).skip) == BUT_2
+    for broken in (replace(written, protection=None), replace(written, needs=())):
+        definition = dataset_definition(broken)
+        assert definition.not_understood(broken) == ("a protection that fits its needs",)
+        assert IndexedDataset.of(store, replace(entry, definition=definition)).labellers == ()
+        with pytest.raises(StoreFormatError, match="a protection that fits its needs"):
+            write(store, definition, objects)
     assert in_clear(sealed(PAY)) == PAY

@@ -14,8 +14,10 @@ from es_skipping.catalog import ObjectMetadata
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.metadata import Intervals
 from es_skipping.clauses.questions import Overlaps, Range
+from es_skipping.errors import StoreError
 from es_skipping.stores.memory.files import MemoryFiles
 from es_skipping.stores.parquet.store import ParquetStore
+from es_skipping.stores.protection.files import SealedFiles
 from es_skipping.stores.protection.store import ProtectedStore
 from tests.stores.contract.examples import MINMAX, dataset_definition, keys, object_id, write
 from tests.stores.protection.conftest import sealed, sealed_files
@@ -97,6 +99,22 @@ def test_flipped_cut_and_swapped(image: tuple[dict[str, bytes], set[bytes]]) -> 
         assert skip <= right | {object_id(5).key}, (what, path)
         kept += skip != right
     assert kept > COUNT // 3
+
+
+def test_a_file_in_another_place_is_refused() -> None:
+    files = SealedFiles(MemoryFiles(), bytes(32))
+    files.write("a", b"planted")
+    assert files.read("a") == b"planted"
+    assert (files.read("a", 2, 3), files.read("a", 5)) == (b"ant", b"ed")
+    raw = files._files.read("a")
+    files._files.write("b", raw)
+    with pytest.raises(StoreError, match="b was altered, or belongs elsewhere"):
+        files.read("b")
+    for cut in range(len(raw)):
+        files._files.write("c", raw[:cut])
+        assert files.read("c") == b""
+    with pytest.raises(StoreError, match="altered"):
+        SealedFiles(files._files, bytes(31) + b"1").read("a")
 
 
 def test_the_definition_that_others_can_write_is_compared(
