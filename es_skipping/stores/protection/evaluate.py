@@ -1,4 +1,4 @@
-"""Evaluates a clause of which the store answers some questions and companions answer others.
+"""Evaluates a clause whose questions go partly to the store and partly to companions.
 
 The masks of a single store become sets of keys here: what a conjunction skips is the union of what its parts skip, what
 a disjunction skips is the intersection.
