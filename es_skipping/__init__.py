@@ -12,8 +12,8 @@ Index types  MinMax, GapList, ValueList, BloomFilter, Hybrid, Prefix, Suffix, Fo
 Reports      observe, last_query, queries, explain, why_not, advise, indicators
 Engines      files
 Layouts      layout.SOP, layout.GSOP, layout.GSOPR; see help(es_skipping.layout)
-Errors       EsSkippingError and below it ColumnError, DatasetError, FilterError, IndexDefinitionError, SettingError,
-             StoreError, StoreConflict, StoreFormatError, StoreUnavailable
+Errors       EsSkippingError and below it ColumnError, DatasetError, FilterError, IndexDefinitionError,
+             ProtectionError, SettingError, StoreError, StoreConflict, StoreFormatError, StoreUnavailable
 
 `help(es_skipping.Dataset)` says more, and so for each name. Names load on first use: `es_skipping.predicates` and
 `es_skipping.clauses` need neither Spark nor a store, and Spark's Python workers load only the collectors.
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         EsSkippingError,
         FilterError,
         IndexDefinitionError,
+        ProtectionError,
         SettingError,
         StoreConflict,
         StoreError,
@@ -72,6 +73,7 @@ _HOMES = {
         "EsSkippingError",
         "FilterError",
         "IndexDefinitionError",
+        "ProtectionError",
         "SettingError",
         "StoreConflict",
         "StoreError",
@@ -115,6 +117,7 @@ __all__ = [
     "MetricDistance",
     "MinMax",
     "Prefix",
+    "ProtectionError",
     "RefreshResult",
     "SettingError",
     "StoreConflict",

@@ -20,10 +20,13 @@ __all__ = [
     "IndexDefinition",
     "ObjectId",
     "ObjectMetadata",
+    "Protection",
 ]
 
-UNDERSTOOD: Final[frozenset[str]] = frozenset({"elements", "rowgroups"})
+UNDERSTOOD: Final[frozenset[str]] = frozenset({"elements", "hashed", "rowgroups", "sealed"})
 """The needs (see `IndexDefinition`) that this version meets."""
+
+_PROTECTED: Final = frozenset({"hashed", "sealed"})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,6 +62,28 @@ class ObjectId:
 
 
 @dataclass(frozen=True, slots=True)
+class Protection:
+    """How the metadata of an index is kept from who lacks its key (``docs/decisions/0027``).
+
+    Parameters
+    ----------
+    mode
+        ``"hashed"`` or ``"sealed"``.
+    key
+        The key's reference, such as ``"env:CITY_KEY"``; never the key.
+    check
+        Tells the key from another.
+    salt
+        Random; part of everything that is derived from the key.
+    """
+
+    mode: str
+    key: str
+    check: str
+    salt: str
+
+
+@dataclass(frozen=True, slots=True)
 class IndexDefinition:
     """The stored definition of one index of a dataset.
 
@@ -76,6 +101,8 @@ class IndexDefinition:
         Text facts that must hold at query time for the index to be used (column schema, settings), by name.
     needs
         Names of what a reader must understand to use the metadata (``docs/decisions/0012``).
+    protection
+        None for metadata in clear; else its mode is one of the needs.
     """
 
     id: str
@@ -88,6 +115,7 @@ class IndexDefinition:
     parameters: Mapping[str, int | float | str] = field(default_factory=dict)
     built_with: Mapping[str, str] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    protection: Protection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +176,10 @@ class DatasetDefinition:
         if index is None:
             return tuple(sorted(set(self.needs) - UNDERSTOOD))
         kind = [] if index.kind in get_args(Kind) else [f"the kind {index.kind!r}"]
-        return (*sorted({*self.needs, *index.needs} - UNDERSTOOD), *kind)
+        mode = set() if index.protection is None else {index.protection.mode}
+        # An index that lost one of the two would be read as what it is not.
+        key = [] if set(index.needs) & _PROTECTED == mode else ["a protection that fits its needs"]
+        return (*sorted({*self.needs, *index.needs} - UNDERSTOOD), *kind, *key)
 
     @property
     def understood(self) -> tuple[IndexDefinition, ...]:

@@ -25,8 +25,8 @@ LONGEST = 450
 
 PUBLIC = {
     # errors
-    *("ColumnError", "DatasetError", "EsSkippingError", "FilterError", "IndexDefinitionError", "SettingError"),
-    *("StoreConflict", "StoreError", "StoreFormatError", "StoreUnavailable"),
+    *("ColumnError", "DatasetError", "EsSkippingError", "FilterError", "IndexDefinitionError"),
+    *("ProtectionError", "SettingError", "StoreConflict", "StoreError", "StoreFormatError", "StoreUnavailable"),
     # sessions and datasets
     *(
         "Dataset",

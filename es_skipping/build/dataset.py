@@ -30,6 +30,7 @@ from es_skipping.row_groups import row_groups_of
 from es_skipping.settings import PREFIX, Settings
 from es_skipping.spark.services import service_of, store_conf, store_of
 from es_skipping.stores.base import MetadataStore
+from es_skipping.stores.protection.keys import check_protection
 from es_skipping.workload.logged import logged_queries
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Dataset:
     format, options, schema
         As for the reader. Queries use an index only if they read with the same format and options. If all three are
         left out, an indexed dataset is read as it was indexed.
+    protect, key
+        For indexes that name no protection: ``"hashed"`` or ``"sealed"``, and where the key is: ``"env:NAME"``.
 
     Raises
     ------
@@ -86,6 +89,8 @@ class Dataset:
         format: str | None = None,
         options: Mapping[str, Any] | None = None,
         schema: str | StructType | None = None,
+        protect: str = "plain",
+        key: str | None = None,
     ) -> None:
         from es_skipping.spark.classic import classic_session
 
@@ -98,6 +103,8 @@ class Dataset:
             raise DatasetError(
                 f"options={options!r}: pass a mapping of names to values, such as options={{'header': 'true'}}"
             )
+        check_protection(protect, key)
+        self._protection = protect, key
         self._user_spark = spark
         self._spark = classic_session(spark)
         self._as_given = Reading(
@@ -326,6 +333,7 @@ class Dataset:
         limits = {"budget": settings["metadata.budget"], "writers": settings["build.executorWriters"]}
         limits["retain_removed"] = settings["retainRemoved"] == "vacuum"
         limits["granularity"] = settings["granularity"] if settings.written("granularity") is not None else None
+        add = [one if one.protect is not None else one.protected(*self._protection) for one in add]
 
         def attempt() -> RefreshResult:
             reading = self._reading(store.dataset(self.id))

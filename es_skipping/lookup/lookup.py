@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from es_skipping.clauses.clause import KEEP, indexes_of
-from es_skipping.clauses.text import clause_text
 from es_skipping.errors import StoreUnavailable
 from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.first_rows import Guarantee, guarantee
@@ -14,6 +13,7 @@ from es_skipping.lookup.functions import DeclaredFunctions
 from es_skipping.lookup.registry import IndexedDataset
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.verdict import Verdict, clause_for, read_filters
+from es_skipping.lookup.withheld import Withheld
 from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import Element, HasElement, Predicate, leaves_of
 from es_skipping.stores.base import Answer, StoreQuery
@@ -52,8 +52,12 @@ class Part:
         """The clause as `explain` writes it."""
         if self.verdict.clause == KEEP:
             return "nothing"
-        types = {index.id: index.value_type for index in self.dataset.entry.definition.indexes}
-        return clause_text(self.verdict.clause, types, readable_id)
+        return Withheld.without_keys(self.dataset.entry.definition).clause(self.verdict.clause, self.dataset)
+
+    @property
+    def filter(self) -> str:
+        """The filter as reports write it."""
+        return Withheld.without_keys(self.dataset.entry.definition).filter(self.predicate)
 
 
 @dataclass(frozen=True, slots=True)

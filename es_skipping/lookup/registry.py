@@ -132,6 +132,16 @@ class Registry:
             belief = self._beliefs.get(store)
         return 0.0 if belief is None else belief.read + lifetime - time.monotonic()
 
+    def last_read(self, store: MetadataStore) -> list[IndexedDataset] | None:
+        """The datasets of a store when it was read last, however long ago; None if it was not, or changed since."""
+        with self._lock:
+            belief = self._beliefs.get(store)
+        return (
+            None
+            if belief is None
+            else [*belief.by_table.values(), *(one for many in belief.by_root.values() for one in many)]
+        )
+
     def _belief(self, store: MetadataStore, lifetime: float, timeout: float | None) -> _Belief:
         with self._lock:
             belief, epoch = self._beliefs.get(store), self._epoch

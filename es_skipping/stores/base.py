@@ -25,6 +25,7 @@ from es_skipping.stores.query_log import LoggedQuery
 from es_skipping.stores.selection import KEY_BYTES, NO_KEY, Selection, Selections
 
 if TYPE_CHECKING:
+    from es_skipping.stores.files import Files
     from es_skipping.stores.share import Outcome, Share
 
 __all__ = [
@@ -205,7 +206,15 @@ def check_understood(definition: DatasetDefinition, base: DatasetDefinition | No
 
 
 class MetadataStore(ABC):
-    """Keeps metadata, answers which objects may be skipped. Safe to use from several threads."""
+    """Keeps metadata, answers which objects may be skipped. Safe to use from several threads.
+
+    Attributes
+    ----------
+    files
+        Files beside the metadata, for sealed indexes, in directories whose names begin with a dot; None without them.
+    """
+
+    files: Files | None = None
 
     @property
     @abstractmethod

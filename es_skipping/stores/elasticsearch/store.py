@@ -37,6 +37,7 @@ from es_skipping.stores.elasticsearch.checks import checks
 from es_skipping.stores.elasticsearch.client import BUILD_LIMIT, LOOKUP_LIMIT, connect
 from es_skipping.stores.elasticsearch.cluster import Cluster
 from es_skipping.stores.elasticsearch.documents import forms_of, metadata_size, object_id, object_metadata
+from es_skipping.stores.elasticsearch.files import ElasticsearchFiles
 from es_skipping.stores.elasticsearch.guarantors import candidates
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
 from es_skipping.stores.elasticsearch.open_views import Views
@@ -91,11 +92,7 @@ class ElasticsearchStore(MetadataStore):
     def __init__(self, url: str, settings: Mapping[str, Any] | None = None, *, prefix: str = DEFAULT_PREFIX) -> None:
         if settings is None:
             settings = Settings({})
-        if (
-            not prefix
-            or prefix != prefix.lower()
-            or any(c not in "abcdefghijklmnopqrstuvwxyz0123456789-_" for c in prefix)
-        ):
+        if not prefix or any(c not in "abcdefghijklmnopqrstuvwxyz0123456789-_" for c in prefix):
             raise SettingError(f"the prefix is {prefix!r}, expected lower-case letters, digits, - and _")
         self._url = check_url(url)
         self._seconds: float = settings["store.timeout"]
@@ -103,6 +100,7 @@ class ElasticsearchStore(MetadataStore):
         build_seconds: float = settings["store.buildTimeout"]
         builder = reader.options(request_timeout=build_seconds)
         self._cluster = Cluster(reader, builder, Names(prefix), self._url, settings)
+        self.files = ElasticsearchFiles(self._cluster)
         self._queries = QueryIndices(self._cluster)
         self._views = Views(reader, self._cluster.answers, build_seconds)
         self._visibility = Visibility(reader)
