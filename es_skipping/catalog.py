@@ -10,6 +10,7 @@ from typing import Any, Final, get_args
 
 from es_skipping.clauses.metadata import Kind, Metadata
 from es_skipping.predicates.types import DataType
+from es_skipping.row_groups import of_row_group, row_group_key
 
 __all__ = [
     "UNDERSTOOD",
@@ -22,7 +23,7 @@ __all__ = [
     "Protection",
 ]
 
-UNDERSTOOD: Final[frozenset[str]] = frozenset({"elements", "hashed", "sealed"})
+UNDERSTOOD: Final[frozenset[str]] = frozenset({"elements", "hashed", "rowgroups", "sealed"})
 """The needs (see `IndexDefinition`) that this version meets."""
 
 _PROTECTED: Final = frozenset({"hashed", "sealed"})
@@ -48,12 +49,16 @@ class ObjectId:
 
     @property
     def key(self) -> bytes:
-        """16 bytes that stand for the identity: the MD5 of path, length and mtime, which the shim computes alike."""
-        text = self.path.encode("utf-8", "surrogatepass")
+        """16 bytes that stand for the identity: the MD5 of path, length and mtime, which the shim computes alike.
+
+        Of a row group (`es_skipping.row_groups`) they begin as those of its file do.
+        """
+        group = of_row_group(self.path)
+        text = (self.path if group is None else group.file).encode("utf-8", "surrogatepass")
         digest = hashlib.md5(usedforsecurity=False)
         digest.update(text)
         digest.update(struct.pack(">qq", self.length, self.mtime))
-        return digest.digest()
+        return digest.digest() if group is None else row_group_key(digest.digest(), group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +185,11 @@ class DatasetDefinition:
     def understood(self) -> tuple[IndexDefinition, ...]:
         """The indexes that this version can use."""
         return tuple(index for index in self.indexes if not self.not_understood(index))
+
+    @property
+    def is_of_row_groups(self) -> bool:
+        """Whether its objects are the row groups of another dataset's files."""
+        return "rowgroups" in self.needs
 
     @property
     def snapshot(self) -> str | None:

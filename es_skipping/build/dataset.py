@@ -26,6 +26,7 @@ from es_skipping.errors import DatasetError, IndexDefinitionError, StoreError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.progress import shown_progress
+from es_skipping.row_groups import row_groups_of
 from es_skipping.settings import PREFIX, Settings
 from es_skipping.spark.services import service_of, store_conf, store_of
 from es_skipping.stores.base import MetadataStore
@@ -224,6 +225,7 @@ class Dataset:
             checked(indexes)
         store = self._store()
         if all:
+            store.drop(row_groups_of(self.id))
             store.drop(self.id)
             service_of(self._spark).registry.forget()
             return
@@ -231,7 +233,10 @@ class Dataset:
 
     def optimize(self) -> None:
         """Compact the metadata that many refreshes wrote. Readers continue undisturbed."""
-        self._store().optimize(self.id)
+        store = self._store()
+        store.optimize(self.id)
+        if store.dataset(row_groups_of(self.id)) is not None:
+            store.optimize(row_groups_of(self.id))
         service_of(self._spark).registry.forget()
 
     # --- looking --------------------------------------------------------------------------------------------------
@@ -327,6 +332,7 @@ class Dataset:
     def _updated(self, store: MetadataStore, settings: Settings, add: Sequence[Index], **options: Any) -> RefreshResult:
         limits = {"budget": settings["metadata.budget"], "writers": settings["build.executorWriters"]}
         limits["retain_removed"] = settings["retainRemoved"] == "vacuum"
+        limits["granularity"] = settings["granularity"] if settings.written("granularity") is not None else None
         add = [one if one.protect is not None else one.protected(*self._protection) for one in add]
 
         def attempt() -> RefreshResult:
@@ -372,11 +378,15 @@ class Dataset:
                 names = ", ".join(readable_id(one.id) for one in there) or f"none in the store {store.url}"
                 raise IndexDefinitionError(f"{index} is not an index of {self._as_given.name}; it has {names}")
             left.remove(found)
-        if not left or entry is None:
-            store.drop(self.id)
-        else:
-            with store.change(replace(entry.definition, indexes=tuple(left))) as change:
-                change.publish(entry.failed)
+        groups = store.dataset(row_groups_of(self.id))
+        for one in (groups, entry):
+            if one is None:
+                continue
+            if not left:
+                store.drop(one.definition.id)
+            else:
+                with store.change(replace(one.definition, indexes=tuple(left))) as change:
+                    change.publish(one.failed)
         service_of(self._spark).registry.forget()
 
 
@@ -421,6 +431,7 @@ def list_indexes(spark: SparkSession) -> DataFrame:
             entry.definition.snapshot,
         )
         for entry in sorted(entries, key=lambda entry: entry.definition.id)
+        if not entry.definition.is_of_row_groups
         for index in entry.definition.indexes
     ]
     return local_frame(spark, rows, _LIST)

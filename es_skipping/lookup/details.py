@@ -50,8 +50,12 @@ class ScanDetail:
         Both as text for people.
     unusable
         ``(index id, reason)`` of the indexes that this read must not use.
+    row_groups
+        How many row groups the stores know of the datasets.
     store
         Its URL, without secrets.
+    elements
+        The arrays whose elements the filter restricts and an index describes.
     seconds
         Time spent in Python, including the store's answer.
     logged
@@ -67,7 +71,9 @@ class ScanDetail:
     clause: str = ""
     unusable: tuple[tuple[str, str], ...] = ()
     store: str | None = None
+    elements: tuple[str, ...] = ()
     seconds: float = 0.0
+    row_groups: int = 0
     logged: LoggedFilter = LoggedFilter()
 
 

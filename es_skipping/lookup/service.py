@@ -30,7 +30,7 @@ from es_skipping.lookup.turns import Turns
 from es_skipping.lookup.withheld import Withheld
 from es_skipping.stores.base import MetadataStore
 
-__all__ = ["LookupService"]
+__all__ = ["LookupService", "reply_to"]
 
 _log = logging.getLogger("es_skipping")
 
@@ -154,7 +154,7 @@ class LookupService:
         detail = _detail(request, store, found)
         if found.why_unfit:  # the store itself warns about hidden metadata
             self._warn_once(f"some indexes of {detail.dataset} cannot be used: {found.why_unfit}")
-        return _reply(found), detail
+        return reply_to(found), detail
 
     def explain(self, request: ScanRequest, *, detail: bool = False) -> Lookup:
         """Look a request up with a trace, outside every query's budget.
@@ -181,10 +181,13 @@ class LookupService:
         _log.warning("%s", text)
 
 
-def _reply(found: Lookup) -> bytes:
+def reply_to(found: Lookup) -> bytes:
+    """The reply to the shim that a look-up leads to."""
     guarantee = found.guarantee
     if guarantee is not None:
         return reply.skip_beyond(found.answers, [one.key for one in guarantee.guarantors], guarantee.answer)
+    if found.rules_out_row_groups:
+        return reply.skip_row_groups(found.answers, found.row_groups)
     return reply.skip(found.answers) if found.rules_out else reply.nothing(found.reason or "")
 
 
@@ -197,7 +200,9 @@ def _detail(request: ScanRequest, store: MetadataStore, found: Lookup) -> ScanDe
         filter=" | ".join(dict.fromkeys(part.filter for part in found.flat)),
         clause=" | ".join(part.asked for part in found.flat),
         unusable=found.unusable,
+        row_groups=found.known_row_groups,
         store=store.url,
+        elements=found.elements,
         logged=_logged(request, found) if is_logged(request.parsed_settings) else LoggedFilter(),
     )
 

@@ -36,8 +36,9 @@ def explain(df: DataFrame, *, detail: bool = False) -> Explanation:
     """Explain what a query would skip and why, without running it.
 
     This plans the query again from its analysed form, without touching the DataFrame's cached plan. Then it lists each
-    scan's files and asks the metadata store as the query would, even if skipping is off in the session. With adaptive
-    execution it explains the plan before the first stage, so it misses later dynamic pruning and later filters.
+    scan's files and asks the metadata store as the query would, even if skipping is off in the session. It names the
+    joins whose keys are only known when the query runs. With adaptive execution it explains the plan before the first
+    stage, so it misses later dynamic pruning and later filters.
 
     Parameters
     ----------
@@ -92,23 +93,27 @@ def _request(spark: SparkSession, request: ScanRequest) -> ScanRequest:
 
 
 def _explain_scan(spark: SparkSession, scan: PlannedScan, detail: bool) -> ScanExplanation:
+    from es_skipping.lookup.service import reply_to
     from es_skipping.spark.services import service_of
 
     request = _request(spark, scan.request)
-    store, objects, bytes_ = None, 0, 0
+    store, objects, bytes_, groups, known = None, 0, 0, 0, 0
     parts: tuple[DatasetExplanation, ...] = ()
+    induced = scan.induced_by
     try:
         service = service_of(spark)
         store = service.store(request.settings).url
         found = service.explain(request, detail=detail)
         if not found.datasets:
             reason = found.reason
-        elif not any(request.filters):
+        elif not any(request.filters) and request.first is None:
             reason = "the scan has no filter"
         else:
             parts = tuple(map(_explained, found.flat))
-            objects, bytes_ = scan.skipped(found.answers) if found.rules_out else (0, 0)
-            reason = None if objects else found.reason or _NOT_LISTED
+            known = found.known_row_groups
+            induced = tuple(dict.fromkeys([*induced, *found.elements]))
+            objects, bytes_, groups = scan.skipped(reply_to(found))
+            reason = None if objects or groups else found.reason or _NOT_LISTED
     except Exception as error:  # explain the error on which a query would fail open
         reason = f"{type(error).__name__}: {error}"
     return ScanExplanation(
@@ -123,6 +128,9 @@ def _explain_scan(spark: SparkSession, scan: PlannedScan, detail: bool) -> ScanE
         reason=reason,
         table_format=None if request.snapshot is None else request.format,
         snapshot=request.snapshot,
+        row_groups_total=known,
+        row_groups_skipped=groups,
+        induced_by=induced,
     )
 
 

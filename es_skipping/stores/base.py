@@ -22,7 +22,7 @@ from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import SettingError, StoreError, StoreFormatError
 from es_skipping.stores.guarantors import Guarantor, Ordering
 from es_skipping.stores.query_log import LoggedQuery
-from es_skipping.stores.selection import KEY_BYTES, NO_KEY, Selection
+from es_skipping.stores.selection import KEY_BYTES, NO_KEY, Selection, Selections
 
 if TYPE_CHECKING:
     from es_skipping.stores.files import Files
@@ -54,7 +54,8 @@ class Answer:
     ----------
     found
         The objects the clause is proved false of: their keys (`ObjectId.key`), concatenated, in no order; or a
-        `Selection`. Only objects whose identity the metadata was computed from; whatever is missing here is kept.
+        `Selection`, or several. Only objects whose identity the metadata was computed from; whatever is missing here is
+        kept.
     known
         How many objects the store has metadata of.
     by_index
@@ -63,7 +64,7 @@ class Answer:
         ``(index id, reason)`` of the indexes in the clause that count as unknown for some or all objects.
     """
 
-    found: bytes | Selection
+    found: bytes | Selection | Selections
     known: int
     by_index: Mapping[str, int] = field(default_factory=dict)
     unusable: tuple[tuple[str, str], ...] = ()

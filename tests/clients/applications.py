@@ -19,6 +19,7 @@ import pyspark
 
 from es_skipping.spark.bridge import JAR
 from hatch_build import javac
+from tests.jvm import OPTIONS, with_archive
 
 __all__ = ["SPARK", "Application", "Lake", "client_jar", "files_read", "helpers_of"]
 
@@ -75,10 +76,11 @@ class Lake:
         (conf / "spark-defaults.conf").write_text("\n".join(lines) + "\n")
         return conf
 
-    def environment(self, conf: Path, **more: str) -> dict[str, str]:
+    def environment(self, conf: Path | None, **more: str) -> dict[str, str]:
         """A user's environment, with every Python module that can be imported here."""
         modules = os.pathsep.join(dict.fromkeys([str(_ROOT), *(path for path in sys.path if path)]))
-        return {**os.environ, "SPARK_HOME": str(SPARK), "SPARK_CONF_DIR": str(conf), "PYTHONPATH": modules, **more}
+        given = {} if conf is None else {"SPARK_CONF_DIR": str(conf)}
+        return {**os.environ, "SPARK_HOME": str(SPARK), "PYTHONPATH": modules, **given, **more}
 
 
 class Application:
@@ -86,14 +88,15 @@ class Application:
 
     def __init__(self, lake: Lake, *, environment: Mapping[str, str] | None = None, **settings: str) -> None:
         both = {"spark__driver__extraClassPath": f"{JAR}{os.pathsep}{client_jar()}"}  # one class loader, see Load.java
-        conf = lake.defaults(**both, **settings)
-        command = [str(SPARK / "bin" / "spark-submit"), "--class", "Client", str(client_jar())]
+        defaults = lake.defaults(**both, **settings) / "spark-defaults.conf"
+        submit = [str(SPARK / "bin" / "spark-submit"), "--properties-file", str(defaults)]
+        command = [*submit, "--class", "Client", str(client_jar())]
         self.folder = lake.folder
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the application
         self._process = subprocess.Popen(
             command,
             cwd=lake.folder,
-            env=lake.environment(conf, **(environment or {})),
+            env=lake.environment(None, SPARK_SUBMIT_OPTS=_java_options(), **(environment or {})),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
@@ -184,6 +187,18 @@ def client_jar() -> Path:
     jar = Path(javac()).parent / "jar"
     subprocess.run([str(jar), "cf", str(made), "-C", str(folder / "classes"), "."], check=True)
     return made
+
+
+def _java_options() -> str:
+    """The first application writes an archive of its classes as it ends, which the others use.
+
+    The archive of the test run is of another class path: there our jar does not come first. Nor may a directory be
+    on the path, as that of ``SPARK_CONF_DIR`` is.
+    """
+    if "SPARK_SUBMIT_OPTS" not in os.environ:  # no test: the JVM is a user's
+        return ""
+    archive = client_jar().with_name("classes.jsa")
+    return with_archive(archive) if archive.is_file() else f"{OPTIONS} -XX:ArchiveClassesAtExit={archive}"
 
 
 def files_read(events: Path) -> list[int]:

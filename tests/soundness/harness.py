@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
 from typing import Any, Final
 
+import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -23,17 +26,32 @@ from es_skipping.clauses.evaluate import holds
 from es_skipping.stores.base import KEY_BYTES, Answer, MetadataStore
 from tests.soundness.sql import Node, random_predicate
 
-__all__ = ["Outcome", "answers_of", "objects_planned", "objects_planned_by_iceberg", "soundness_of"]
+__all__ = [
+    "Outcome",
+    "answers_of",
+    "objects_planned",
+    "objects_planned_by_iceberg",
+    "row_group_name",
+    "row_groups_by_name",
+    "soundness_of",
+]
 
-_PATH = re.compile(r"path=([^;]+);")
+_PATH = re.compile(r"path=([^;]+);[^}]*\}(?:,Map\(es_skipping\.skippedRows -> \[([\d, ]+)\]\))?")
 FILE_NAME: Final = "_metadata.file_name"
 ICEBERG_FILE_NAME: Final = "substring_index(_file, '/', -1)"
 
 
-def objects_planned(spark: SparkSession, sql: str) -> set[str] | None:
+def objects_planned(
+    spark: SparkSession, sql: str, groups: Mapping[str, Sequence[int]] | None = None
+) -> set[str] | None:
     """File names that the one scan of a query would open; None where the optimiser left no scan.
 
     Adaptive execution must be off: with it the rule comes when a stage is run.
+
+    Parameters
+    ----------
+    groups
+        By file name the first rows of its row groups: then those that the scan would read, as ``file@first row``.
     """
     plan = spark.sql(sql)._jdf.queryExecution().executedPlan()
     leaves = plan.collectLeaves()
@@ -43,8 +61,32 @@ def objects_planned(spark: SparkSession, sql: str) -> set[str] | None:
         if leaf.getClass().getSimpleName() != "FileSourceScanExec":
             continue
         listed = leaf.relation().location().listFiles(leaf.partitionFilters(), leaf.dataFilters()).mkString("\n")
-        names = (names or set()) | {path.rpartition("/")[2] for path in _PATH.findall(listed)}
+        names = names or set()
+        for path, rows in _PATH.findall(listed):
+            name = path.rpartition("/")[2]
+            skipped = {int(row) for row in rows.split(",")} if rows else set()
+            names |= {name} if groups is None else {f"{name}@{row}" for row in groups[name] if row not in skipped}
     return names
+
+
+def row_groups_by_name(folder: Path) -> dict[str, list[int]]:
+    """The first rows of the row groups of each Parquet file below a folder, by the file's name."""
+    found = {}
+    for path in folder.rglob("*.parquet"):
+        footer = pq.ParquetFile(path).metadata
+        rows = [footer.row_group(at).num_rows for at in range(footer.num_row_groups)]
+        found[path.name] = [first for first, count in zip(accumulate([0, *rows]), rows, strict=False) if count]
+    return found
+
+
+def row_group_name(groups: Mapping[str, Sequence[int]]) -> str:
+    """The name of a row's row group as `objects_planned` writes it, as SQL."""
+    cases = " ".join(
+        f"WHEN '{name}' THEN array_max(filter(array({', '.join(map(str, rows))}), r -> r <= _metadata.row_index))"
+        for name, rows in groups.items()
+        if len(rows) > 1
+    )
+    return f"concat({FILE_NAME}, '@', CASE {FILE_NAME} {cases} ELSE 0 END)"
 
 
 def objects_planned_by_iceberg(spark: SparkSession, sql: str) -> set[str] | None:

@@ -40,15 +40,15 @@ from es_skipping.stores.elasticsearch.documents import forms_of, metadata_size, 
 from es_skipping.stores.elasticsearch.files import ElasticsearchFiles
 from es_skipping.stores.elasticsearch.guarantors import candidates
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
+from es_skipping.stores.elasticsearch.open_views import Views
 from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, skip_query
 from es_skipping.stores.elasticsearch.query_log import QueryIndices
 from es_skipping.stores.elasticsearch.state import State
-from es_skipping.stores.elasticsearch.views import Views
 from es_skipping.stores.elasticsearch.visibility import Visibility, require_visible
 from es_skipping.stores.guarantors import Guarantor, Ordering, first_rows
 from es_skipping.stores.object_list import as_keys, is_among
 from es_skipping.stores.query_log import LoggedQuery
-from es_skipping.stores.selection import Selection
+from es_skipping.stores.selection import Selection, Selections
 from es_skipping.stores.urls import check_url
 
 __all__ = ["ElasticsearchStore"]
@@ -378,8 +378,8 @@ class ElasticsearchStore(MetadataStore):
             self._warned.add(key)
         _log.warning("%s", text)
 
-    def _skipped(self, state: State, clause: Clause, deadline: Deadline) -> bytes | Selection:
-        def skipped(expensive: bool) -> bytes | Selection:
+    def _skipped(self, state: State, clause: Clause, deadline: Deadline) -> bytes | Selection | Selections:
+        def skipped(expensive: bool) -> bytes | Selection | Selections:
             query = self._query(state, clause, deadline, expensive)
             if query is None:
                 return b""
