@@ -75,7 +75,8 @@ def recovered(draw: Callable[[random.Random], str], shares: Sequence[tuple[str, 
         alone = tokenizer.metadata(Values(frozenset({value}), 0), b"")
         assert isinstance(alone, Values)
         truth.update((int(token), value) for token in alone.values)  # type: ignore[arg-type]
-    seen = [token for token, count in objects.most_common() if count > 1]
+    several = [(-count, token) for token, count in objects.items() if count > 1]
+    seen = [token for _, token in sorted(several)]
     expected = sorted(shares, key=lambda one: (-one[1], one[0]))
     right = [truth[token] for token, (value, _) in zip(seen, expected, strict=False) if truth.get(token) == value]
     return len(values), len(right) / len(values), sum(values[value] for value in right) / values.total()
@@ -99,9 +100,8 @@ def main() -> None:
     print("| column | values | `plain` | `hashed`, of the values | `hashed`, of what objects hold | `sealed` |")
     print("|---|---|---|---|---|---|")
     for name, (count, of_values, of_pairs) in rows.items():
-        print(
-            f"| {name} | {count:,} | 100 % | {of_values:.1%} | {of_pairs:.1%} | nothing to match |".replace("%", " %")
-        )
+        hashed = f"{100 * of_values:.1f} % | {100 * of_pairs:.1f} %"
+        print(f"| {name} | {count:,} | 100 % | {hashed} | nothing to match |")
     print(f"\n{stamp()}")
 
 
