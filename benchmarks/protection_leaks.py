@@ -28,6 +28,7 @@ from es_skipping.stores.protection.tokens import Tokenizer
 
 _OBJECTS: Final = 500
 _ROWS: Final = 200
+_KEYS: Final = 10
 _SHIP_MODES: Final = ("AIR", "FOB", "MAIL", "RAIL", "REG AIR", "SHIP", "TRUCK")
 _TEXT: Final = DataType("string")
 
@@ -40,14 +41,14 @@ def _places() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def _tokenizer() -> Tokenizer:
+def _tokenizer(number: int) -> Tokenizer:
     index = IndexDefinition("valuelist(c)", "ValueList", ("c",), "values", _TEXT)
-    key = Key(random.Random(1).randbytes(32))
+    key = Key(random.Random(number).randbytes(32))
     return Tokenizer(protected(index, Protection("hashed", "env:KEY", key.check_value("salt"), "salt")), key)
 
 
 def recovered(draw: Callable[[random.Random], str], shares: Sequence[tuple[str, float]]) -> tuple[int, float, float]:
-    """Attack one column.
+    """Attack one column, under several keys: with another key, other values are matched by luck.
 
     Parameters
     ----------
@@ -61,25 +62,29 @@ def recovered(draw: Callable[[random.Random], str], shares: Sequence[tuple[str, 
     tuple
         The number of values that occur, the share of them that is recovered, and the share of (object, value) pairs.
     """
-    rng, tokenizer = random.Random(7), _tokenizer()
-    objects: Counter[int] = Counter()
-    truth: dict[int, str] = {}
-    values: Counter[str] = Counter()
-    for number in range(_OBJECTS):
-        held = frozenset(draw(rng) for _ in range(_ROWS))
-        values.update(held)
-        tokens = tokenizer.metadata(Values(held, 0), number.to_bytes(16, "big"))
-        assert isinstance(tokens, Values)
-        objects.update(int(token) for token in tokens.values)  # type: ignore[arg-type]
-    for value in values:
-        alone = tokenizer.metadata(Values(frozenset({value}), 0), b"")
-        assert isinstance(alone, Values)
-        truth.update((int(token), value) for token in alone.values)  # type: ignore[arg-type]
-    several = [(-count, token) for token, count in objects.items() if count > 1]
-    seen = [token for _, token in sorted(several)]
-    expected = sorted(shares, key=lambda one: (-one[1], one[0]))
-    right = [truth[token] for token, (value, _) in zip(seen, expected, strict=False) if truth.get(token) == value]
-    return len(values), len(right) / len(values), sum(values[value] for value in right) / values.total()
+    rng = random.Random(7)
+    held = [frozenset(draw(rng) for _ in range(_ROWS)) for _ in range(_OBJECTS)]
+    values = Counter(value for one in held for value in one)
+    expected = [value for value, _ in sorted(shares, key=lambda one: (-one[1], one[0]))]
+    right = [value for number in range(_KEYS) for value in _matched(held, expected, _tokenizer(number))]
+    pairs = sum(values[value] for value in right)
+    return len(values), len(right) / len(values) / _KEYS, pairs / values.total() / _KEYS
+
+
+def _matched(held: Sequence[frozenset[str]], expected: Sequence[str], tokenizer: Tokenizer) -> list[str]:
+    """The values that the attacker names right."""
+    objects = Counter(
+        token for number, one in enumerate(held) for token in _tokens(tokenizer, one, number.to_bytes(16, "big"))
+    )
+    several = sorted((-count, token) for token, count in objects.items() if count > 1)
+    pairs = zip(several, expected, strict=False)
+    return [value for (_, token), value in pairs if _tokens(tokenizer, frozenset({value}), b"") == {token}]
+
+
+def _tokens(tokenizer: Tokenizer, values: frozenset[str], object: bytes) -> set[int]:
+    found = tokenizer.metadata(Values(frozenset(values), 0), object)
+    assert isinstance(found, Values)
+    return {token for token in found.values if isinstance(token, int)}
 
 
 def _of_places(places: Sequence[dict[str, str]], column: str) -> tuple[int, float, float]:
