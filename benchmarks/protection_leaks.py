@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.pages import stamp
-from es_skipping.catalog import IndexDefinition
+from es_skipping.catalog import IndexDefinition, Protection
 from es_skipping.clauses.metadata import Values
 from es_skipping.predicates.types import DataType
 from es_skipping.stores.protection.definitions import protected
-from es_skipping.stores.protection.keys import Key, Protection
+from es_skipping.stores.protection.keys import Key
 from es_skipping.stores.protection.tokens import Tokenizer
 
 _OBJECTS: Final = 500
