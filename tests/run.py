@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from pathlib import Path
 import pytest
 
 from tests.elasticsearch_node import URL_VARIABLE, another_url
-from tests.jvm import make_archive
+from tests.jvm import OPTIONS, make_archive
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "tests"
@@ -264,10 +265,11 @@ def main() -> int:
     for leg in legs:
         waiting.put(leg)
     begun = time.monotonic()
-    pythons = list(dict.fromkeys(leg.python for leg in legs))
-    archives = [REPORTS / f"classes-{at}.jsa" for at in range(len(pythons))]
+    pythons = Counter(leg.python for leg in legs)
+    often = [python for python, count in pythons.items() if count > 1]  # to make an archive takes what two JVMs do
+    archives = [REPORTS / f"classes-{at}.jsa" for at in range(len(often))]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        jvm = dict(zip(pythons, pool.map(make_archive, pythons, archives), strict=True))
+        jvm = dict.fromkeys(pythons, OPTIONS) | dict(zip(often, pool.map(make_archive, often, archives), strict=True))
         workers = [pool.submit(run_one_after_another, waiting, jvm) for _ in range(AT_A_TIME)]
         outcomes = [ended for worker in workers for ended in worker.result()]
     for archive in archives:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import os
 import queue
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -180,6 +182,7 @@ def helpers_of(pid: int, module: str = "es_skipping.cli") -> list[int]:
 def client_jar() -> Path:
     """A jar of the classes in this folder, compiled against this Spark and our jar."""
     folder = Path(tempfile.mkdtemp(prefix="es-skipping-clients-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # the archive of classes takes 180 MB
     sources = [str(source) for source in sorted(Path(__file__).parent.glob("*.java"))]
     path = os.pathsep.join([str(SPARK / "jars" / "*"), str(JAR)])
     subprocess.run([javac(), "-nowarn", "-cp", path, "-d", str(folder / "classes"), *sources], check=True)
