@@ -227,6 +227,9 @@ def test_after_an_append_a_view_is_extended(store: ElasticsearchStore, client: E
         view = the_view(reader, entry)
         assert view.old is old and view.new is not None
         assert len(view.new.table) == 5 * (n + 1)
+        for thread in threading.enumerate():  # it closes what is too much when the view is there already
+            if thread.name == "es-skipping-view":
+                thread.join(60)
         assert open_contexts(client) <= before + 2
     reader.close()
     assert open_contexts(client) <= before
@@ -237,8 +240,8 @@ def test_a_reply_has_a_set_of_each_table(store: ElasticsearchStore) -> None:
     entry = write(store, DEFINITION, [object_metadata(400, minmax=minmax(5, 5))])
     answer = store.lookup(entry, between(5, 9))
     assert isinstance(answer.found, Selections)
-    assert [part.skipped for part in answer.found.parts] == [84, 0]
-    assert body([[answer]])[:9].hex(" ") == "00 00 00 02 00 00 00 00 54", "two parts; the first has 84 keys"
+    assert [part.skipped for part in answer.found.parts] == [85, 0]
+    assert body([[answer]])[:9].hex(" ") == "00 00 00 02 00 00 00 00 55", "two parts; the first has 85 keys"
 
 
 @pytest.mark.parametrize("what", ["many", "removed", "replaced", "another index", "another writer"])
@@ -310,7 +313,7 @@ def test_a_view_that_takes_longer_to_open_than_a_look_up_may_take(
         with pytest.raises(StoreError):
             reader.lookup(entry, between(5, 6))
         faulty.before = lambda exchange: None
-        check(reader, entry, [*listed, object_metadata(11, minmax=minmax(5, 5))], between(5, 6))
+        compare(reader, entry, [*listed, object_metadata(11, minmax=minmax(5, 5))], between(5, 6))
         reader.close()
 
 
