@@ -305,9 +305,8 @@ class Dataset:
     def _reading(self, entry: DatasetEntry | None) -> Reading:
         """How to read the dataset: as the user passed it, or else as it was indexed."""
         given = self._as_given
-        if not self._said_how and given.table is None:
-            if (format := table_format_at(self._spark, given.paths)) is not None:
-                return replace(given, format=format)
+        if not self._said_how and given.table is None and (format := table_format_at(self._spark, given.paths)):
+            return replace(given, format=format)
         if entry is not None:
             given = replace(given, known_schema=entry.definition.schema)
         if entry is None or self._said_how or given.table is not None:
