@@ -100,9 +100,7 @@ class Dataset:
         if table is not None and (format is not None or options or schema is not None):
             raise DatasetError(f"do not pass format, options or schema for table {table}: the catalog defines them")
         if options is not None and not isinstance(options, Mapping):
-            raise DatasetError(
-                f"options={options!r}: pass a mapping of names to values, such as options={{'header': 'true'}}"
-            )
+            raise DatasetError(f"options={options!r}: pass a mapping of names to values, such as {{'header': 'true'}}")
         check_protection(protect, key)
         self._protection = protect, key
         self._user_spark = spark
@@ -307,10 +305,8 @@ class Dataset:
     def _reading(self, entry: DatasetEntry | None) -> Reading:
         """How to read the dataset: as the user passed it, or else as it was indexed."""
         given = self._as_given
-        if not self._said_how and given.table is None:
-            format = table_format_at(self._spark, given.paths)
-            if format is not None:
-                return replace(given, format=format)
+        if not self._said_how and given.table is None and (format := table_format_at(self._spark, given.paths)):
+            return replace(given, format=format)
         if entry is not None:
             given = replace(given, known_schema=entry.definition.schema)
         if entry is None or self._said_how or given.table is not None:
