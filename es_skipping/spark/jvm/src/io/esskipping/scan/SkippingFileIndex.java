@@ -217,8 +217,9 @@ public final class SkippingFileIndex implements FileIndex {
       skip = new KeySet[] {KeySet.union(reply.skip[0], reply.beyond)};
       record.inducedBy(sources(conjuncts, wanted.name));
     }
-    Verification verification = Verification.of(session, conf, relation, skip, reply.rowGroups);
-    Seq<PartitionDirectory> kept = without(inner, directories, residuals.residualOf, skip, reply.rowGroups, verification, record);
+    RowGroupKeys[] groups = OwnJar.reachesTasks(context) ? reply.rowGroups : null;
+    Verification verification = Verification.of(session, conf, relation, skip, groups);
+    Seq<PartitionDirectory> kept = without(inner, directories, residuals.residualOf, skip, groups, verification, record);
     if (record.rowGroupsLeftOut()) {
       OwnJar.ship(context);
       namedRowGroups = true;
