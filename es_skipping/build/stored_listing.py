@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.build.dataset import Dataset
 from es_skipping.build.source import Reading, load
+from es_skipping.errors import StoreError
 from es_skipping.spark.bridge import jvm_api, session_settings
 from es_skipping.spark.classic import classic_session
 from es_skipping.spark.formats import INDEXED
@@ -113,26 +114,33 @@ def _by_store(spark: SparkSession, store: MetadataStore, entry: DatasetEntry, re
     settings = session_settings(spark, _PARTITION_SETTINGS)
     listed = [store.url, facts, [settings.get(name) for name in _PARTITION_SETTINGS]]
     generation = f"{definition.id} {entry.snapshot} {hashlib.sha256(json.dumps(listed).encode()).hexdigest()[:16]}"
-    api = jvm_api(spark)
-    if not api.hasListing(spark._jsparkSession, generation):
-        with tempfile.NamedTemporaryFile("w", prefix="es-skipping-", encoding="ascii") as file:
-            objects = length = 0
-            left = store.objects(definition.id)
-            while page := [id for id, _ in islice(left, _OBJECTS_PER_LINE)]:
-                objects += len(page)
-                length += sum(one.length for one in page)
-                file.write(json.dumps([(one.path, one.length, one.mtime) for one in page]) + "\n")
-            if (objects, length) != (entry.objects, entry.bytes):
-                return None
-            file.flush()
-            failed = [path for path, _ in entry.failed]
-            try:
-                api.keepListing(spark._jsparkSession, generation, json.dumps({**facts, "failed": failed}), file.name)
-            except Exception as error:  # such as a file system that does not tell a failed file's state
-                _log.warning("%s is read by a listing of its directories: %s", definition.id, error)
-                return load(spark, reading)
-    made = api.readListing(spark._jsparkSession, generation, json.dumps(facts))
+    api, java = jvm_api(spark), spark._jsparkSession
+    try:
+        if not api.hasListing(java, generation):
+            with tempfile.NamedTemporaryFile("w", prefix="es-skipping-", encoding="ascii") as file:
+                if _written(store, definition.id, file) != (entry.objects, entry.bytes):
+                    return None
+                failed = [path for path, _ in entry.failed]
+                api.keepListing(java, generation, json.dumps({**facts, "failed": failed}), file.name)
+        made = api.readListing(java, generation, json.dumps(facts))
+    except StoreError:
+        raise
+    except Exception as error:  # such as a file system that does not tell a failed file's state
+        _log.warning("%s is read by a listing of its directories: %s", definition.id, error)
+        return load(spark, reading)
     return None if made is None else ClassicDataFrame(made, spark)
+
+
+def _written(store: MetadataStore, id: str, file: Any) -> tuple[int, int]:
+    """Write a store's objects into a file; their number and bytes."""
+    objects = length = 0
+    left = store.objects(id)
+    while page := [object for object, _ in islice(left, _OBJECTS_PER_LINE)]:
+        objects += len(page)
+        length += sum(one.length for one in page)
+        file.write(json.dumps([(one.path, one.length, one.mtime) for one in page]) + "\n")
+    file.flush()
+    return objects, length
 
 
 def _as_json(spark: SparkSession, reading: Reading) -> str | None:

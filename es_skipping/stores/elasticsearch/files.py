@@ -9,8 +9,8 @@ import base64
 import hashlib
 from typing import Any, Final
 
+from elastic_transport import TransportError
 from elasticsearch import ApiError, BadRequestError, ConflictError, NotFoundError
-from elasticsearch import ConnectionError as Unreachable
 
 from es_skipping.stores.elasticsearch.cluster import Cluster
 
@@ -56,7 +56,7 @@ class ElasticsearchFiles:
             hits = list(self._cluster.scan(self._index, query, "path", fields=["path"]))
         except NotFoundError:
             return []
-        except (ApiError, Unreachable) as error:
+        except (ApiError, TransportError) as error:
             raise OSError(f"listing {directory} of {self._index}: {error}") from error
         return sorted({hit["_source"]["path"][len(above) :].partition("/")[0] for hit in hits})
 
@@ -71,7 +71,7 @@ class ElasticsearchFiles:
             found: dict[str, Any] = self._cluster.reader.get(index=self._index, id=_id(path, number)).body["_source"]
         except NotFoundError:
             raise FileNotFoundError(path) from None
-        except (ApiError, Unreachable) as error:
+        except (ApiError, TransportError) as error:
             raise OSError(f"reading {path} of {self._index}: {error}") from error
         return found
 
@@ -102,7 +102,7 @@ class ElasticsearchFiles:
                 )
             except ConflictError:
                 return False
-            except (ApiError, Unreachable) as error:
+            except (ApiError, TransportError) as error:
                 raise OSError(f"writing {path} to {self._index}: {error}") from error
         return True
 
@@ -112,7 +112,7 @@ class ElasticsearchFiles:
             found = client.get(index=self._index, id=_id(path, 0), source_includes=["parts"]).body
             for number in range(found["_source"]["parts"] if found.get("found") else 0):
                 client.delete(index=self._index, id=_id(path, number), refresh=True)
-        except (ApiError, Unreachable) as error:
+        except (ApiError, TransportError) as error:
             raise OSError(f"deleting {path} of {self._index}: {error}") from error
 
     def _make(self) -> None:
@@ -127,7 +127,7 @@ class ElasticsearchFiles:
         except BadRequestError as error:
             if error.error != "resource_already_exists_exception":
                 raise OSError(f"creating the index {self._index}: {error}") from error
-        except (ApiError, Unreachable) as error:
+        except (ApiError, TransportError) as error:
             raise OSError(f"creating the index {self._index}: {error}") from error
         self._made = True
 

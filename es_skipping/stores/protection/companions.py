@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition
-from es_skipping.errors import ProtectionError
+from es_skipping.errors import ProtectionError, StoreError
 from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.files import Files
 from es_skipping.stores.protection.files import Below, SealedFiles
@@ -105,7 +105,7 @@ class Companions:
     def _delete(self, dataset: str, kept: set[str]) -> None:
         if self._files is None:
             return
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, StoreError):
             for name in self._files.list(f"{SEALED}/{dataset}"):
                 if name not in kept:
                     _delete_all(self._files, f"{SEALED}/{dataset}/{name}")

@@ -13,7 +13,7 @@ from typing import Any
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import KEEP, Clause, indexes_of
 from es_skipping.clauses.metadata import Metadata
-from es_skipping.errors import EsSkippingError, ProtectionError
+from es_skipping.errors import EsSkippingError, ProtectionError, StoreError
 from es_skipping.stores.base import Answer, Change, Check, MetadataStore, StoreQuery
 from es_skipping.stores.guarantors import Guarantor, Ordering
 from es_skipping.stores.parquet.evaluate import only
@@ -89,11 +89,16 @@ class ProtectedStore(MetadataStore):
     def _change(
         self, change: Change, definition: DatasetDefinition, fresh: bool, name: str | None, context: ExitStack
     ) -> Change:
-        if not _protected(definition):
-            before = self._store.dataset(definition.id)
-            if before is None or not _protected(before.definition):
-                return change
+        if not _protected(definition) and not self._had_protected(definition.id):
+            return change
         return ProtectedChange(change, definition, self._companions, fresh, name, context)
+
+    def _had_protected(self, id: str) -> bool:
+        try:
+            before = self._store.dataset(id)
+        except StoreError:  # damaged: then nothing is left to clean up after it
+            return False
+        return before is not None and bool(_protected(before.definition))
 
     def drop(self, id: str) -> None:
         self._store.drop(id)

@@ -132,9 +132,10 @@ def test_features_of_arms_are_taken_if_a_dry_run_reads_less(spark: SparkSession,
     log += ["score > 80"] * 10
     plain = layout.SOP(esk.Dataset(spark, path), min_rows=MIN_ROWS)
     sop = layout.SOP(esk.Dataset(spark, path), min_rows=MIN_ROWS, refine=True)
-    assert plain.fit(log, holdout=0).conditions == ("score > CAST('80.0' AS double)",)
+    assert "flag = true" in plain.fit(log, holdout=0).conditions
     plan = sop.fit(log, holdout=0)
-    assert set(plan.conditions) > set(plain.plan.conditions)
+    assert "flag = true" not in plan.conditions
+    assert len(plan.conditions) > len(plain.plan.conditions)
     assert plan.trained.share < 0.7 * plain.plan.trained.share
     sop.write(str(tmp_path / "laid_out"))
     spark.read.parquet(str(tmp_path / "laid_out")).createOrReplaceTempView("t")
