@@ -75,8 +75,8 @@ def words_of(features: Sequence[str]) -> list[Column]:
 def word_array(features: Sequence[str]) -> Column:
     """The words of `words_of` in one array, for hundreds of features.
 
-    Spark interprets the argument of a higher-order function. The code that it would generate for so many conditions is
-    too long for the JVM to compile, and then slower.
+    Spark interprets the argument of a higher-order function. The code that it would generate otherwise is too long for
+    the JVM to compile, and then slower.
     """
     from es_skipping.spark.classic import functions as F
 

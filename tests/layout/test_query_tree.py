@@ -162,6 +162,8 @@ def test_bounds_of_joined_blocks_and_what_meets_them() -> None:
     above, below = normalise(compare(">", SCORE, 7.0)), normalise(compare("<", SCORE, 0.0))
     assert bounds.kept(above, 3).tolist() == [False, True, False]
     assert bounds.kept(below, 3).tolist() == [False, True, False]
+    # A greatest value of NaN hides the greatest number.
+    assert bounds.kept(normalise(compare("=", SCORE, 7.0)), 3).tolist() == [False, True, False]
     assert bounds.kept(NullTest(SCORE), 3).tolist() == [True, True, True]
     joined = bounds.joined([[0, 2], [2]])
     assert (joined.low[SCORE].tolist(), joined.high[SCORE].tolist()) == ([1.0, None], [5.0, None])

@@ -49,6 +49,7 @@ def test_each_arm_has_a_feature_and_the_loose_one_goes() -> None:
     loose = [common(log, compare(">", PRICE, 3))]
     refined = with_arms(log, loose, 4, never_by_time)
     assert shown(refined) == ["price > 3 AND size = 1", "price > 3 AND size = 5", "price > 3 AND size = 9"]
+    assert with_windows(log, refined, 1) == refined, "the numbers of arms are not those of queries"
     # A query is helped by a list: each of its rows satisfies one of them.
     (some,) = Helping(refined).help(arms(100, 101, 102)).lists
     assert some == {0, 1, 2}

@@ -33,7 +33,7 @@ def by_features(bits: Bits, partitions: Counts, weights: Reals, minimum: int) ->
 
 
 def by_tree(bits: Bits, partitions: Counts, effects: Effects, minimum: int) -> tuple[Counts, Tree]:
-    """The blocks of `QueryTree`: the leaves of a tree, of which large ones are cut."""
+    """The blocks of `QueryTree`: the leaves of a tree; large leaves are cut."""
     tree = grow(bits, partitions, effects, minimum)
     _, vector, counts = np.unique(tree.leaf_of(bits, partitions), return_inverse=True, return_counts=True)
     pieces = np.maximum(1, counts // minimum)

@@ -183,7 +183,7 @@ def study_of(
     if not isinstance(log, QueryLog):
         log = QueryLog.from_sql(source.df, log)
     if len(log) < 2:
-        raise DatasetError(f"the log has {len(log)} queries: pass at least two, one of which is held out")
+        raise DatasetError(f"the log has {len(log)} queries: pass at least two, because one is held out")
     train, test = log.split(holdout)
     partitioned = (*map(quoted_name, source.partition_columns), *within)
     study = Study(source, train, test, partitioned, rows)

@@ -9,6 +9,7 @@ in one order of rows, so `SOP` takes refinements only if a dry run reads less.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from es_skipping.layout.features.helping import Helping
@@ -38,7 +39,8 @@ def with_arms(
     arms = [Query(arm) for query in log for item in query.items if isinstance(item, Or) for arm in item.children]
     known = {feature.predicates for feature in features}
     mined = candidates_of(arms, min_support=least, usable=usable) if arms else []
-    found = [feature for feature in mined if feature.predicates not in known][:_MAX_ARMS]
+    # The arms' own numbers are not those of queries.
+    found = [replace(feature, queries=()) for feature in mined if feature.predicates not in known][:_MAX_ARMS]
     helping = Helping(found)
     helped = {at for at, query in enumerate(log) if helping.help(query).lists}
     if not helped:

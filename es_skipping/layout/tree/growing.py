@@ -131,8 +131,8 @@ class _Growth:
             live = live[live != best]
             pending.append((no, middle, stop, live, active & ~self._effects.skip_no[best], depth + 1))
             pending.append((yes, start, middle, live, active & ~self._effects.skip_yes[best], depth + 1))
-        cut_of, yes_of, no_of, first = (np.array(some, np.int64) for some in (self._cuts, self._yes, self._no, roots))
-        return Tree(cut_of, yes_of, no_of, first, deepest)
+        taken, yes_nodes, no_nodes = (np.array(some, np.int64) for some in (self._cuts, self._yes, self._no))
+        return Tree(taken, yes_nodes, no_nodes, np.array(roots, np.int64), deepest)
 
     def _new(self) -> int:
         node = len(self._cuts)
