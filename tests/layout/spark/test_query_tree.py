@@ -67,7 +67,9 @@ def test_random_tables(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     for session in (spark, off):
         session.read.parquet(place).createOrReplaceTempView("t")
     esk.enable(spark)
-    drawn: Any = SimpleNamespace(on=spark, off=off, columns=columns, predicates=lambda rng: Predicates(rng, columns))
+    drawn: Any = SimpleNamespace(
+        on=spark, off=off, columns=columns, elements=(), predicates=lambda rng: Predicates(rng, columns)
+    )
     executed = execute(drawn, QUERIES, seed)
     assert executed.wrong == [], (seed, executed.wrong[:3])
     assert executed.refused < QUERIES
