@@ -112,7 +112,9 @@ def resolved(source: Source, index: Induced) -> Induced:
         ],
     }
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    made = Induced(*index.keys, conditions=index.conditions, bounds=index.bounds, ranges=index.ranges, resolved=text)
+    made = Induced(
+        *index.keys, conditions=index.conditions, bounds=index.bounds, ranges=index.ranges, resolved=text
+    ).protected(index.protect, index.key)
     return made.at(_snapshot(chain) or "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -115,15 +116,17 @@ class Induced(Index):
         ranges: int = 64,
         resolved: str = "",
         snapshot: str = "",
+        protect: str | None = None,
+        key: str | None = None,
     ) -> None:
         if not keys or not all(isinstance(key, ForeignKey) for key in keys):
             raise IndexDefinitionError(
                 'Induced: pass a ForeignKey first, such as ForeignKey("l_orderkey", "orders.o_orderkey")'
             )
-        for before, key in zip((None, *keys), keys, strict=False):
-            if key.source != (None if before is None else before.table):
+        for before, each in zip((None, *keys), keys, strict=False):
+            if each.source != (None if before is None else before.table):
                 wanted = "a column of the fact, without a table" if before is None else f"a column of {before.table}"
-                raise IndexDefinitionError(f"Induced: the key {key.column!r} must be {wanted}")
+                raise IndexDefinitionError(f"Induced: the key {each.column!r} must be {wanted}")
         if not conditions and not bounds:
             raise IndexDefinitionError('Induced: pass conditions or bounds, such as bounds=["o_orderdate"]')
         if isinstance(conditions, str) or isinstance(bounds, str):
@@ -137,6 +140,7 @@ class Induced(Index):
                 f"Induced: {len(conditions)} conditions and {ranges} ranges for each of {len(bounds)} bounds are more "
                 f"than {MAX_BITS}; pass fewer, or make several indexes"
             )
+        super().__init__(protect=protect, key=key)
         for name, value in {
             "keys": keys,
             "conditions": tuple(conditions),
@@ -198,14 +202,9 @@ class Induced(Index):
 
     def at(self, snapshot: str) -> Induced:
         """The same index for dimensions whose listing has this digest."""
-        return Induced(
-            *self.keys,
-            conditions=self.conditions,
-            bounds=self.bounds,
-            ranges=self.ranges,
-            resolved=self.resolved,
-            snapshot=snapshot,
-        )
+        changed = copy.copy(self)
+        object.__setattr__(changed, "snapshot", snapshot)
+        return changed
 
     # --- what a build resolved ------------------------------------------------------------------------------------
 

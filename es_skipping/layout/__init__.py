@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from es_skipping.indexes.foreignkey import ForeignKey
 from es_skipping.layout.appending import append
+from es_skipping.layout.designing.design import Design, design
+from es_skipping.layout.designing.study import Forecast
 from es_skipping.layout.drift import Status, status
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.gsop import GSOP, GroupPlan
@@ -19,7 +21,10 @@ from es_skipping.layout.groups.indexing import index_groups
 from es_skipping.layout.groups.status import GroupStatus
 from es_skipping.layout.groups.table import WrittenGroups, append_groups, write_groups
 from es_skipping.layout.plan import Plan, Prediction
-from es_skipping.layout.sop import SOP, Written
+from es_skipping.layout.row_layout import Written
+from es_skipping.layout.sop import SOP
+from es_skipping.layout.tree.plan import TreePlan
+from es_skipping.layout.tree.query_tree import QueryTree
 from es_skipping.layout.workload.diagnosis import Diagnosis, diagnose
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.layout.workload.templates import Template, zipf
@@ -32,21 +37,26 @@ __all__ = [
     "GSOPR",
     "SOP",
     "ColumnGroup",
+    "Design",
     "Diagnosis",
     "Feature",
     "ForeignKey",
+    "Forecast",
     "GroupPlan",
     "GroupStatus",
     "Plan",
     "Prediction",
     "Query",
     "QueryLog",
+    "QueryTree",
     "Status",
     "Template",
+    "TreePlan",
     "Written",
     "WrittenGroups",
     "append",
     "append_groups",
+    "design",
     "diagnose",
     "index_groups",
     "mine_features",

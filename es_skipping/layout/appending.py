@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from es_skipping.build.source import moved
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.foreignkey import ForeignKey
-from es_skipping.layout.passes import blocked, histogram
+from es_skipping.layout.passes import blocked, histogram, words_of
 from es_skipping.layout.records import note_appended, read_record
-from es_skipping.layout.sop import Written
+from es_skipping.layout.row_layout import Written
 from es_skipping.layout.star import Star
 from es_skipping.layout.target import append_blocks
 
@@ -61,7 +61,7 @@ def append(dataset: Dataset, df: DataFrame) -> Written:
     counted = histogram(joined, record.conditions, record.within)
     clustered = counted.cluster(record.weights, record.min_rows)
     before = _write_ids(source)
-    append_blocks(source, blocked(joined, record.conditions, record.within, clustered, source.df.columns))
+    append_blocks(source, blocked(joined, words_of(record.conditions), record.within, clustered, source.df.columns))
     new = sorted(_write_ids(source_of(dataset)) - before)
     indexed = dataset.refresh()
     note_appended(root, new)

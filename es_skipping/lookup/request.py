@@ -68,6 +68,8 @@ class ScanRequest:
         entry of filters, and they are all that stands between the scan and the limit.
     joins
         The dimensions that the rows must find a match in.
+    row_groups
+        Whether the scan can leave row groups out of a file that it reads.
     parsed_settings
         The package's own settings.
     """
@@ -88,6 +90,7 @@ class ScanRequest:
     snapshot: str | None = None
     first: FirstRows | None = None
     joins: Joins = field(default_factory=Joins)
+    row_groups: bool = False
     parsed_settings: Settings = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -124,6 +127,7 @@ class ScanRequest:
             snapshot=read.get("snapshot"),
             first=None if "first" not in read else _first_rows(read["first"]),
             joins=Joins.parse(read["joins"]) if "joins" in read else Joins(),
+            row_groups=bool(read.get("rowGroups", False)),
         )
 
     @property

@@ -8,10 +8,8 @@ import io.esskipping.scan.Relations;
 import io.esskipping.scan.ScanRecord;
 import io.esskipping.scan.SkippingFileIndex;
 import io.esskipping.scan.SkippingScan;
-import io.esskipping.scan.Verification;
 import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashSet;
@@ -22,7 +20,6 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.FileSourceScanExec;
-import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import scala.collection.immutable.Seq;
 
@@ -32,29 +29,31 @@ public final class PlannedScan {
   private final List<PartitionDirectory> directories;
   private final PartitionResiduals residuals;
   private final String request;
-  private final FileIndex inner;
+  private final List<String> inducedBy;
+  private final SkippingFileIndex index;
   private final String columns;
 
   private PlannedScan(
       SparkSession session, SkippingFileIndex index, Seq<PartitionDirectory> all, Seq<Expression> dataFilters, String columns) {
     record = new ScanRecord(session, index.relation, index.table, all);
     directories = Scala.list(all);
-    residuals = PartitionResiduals.of(
-        index.conjuncts(Scala.list(dataFilters)), directories, index.relation.partitionSchema(), Relations.columns(index.relation));
-    request = index.request(residuals.residuals, record);
-    inner = index.inner;
+    List<Expression> conjuncts = index.conjuncts(Scala.list(dataFilters));
+    residuals = PartitionResiduals.of(conjuncts, directories, index.relation.partitionSchema(), Relations.columns(index.relation));
+    request = index.request(residuals.residuals, record, directories);
+    inducedBy = index.mayBeInducedBy(conjuncts);
+    this.index = index;
     this.columns = columns;
   }
 
   static PlannedScan of(SparkSession session, FileSourceScanExec scan) {
     SkippingFileIndex index = (SkippingFileIndex) scan.relation().location();
     Seq<Expression> filters = known(scan.dataFilters());
-    return new PlannedScan(session, index, index.inner.listFiles(known(scan.partitionFilters()), filters), filters, columns(scan, index));
+    return new PlannedScan(session, index, index.listed(known(scan.partitionFilters()), filters), filters, columns(scan, index));
   }
 
   static PlannedScan of(SparkSession session, GroupsScan scan) {
     Seq<Expression> filters = known(Scala.seq(scan.filters));
-    Seq<PartitionDirectory> all = scan.index.inner.listFiles(Scala.seq(List.of()), filters);
+    Seq<PartitionDirectory> all = scan.index.listed(Scala.seq(List.of()), filters);
     return new PlannedScan(session, scan.index, all, filters, names(List.of(scan.readSchema().fieldNames())));
   }
 
@@ -98,9 +97,7 @@ public final class PlannedScan {
   }
 
   private static String names(Collection<String> names) {
-    StringBuilder out = new StringBuilder("[");
-    for (String name : names) Json.text(out.length() > 1 ? out.append(',') : out, name);
-    return out.append(']').toString();
+    return Json.texts(new StringBuilder(), names).toString();
   }
 
   /** The names of the columns that the scan reads. */
@@ -113,23 +110,18 @@ public final class PlannedScan {
     return request;
   }
 
+  /** What may give conditions that are not filters of the query; a JSON list. */
+  public String inducedBy() {
+    return Json.texts(new StringBuilder(), inducedBy).toString();
+  }
+
   /**
-   * The objects and bytes that a reply with this content would skip.
+   * The objects and bytes that a reply would skip, and the row groups, with their files or out of others.
    *
-   * @param keys the content of a reply of kind 1
-   * @return {@code [objects, bytes]}
+   * @return {@code [objects, bytes, row groups]}
    */
-  public String skipped(byte[] keys) {
-    byte[] reply = ByteBuffer.allocate(keys.length + 2).put((byte) Reply.VERSION).put((byte) 1).put(keys).array();
-    long before = record.objects;
-    long[] left = {0, 0};
-    for (PartitionDirectory directory
-        : Scala.list(SkippingFileIndex.without(inner, directories, residuals.residualOf, Reply.read(reply, residuals.residuals.size()).skip, Verification.NONE, record))) {
-      Scala.list(directory.files()).forEach(file -> {
-        left[0]++;
-        left[1] += file.getLen();
-      });
-    }
-    return "[" + (before - left[0]) + "," + (record.bytes - left[1]) + "]";
+  public String skipped(byte[] reply) {
+    index.left(Reply.read(reply, residuals.residuals.size()), directories, residuals.residualOf, record);
+    return record.skipped();
   }
 }
