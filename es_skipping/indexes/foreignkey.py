@@ -72,7 +72,7 @@ class ForeignKey:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """The table and the column of a name; the table is empty if there is none, the column if the text is no name."""
+    """The table and the column of a name: no table is an empty text, and so is the column of a text that names none."""
     found = _LAST_NAME.fullmatch(text.strip()) if isinstance(text, str) else None
     if found is None:
         return "", ""
