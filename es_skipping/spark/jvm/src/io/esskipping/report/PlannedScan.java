@@ -1,11 +1,15 @@
 package io.esskipping.report;
 
+import io.esskipping.LookupFailed;
 import io.esskipping.groups.GroupsScan;
+import io.esskipping.protocol.KeySet;
 import io.esskipping.protocol.Reply;
+import io.esskipping.scan.Bridge;
 import io.esskipping.scan.PartitionResiduals;
 import io.esskipping.scan.RelationColumns;
 import io.esskipping.scan.Relations;
 import io.esskipping.scan.ScanRecord;
+import io.esskipping.scan.SessionSettings;
 import io.esskipping.scan.SkippingFileIndex;
 import io.esskipping.scan.SkippingScan;
 import io.esskipping.scan.Verification;
@@ -14,16 +18,20 @@ import io.esskipping.util.Scala;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Predicate;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.FileSourceScanExec;
-import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.immutable.Seq;
 
 /** One scan of a plan that is not executed: its request, and how much an answer would skip. It keeps no record. */
@@ -32,8 +40,11 @@ public final class PlannedScan {
   private final List<PartitionDirectory> directories;
   private final PartitionResiduals residuals;
   private final String request;
-  private final FileIndex inner;
+  private final SkippingFileIndex index;
   private final String columns;
+
+  /** A file that Spark listed for the scan, and whether the answer to the scan's request leaves it out. */
+  public record File(String path, long size, boolean skipped) {}
 
   private PlannedScan(
       SparkSession session, SkippingFileIndex index, Seq<PartitionDirectory> all, Seq<Expression> dataFilters, String columns) {
@@ -42,7 +53,7 @@ public final class PlannedScan {
     residuals = PartitionResiduals.of(
         index.conjuncts(Scala.list(dataFilters)), directories, index.relation.partitionSchema(), Relations.columns(index.relation));
     request = index.request(residuals.residuals, record);
-    inner = index.inner;
+    this.index = index;
     this.columns = columns;
   }
 
@@ -124,12 +135,46 @@ public final class PlannedScan {
     long before = record.objects;
     long[] left = {0, 0};
     for (PartitionDirectory directory
-        : Scala.list(SkippingFileIndex.without(inner, directories, residuals.residualOf, Reply.read(reply, residuals.residuals.size()).skip, Verification.NONE, record))) {
+        : Scala.list(SkippingFileIndex.without(index.inner, directories, residuals.residualOf, Reply.read(reply, residuals.residuals.size()).skip, Verification.NONE, record))) {
       Scala.list(directory.files()).forEach(file -> {
         left[0]++;
         left[1] += file.getLen();
       });
     }
     return "[" + (before - left[0]) + "," + (record.bytes - left[1]) + "]";
+  }
+
+  /**
+   * The files of Spark's listing. It asks as the query would.
+   *
+   * @throws LookupFailed there is no answer
+   */
+  public List<File> files(SparkSession session) {
+    SQLConf conf = session.sessionState().conf();
+    byte[] bytes = Bridge.ask(request, SessionSettings.patienceMs(conf), session.sparkContext());
+    KeySet[] skip = Reply.read(bytes, residuals.residuals.size()).skip;
+    List<PartitionDirectory> kept = directories;
+    if (skip != null) {
+      Verification verification = Verification.of(session, conf, index.relation, skip);
+      kept = Scala.list(SkippingFileIndex.without(index.inner, directories, residuals.residualOf, skip, verification, record));
+    }
+    Set<FileStatusWithMetadata> read = Collections.newSetFromMap(new IdentityHashMap<>());
+    for (PartitionDirectory directory : kept) read.addAll(Scala.list(directory.files()));
+    return files(file -> !read.contains(file));
+  }
+
+  /** The files of Spark's listing for a query that Spark answers without any of them. */
+  public List<File> allSkipped() {
+    return files(file -> true);
+  }
+
+  private List<File> files(Predicate<FileStatusWithMetadata> skipped) {
+    List<File> found = new ArrayList<>();
+    for (PartitionDirectory directory : directories) {
+      for (FileStatusWithMetadata file : Scala.list(directory.files())) {
+        found.add(new File(file.getPath().toString(), file.getLen(), skipped.test(file)));
+      }
+    }
+    return found;
   }
 }

@@ -41,7 +41,7 @@ public final class Verification {
   }
 
   /** The checks that the settings and the format require, if at most these objects can be skipped. */
-  static Verification of(SparkSession session, SQLConf conf, HadoopFsRelation relation, KeySet[] skip) {
+  public static Verification of(SparkSession session, SQLConf conf, HadoopFsRelation relation, KeySet[] skip) {
     String verify = conf.getConfString(SessionSettings.PREFIX + "verify", "none").trim();
     boolean always = verify.equals("open");
     boolean unchanged = always || verify.equals("stat") && count(skip) <= limit(conf);
