@@ -15,6 +15,8 @@ VENV_ICEBERG := .venv-spark41
 VENV_DELTA := .venv-spark42
 BIN := $(VENV)/bin
 ZOO := build/zoo
+RUN_TESTS = $(BIN)/python -m tests.run --newest $(BIN)/python --oldest $(VENV_OLDEST)/bin/python \
+	--iceberg $(VENV_ICEBERG)/bin/python --delta $(VENV_DELTA)/bin/python
 
 NEWEST_SPARK := pyspark>=4.0,<5
 # The one that the build compiles against, so that it is fetched once.
@@ -34,9 +36,12 @@ demo: $(VENV)/.demo ## Index TPC-H and real places, and run queries with skippin
 	$(BIN)/es-skipping demo $(if $(STORE),--store $(STORE))
 
 .PHONY: test
-test: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run all tests: on the newest Spark, the oldest, and with Delta's and Iceberg's jars
-	$(BIN)/python -m tests.run --newest $(BIN)/python --oldest $(VENV_OLDEST)/bin/python \
-		--iceberg $(VENV_ICEBERG)/bin/python --delta $(VENV_DELTA)/bin/python
+test: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run the tests: on the newest Spark, the oldest, and with Delta's and Iceberg's jars
+	$(RUN_TESTS)
+
+.PHONY: test-all
+test-all: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run the tests in every combination: stores, settings, versions of Spark
+	$(RUN_TESTS) --all
 
 .PHONY: fuzz
 fuzz: $(VENV)/.dev ## Look for a query that loses a row (MINUTES=10 SEED=1 STORE=parquet or elasticsearch)

@@ -41,7 +41,7 @@ from benchmarks.layout_blocks import blocks_of, in_order, z_order
 from benchmarks.layout_tpch import DOCS, session
 from benchmarks.pages import stamp
 from es_skipping.layout import SOP, QueryLog
-from es_skipping.layout.passes import PLACE, placed
+from es_skipping.layout.passes import PLACE, placed, words_of
 from es_skipping.workload.mining import subsuming
 
 FIRST = date(2012, 11, 24)
@@ -163,7 +163,7 @@ def count(spark: SparkSession, folder: Path, rows: int, features: int, blocks_a_
         plan = sop.fit(train, holdout=0)
         took = time.perf_counter() - before
         numbers = range(plan.blocks + 1)
-        rows_in_blocks = placed(df, plan.conditions, ["day"], plan.clustered, numbers)
+        rows_in_blocks = placed(df, words_of(plan.conditions), ["day"], plan.clustered, numbers)
         made = blocks_of(rows_in_blocks, [F.col(PLACE)], FILTERED, plan.conditions)
         shares[name] = [made.scanned(query, subsuming(plan.features, query)) for query in test]
         blocks[name] = len(made.rows)

@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from pyspark.sql import functions as F
 import es_skipping as esk
 from benchmarks.layout_blocks import Blocks, blocks_of, z_order
 from benchmarks.tpch_workload import CURVED, FILTERED, MONTH, Draw, filters, uniform
-from es_skipping.layout import SOP, QueryLog
-from es_skipping.layout.passes import PLACE, placed
+from es_skipping.layout import SOP, QueryLog, QueryTree
+from es_skipping.layout.passes import PLACE, placed, words_of
 from es_skipping.layout.plan import Plan, predict
 from es_skipping.workload.mining import subsuming
 
@@ -103,7 +104,7 @@ class Run:
         plan = self.fit(features, **options)
         fitted = time.perf_counter() - before
         numbers = np.arange(plan.blocks + 1)
-        rows = placed(self.df, plan.conditions, [MONTH], plan.clustered, numbers)
+        rows = placed(self.df, words_of(plan.conditions), [MONTH], plan.clustered, numbers)
         self.counted(name, blocks_of(rows, [F.col(PLACE)], FILTERED, plan.conditions), plan.features)
         self.result.setdefault("layouts", {})[name] = {
             "features": list(plan.conditions),
@@ -113,6 +114,25 @@ class Run:
             "seconds": {step: round(took, 1) for step, took in plan.seconds.items()},
             "seconds to fit": round(fitted, 1),
         }
+
+    def count_trees(self) -> None:
+        """Query trees over all rows and within months, with blocks as SOP has them and as the timed table has."""
+        self.note("actual", self.selectivity())
+        for factor, within in product((1, 20 / 3), ([], [MONTH])):
+            min_rows = round(self.min_rows * factor)
+            tree = QueryTree(esk.Dataset(self.spark, str(self.path)), min_rows=min_rows, within=within)
+            plan = tree.fit(self.train, holdout=0)
+            name = f"tree, {min_rows} rows{', within months' if within else ''}"
+            rows = placed(self.df, [plan.routed.leaf()], within, plan.clustered, np.arange(plan.blocks + 1))
+            self.counted(name, blocks_of(rows, [F.col(PLACE)], FILTERED, plan.conditions), plan.features)
+            self.result.setdefault("layouts", {})[name] = {
+                "features": list(plan.conditions),
+                "leaves": plan.routed.tree.leaves,
+                "cuts": len(plan.routed.tree.used),
+                "depth": plan.routed.tree.depth,
+                "predicted for the training queries": plan.trained.share,
+                "seconds": {step: round(took, 1) for step, took in plan.seconds.items()},
+            }
 
     def choices(self) -> None:
         """How features are chosen: rank, support, number of candidates, and how many are taken."""
@@ -146,7 +166,7 @@ class Run:
         weights = [feature.weight for feature in plan.features]
 
         def share(count: int, minimum: int) -> tuple[float, int, float]:
-            narrowed = plan.histogram.first(count)
+            narrowed = plan.histogram.only(range(count))
             before = time.perf_counter()
             clustered = narrowed.cluster(weights[:count], minimum)
             took = time.perf_counter() - before

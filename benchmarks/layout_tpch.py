@@ -18,6 +18,8 @@ sop       month, then `es_skipping.layout.SOP`
 actual    no blocks: the rows that satisfy the filter
 ========  =====================================================================================
 
+*Trees* (``--trees``): `es_skipping.layout.QueryTree`, over all rows and within months, counted alike.
+
 *Timed* (``--timed``): the layouts written as Parquet with objects of 5,000 rows or more, 16 queries, median of three.
 """
 
@@ -110,6 +112,7 @@ def main() -> None:
     options.add_argument("--skewed", action="store_true", help="parameters by Zipf")
     options.add_argument("--curves", action="store_true")
     options.add_argument("--choices", action="store_true", help="instead: features chosen in other ways")
+    options.add_argument("--trees", action="store_true", help="instead: query trees, with two sizes of blocks")
     options.add_argument("--timed", action="store_true", help="instead of counting: write the layouts and run queries")
     options.add_argument("--wide", action="store_true", help="all 68 columns, not those that the queries read only")
     given = options.parse_args()
@@ -121,19 +124,23 @@ def main() -> None:
         table(spark, folder, given.scale, columns),
         "skewed" if given.skewed else "uniform",
         skewed if given.skewed else uniform,
-        "_timed" if given.timed else "_choices" if given.choices else "",
+        "_timed" if given.timed else "_choices" if given.choices else "_trees" if given.trees else "",
     )
     run.prepare()
     if given.timed:
         time_layouts(run, folder, given.features)
     elif given.choices:
         run.choices()
+    elif given.trees:
+        run.count_trees()
     else:
         run.count_all(given.features)
         run.judge()
         if given.curves:
             run.curves()
-    switches = [f"--{name}" for name in ("skewed", "curves", "choices", "timed", "wide") if getattr(given, name)]
+    switches = [
+        f"--{name}" for name in ("skewed", "curves", "choices", "trees", "timed", "wide") if getattr(given, name)
+    ]
     command = f"python -m benchmarks.layout_tpch --scale {given.scale:g} --features {given.features}"
     save(run, given.scale, " ".join([command, *switches]))
     spark.stop()

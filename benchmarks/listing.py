@@ -6,7 +6,9 @@ Run it with a server that may be written to; ``--page`` puts the figures into do
 
 The hard links of benchmarks/refresh.py. *Listed* is Spark's own, when the DataFrame is made; *asked* is from the
 request to the decoded reply, *applied* the dropping of files; nothing is executed. The first query hashes the identity
-of every listed object, later ones of the same DataFrame find the hashes kept.
+of every listed object, later ones of the same DataFrame find the hashes kept. `esk.read` takes the store's list of
+files instead of Spark's: its rows also say how many files were found in directories meanwhile, and the processor time
+of the JVM and Python.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+import es_skipping as esk
 from benchmarks.refresh import ORIGINALS, ROWS, measured_at_sizes, originals, prepared
 from es_skipping.spark import bridge
 
@@ -60,8 +63,36 @@ def measured(spark: SparkSession, scratch: Path, count: int) -> Iterator[dict[st
         ("none survives", "id < 0"),
     ):
         yield {"objects": count, "query": name, **pruned(spark, frame.where(condition))}
+    yield from by_the_store(spark, dataset, count, f"id >= {2 * few} AND id < {3 * few}")
     dataset.drop_indexes(all=True)
     shutil.rmtree(root)
+
+
+def by_the_store(spark: SparkSession, dataset: esk.Dataset, count: int, condition: str) -> Iterator[dict[str, Any]]:
+    """From the DataFrame's making to the pruned list of files, by `esk.read` and by `spark.read`."""
+    path = dataset._as_given.paths[0]
+    readers = {
+        "esk.read, the first time": lambda: esk.read(spark, dataset),
+        "esk.read": lambda: esk.read(spark, dataset),
+        "spark.read": lambda: spark.read.parquet(path),
+    }
+    found = spark._jvm.org.apache.spark.metrics.source.HiveCatalogMetrics.METRIC_FILES_DISCOVERED()  # type: ignore[union-attr]
+    for name, reader in readers.items():
+        before, work, begun = found.getCount(), cpu(spark), time.perf_counter()
+        row = pruned(spark, reader().where(condition))
+        row["planned"] = round(1000 * (time.perf_counter() - begun), 1)
+        listed = found.getCount() - before
+        did = f"{name}: {listed:,} files listed, {1000 * (cpu(spark) - work):,.0f} ms of CPU"
+        yield {"objects": count, "query": did, **row}
+
+
+def cpu(spark: SparkSession) -> float:
+    """Seconds of processor time of this process and the JVM."""
+    jvm: Any = spark._jvm
+    bean = jvm.java.lang.management.ManagementFactory.getPlatformMXBean(
+        jvm.java.lang.Class.forName("com.sun.management.OperatingSystemMXBean")
+    )
+    return float(bean.getProcessCpuTime() / 1e9 + time.process_time())
 
 
 def line(row: dict[str, Any]) -> str:

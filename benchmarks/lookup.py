@@ -9,7 +9,8 @@ Metadata of invented objects (four MinMax, a ValueList of ten values, a Prefix, 
 put straight into the store. The clock runs from a look-up's call to the reply that the shim can apply, encoded. *First*
 is the first look-up of its kind, *p50* and *p99* are of others of that kind, *again* is of a clause asked before.
 *Opened* is the first look-up of a reader that knows nothing yet. *Received* is what the server sent, *reply* what the
-shim is handed.
+shim is handed. The last two rows are the first look-up after a thousandth more objects were added, by the reader of the
+other rows and by one that knows nothing yet, with the processor time of the client and an Elasticsearch.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice
 from typing import Any, Final
 
 from benchmarks.pages import fill, recorded, write_chart
@@ -157,6 +160,33 @@ def measure(url: str, settings: Settings, count: int, repeat: int) -> Iterator[d
         for share in SHARES:
             found = once(store, traffic, entry, kind, share, repeat, dice)
             yield {"objects": count, "kind": kind, "share": share, **found}
+    more = [
+        replace(one, id=replace(one.id, path=f"{one.id.path}.more")) for one in islice(objects(count), count // 1000)
+    ]
+    with open_store(url, settings).change(definition(count)) as change:
+        change.put(more)
+        change.publish()
+    for name, reader in (("after an append", store), ("opened then", open_store(url, settings))):
+        traffic = Traffic(reader)
+        clause, before = clauses(KINDS[0], count, SHARES[1], dice), cpu(reader)
+        entry = reader.dataset(definition(count).id)
+        assert entry is not None
+        spent, _ = timed(lambda reader=reader, entry=entry, clause=clause: reader.lookup(entry, clause, timeout=60))
+        worked = [round(1000 * (now - then)) for now, then in zip(cpu(reader), before, strict=True)]
+        name += f": {worked[0]} and {worked[1]} ms of CPU"
+        yield {"objects": count, "name": name, "opened": round(spent, 1), "received": traffic.received}
+    with store.change(definition(count)) as change:
+        change.remove(one.id for one in more)
+        change.publish()
+
+
+def cpu(store: MetadataStore) -> tuple[float, float]:
+    """Seconds of processor time of this process and of the servers; none of files."""
+    servers = 0
+    if isinstance(store, ElasticsearchStore):
+        nodes = store._cluster.reader.nodes.stats(metric="process")["nodes"].values()
+        servers = sum(node["process"]["cpu"]["total_in_millis"] for node in nodes)
+    return time.process_time(), servers / 1000
 
 
 def once(
@@ -206,7 +236,8 @@ HEAD: Final = (
 
 def line(row: dict[str, Any]) -> str:
     if "opened" in row:
-        return f"| {row['objects']:,} | *opened* | | {row['opened']} | | | | {row['received']:,} | | |"
+        name = row.get("name", "opened")
+        return f"| {row['objects']:,} | *{name}* | | {row['opened']} | | | | {row['received']:,} | | |"
     return (
         f"| {row['objects']:,} | {row['kind']} | {row['survivors']:,} | {row['first']} | {row['p50']} | {row['p99']} "
         f"| {row['again']} | {row['received']:,} | {row['reply_bytes']:,} | {row['client_mb']:,} |"

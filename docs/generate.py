@@ -48,7 +48,7 @@ def settings_page() -> str:
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Sessions": ("configure", "enable", "disable", "is_enabled"),
-    "Datasets": ("Dataset", "RefreshResult", "list_indexes", "index_files", "declare_function"),
+    "Datasets": ("Dataset", "RefreshResult", "read", "list_indexes", "index_files", "declare_function"),
     "Index types": (
         "MinMax",
         "GapList",
@@ -70,7 +70,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 LAYOUT: dict[str, tuple[str, ...]] = {
     "Workloads": ("QueryLog", "Query", "Template", "zipf", "diagnose", "Diagnosis"),
-    "One order of rows": ("SOP", "Plan", "Prediction", "Written"),
+    "Which layout": ("design", "Design", "Forecast"),
+    "One order of rows": ("SOP", "QueryTree", "Plan", "TreePlan", "Prediction", "Written"),
     "Column groups": (
         "GSOP",
         "GSOPR",
@@ -86,7 +87,7 @@ LAYOUT: dict[str, tuple[str, ...]] = {
 }
 """The names of `es_skipping.layout`, likewise."""
 
-SHARED_BASES = ("LayoutMaker",)
+SHARED_BASES = ("LayoutMaker", "RowLayout")
 """Base classes without an entry of their own: the entry of each class derived from them shows what they define."""
 
 
@@ -407,7 +408,16 @@ def _cell(sql: str) -> str:
     return "`" + sql.replace("|", "\\|") + "`"
 
 
+def how_a_row_is_not_lost_page() -> str:
+    """``explanation/how-a-row-is-not-lost.md``."""
+    sys.path.insert(0, str(DOCS.parent))  # a table is the tests'
+    from docs.how_a_row_is_not_lost import page
+
+    return page()
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "explanation/how-a-row-is-not-lost.md": how_a_row_is_not_lost_page,
     "reference/settings.md": settings_page,
     "reference/api.md": api_page,
     "reference/layout.md": layout_page,

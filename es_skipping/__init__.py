@@ -6,14 +6,14 @@
 >>> esk.Dataset(spark, "/lake/events").create_indexes(esk.MinMax("ts"))  # doctest: +SKIP
 
 Sessions     configure, enable, disable, is_enabled
-Datasets     Dataset, RefreshResult, list_indexes, index_files (without Spark), declare_function
+Datasets     Dataset, RefreshResult, read, list_indexes, index_files (without Spark), declare_function
 Index types  MinMax, GapList, ValueList, BloomFilter, Hybrid, Prefix, Suffix, Formatted, GeoBox, GeometryBox,
              MetricDistance
 Reports      observe, last_query, queries, explain, why_not, advise, indicators
 Engines      files
 Layouts      layout.SOP, layout.GSOP, layout.GSOPR; see help(es_skipping.layout)
-Errors       EsSkippingError and below it ColumnError, DatasetError, FilterError, IndexDefinitionError, SettingError,
-             StoreError, StoreConflict, StoreFormatError, StoreUnavailable
+Errors       EsSkippingError and below it ColumnError, DatasetError, FilterError, IndexDefinitionError,
+             ProtectionError, SettingError, StoreError, StoreConflict, StoreFormatError, StoreUnavailable
 
 `help(es_skipping.Dataset)` says more, and so for each name. Names load on first use: `es_skipping.predicates` and
 `es_skipping.clauses` need neither Spark nor a store, and Spark's Python workers load only the collectors.
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from es_skipping.build.arrow.index_files import index_files
     from es_skipping.build.dataset import Dataset, list_indexes
     from es_skipping.build.results import RefreshResult
+    from es_skipping.build.stored_listing import read
     from es_skipping.engines.files import files
     from es_skipping.errors import (
         ColumnError,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         EsSkippingError,
         FilterError,
         IndexDefinitionError,
+        ProtectionError,
         SettingError,
         StoreConflict,
         StoreError,
@@ -71,6 +73,7 @@ _HOMES = {
         "EsSkippingError",
         "FilterError",
         "IndexDefinitionError",
+        "ProtectionError",
         "SettingError",
         "StoreConflict",
         "StoreError",
@@ -92,6 +95,7 @@ _HOMES = {
     "es_skipping.build.arrow.index_files": ("index_files",),
     "es_skipping.build.dataset": ("Dataset", "list_indexes"),
     "es_skipping.build.results": ("RefreshResult",),
+    "es_skipping.build.stored_listing": ("read",),
     "es_skipping.session": ("enable",),
     "es_skipping.spark.functions": ("declare_function",),
     "es_skipping.spark.session": ("configure", "disable", "is_enabled"),
@@ -113,6 +117,7 @@ __all__ = [
     "MetricDistance",
     "MinMax",
     "Prefix",
+    "ProtectionError",
     "RefreshResult",
     "SettingError",
     "StoreConflict",
@@ -136,6 +141,7 @@ __all__ = [
     "list_indexes",
     "observe",
     "queries",
+    "read",
     "why_not",
 ]
 

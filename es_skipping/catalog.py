@@ -10,6 +10,7 @@ from typing import Any, Final, get_args
 
 from es_skipping.clauses.metadata import Kind, Metadata
 from es_skipping.predicates.types import DataType
+from es_skipping.row_groups import of_row_group, row_group_key
 
 __all__ = [
     "UNDERSTOOD",
@@ -19,10 +20,13 @@ __all__ = [
     "IndexDefinition",
     "ObjectId",
     "ObjectMetadata",
+    "Protection",
 ]
 
-UNDERSTOOD: Final[frozenset[str]] = frozenset({"elements"})
+UNDERSTOOD: Final[frozenset[str]] = frozenset({"elements", "hashed", "rowgroups", "sealed"})
 """The needs (see `IndexDefinition`) that this version meets."""
+
+_PROTECTED: Final = frozenset({"hashed", "sealed"})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,12 +49,38 @@ class ObjectId:
 
     @property
     def key(self) -> bytes:
-        """16 bytes that stand for the identity: the MD5 of path, length and mtime, which the shim computes alike."""
-        text = self.path.encode("utf-8", "surrogatepass")
+        """16 bytes that stand for the identity: the MD5 of path, length and mtime, which the shim computes alike.
+
+        Of a row group (`es_skipping.row_groups`) they begin as those of its file do.
+        """
+        group = of_row_group(self.path)
+        text = (self.path if group is None else group.file).encode("utf-8", "surrogatepass")
         digest = hashlib.md5(usedforsecurity=False)
         digest.update(text)
         digest.update(struct.pack(">qq", self.length, self.mtime))
-        return digest.digest()
+        return digest.digest() if group is None else row_group_key(digest.digest(), group)
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """How the metadata of an index is kept from who lacks its key (``docs/decisions/0027``).
+
+    Parameters
+    ----------
+    mode
+        ``"hashed"`` or ``"sealed"``.
+    key
+        The key's reference, such as ``"env:CITY_KEY"``; never the key.
+    check
+        Tells the key from another.
+    salt
+        Random; part of everything that is derived from the key.
+    """
+
+    mode: str
+    key: str
+    check: str
+    salt: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +101,8 @@ class IndexDefinition:
         Text facts that must hold at query time for the index to be used (column schema, settings), by name.
     needs
         Names of what a reader must understand to use the metadata (``docs/decisions/0012``).
+    protection
+        None for metadata in clear; else its mode is one of the needs.
     """
 
     id: str
@@ -83,6 +115,7 @@ class IndexDefinition:
     parameters: Mapping[str, int | float | str] = field(default_factory=dict)
     built_with: Mapping[str, str] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    protection: Protection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +176,20 @@ class DatasetDefinition:
         if index is None:
             return tuple(sorted(set(self.needs) - UNDERSTOOD))
         kind = [] if index.kind in get_args(Kind) else [f"the kind {index.kind!r}"]
-        return (*sorted({*self.needs, *index.needs} - UNDERSTOOD), *kind)
+        mode = set() if index.protection is None else {index.protection.mode}
+        # An index that lost one of the two would be read as what it is not.
+        key = [] if set(index.needs) & _PROTECTED == mode else ["a protection that fits its needs"]
+        return (*sorted({*self.needs, *index.needs} - UNDERSTOOD), *kind, *key)
 
     @property
     def understood(self) -> tuple[IndexDefinition, ...]:
         """The indexes that this version can use."""
         return tuple(index for index in self.indexes if not self.not_understood(index))
+
+    @property
+    def is_of_row_groups(self) -> bool:
+        """Whether its objects are the row groups of another dataset's files."""
+        return "rowgroups" in self.needs
 
     @property
     def snapshot(self) -> str | None:

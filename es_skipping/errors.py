@@ -8,6 +8,7 @@
     │   └── ColumnError        a column that is unknown, or of a kind that cannot be indexed
     ├── FilterError            the text of a filter that is not one condition
     ├── IndexDefinitionError   an index that is duplicate, missing, or has impossible parameters
+    ├── ProtectionError        a protected index cannot be written here: its key or a library is missing
     └── StoreError             the metadata store refused, failed or answered something unusable
         ├── StoreUnavailable   it could not be reached in time; trying again may help
         ├── StoreConflict      another writer changed the same dataset; trying again may help
@@ -25,6 +26,7 @@ __all__ = [
     "EsSkippingError",
     "FilterError",
     "IndexDefinitionError",
+    "ProtectionError",
     "SettingError",
     "StoreConflict",
     "StoreError",
@@ -55,6 +57,10 @@ class FilterError(EsSkippingError, ValueError):
 
 class IndexDefinitionError(EsSkippingError, ValueError):
     """An index that is there already, is not there, or has impossible parameters."""
+
+
+class ProtectionError(EsSkippingError):
+    """A protected index cannot be written here: its key, or a library, is missing or is another."""
 
 
 class StoreError(EsSkippingError):

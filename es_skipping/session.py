@@ -1,4 +1,4 @@
-"""The public switch: it connects look-ups, SQL statements and background refreshes with this process."""
+"""The public switch: it connects look-ups, SQL statements, and refreshes by themselves with this process."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ def enable(spark: SparkSession) -> None:
         The session is a remote Spark Connect session.
     """
     from es_skipping.build.auto_refresh import watch
+    from es_skipping.build.commit_refresh import index_commits
     from es_skipping.sql.driver import carry_out_statements
 
     session.enable(spark)
     carry_out_statements(spark)
     watch(spark)
+    index_commits(spark)

@@ -201,6 +201,15 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "each refresh then lists all files of the snapshot.",
             _one_of("refresh", "vacuum"),
         ),
+        Setting(
+            "granularity",
+            "file",
+            "file, rowGroup or auto",
+            "What has metadata of its own, for datasets of plain Parquet files: each file, or also each row group, so "
+            "that queries leave row groups out of the files they read. `auto`: row groups if the files are larger than "
+            "128 MB on average. Read by builds and refreshes; where it is not set, they keep what the dataset has.",
+            _one_of("file", "rowGroup", "auto"),
+        ),
         Setting("query.budget", "6s", "duration", "Time limit of all look-ups of one query together.", seconds),
         Setting(
             "breaker.failures",
@@ -265,6 +274,15 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "Metadata of all conditions together that one dataset remembers. Past it those that the log needs least "
             "are given up.",
             _bytes,
+        ),
+        Setting(
+            "indexOnCommit",
+            "false",
+            "boolean",
+            "Indexes the files of a write of this session when it has committed: before the call returns if Parquet "
+            "footers suffice for all indexes of the dataset, otherwise in the background. In PySpark sessions that "
+            "called `enable`.",
+            _boolean,
         ),
         Setting(
             "autoRefresh",

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from tests import jvm
 from tests.elasticsearch_node import elasticsearch_url
 from tests.hdfs_cluster import hdfs
+from tests.in_turn import mark_long
 from tests.s3_server import s3
 
 __all__ = ["elasticsearch_url", "hdfs", "s3"]
@@ -27,6 +28,11 @@ for name, same_examples in (("everywhere", False), ("ci", True)):
 settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", jvm.OPTIONS)
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what `-m` does not name
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_long(items)
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,10 @@ _ZIP: Final = Path(
     f".m2/repository/org/elasticsearch/distribution/integ-test-zip/elasticsearch/{VERSION}/elasticsearch-{VERSION}.zip"
 )
 _START_SECONDS: Final = 300
+_JAVA_OPTIONS: Final = (
+    "-Xms768m -Xmx768m -XX:-AlwaysPreTouch -XX:TieredStopAtLevel=1 -XX:-UseG1GC -XX:+UseSerialGC -XX:-UsePerfData"
+)
+"""A node lives for minutes: with one compiler and one collector it takes half the CPU, to start and to answer."""
 
 
 @pytest.fixture(scope="session")
@@ -166,6 +170,7 @@ def start_node(settings: Mapping[str, str] | None = None, security: Security | N
         "path.data": str(folder / "data"),
         "path.logs": str(folder / "logs"),
         "cluster.routing.allocation.disk.threshold_enabled": "false",
+        "indices.breaker.total.use_real_memory": "false",  # which counts garbage; it goes with the collector of G1
         "xpack.security.enabled": "false",
         **_security_lines(folder, security),
         **(settings or {}),
@@ -177,7 +182,7 @@ def start_node(settings: Mapping[str, str] | None = None, security: Security | N
         "PATH": os.environ.get("PATH", ""),
         "ES_PATH_CONF": str(folder / "config"),
         "ES_JAVA_HOME": _java_home(),
-        "ES_JAVA_OPTS": "-Xms768m -Xmx768m",
+        "ES_JAVA_OPTS": _JAVA_OPTIONS,
         "ES_TMPDIR": str(folder / "tmp"),
         "HOME": str(folder),
     }

@@ -59,11 +59,14 @@ MODULES: Final = (
         f"es_skipping/indexes/{name}.py"
         for name in ("geobox", "geometrybox", "metricdistance", "toolkit/boxes", "toolkit/sedona")
     ),
-    *(f"{_SERVER_ROOM}{name}.py" for name in ("query", "bools", "shape", "complement", "answers", "views")),
+    *(
+        f"{_SERVER_ROOM}{name}.py"
+        for name in ("query", "bools", "shape", "complement", "answers", "views", "open_views")
+    ),
     *(f"es_skipping/stores/parquet/{name}.py" for name in ("answers", "evaluate", "sets")),
 )
 """What decides which objects are skipped."""
-BY_A_SERVER: Final = tuple(f"{_SERVER_ROOM}{name}.py" for name in ("answers", "views"))
+BY_A_SERVER: Final = tuple(f"{_SERVER_ROOM}{name}.py" for name in ("answers", "views", "open_views"))
 """Among them what only shows with a real server."""
 TEXTS: Final = tuple(f"es_skipping/{name}.py" for name in ("predicates/show", "predicates/reasons", "clauses/text"))
 """Among them what only people read."""

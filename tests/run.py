@@ -1,6 +1,7 @@
 """Runs the suite on the newest Spark, its Spark-facing part on the oldest, and the connectors', with one closing line.
 
-    make test
+    make test         each value of each factor: stores, settings, versions
+    make test-all     their combinations too
 
 Three legs run at a time, the long ones first. They share nothing but the checkout, and an Elasticsearch node with those
 before them. What each printed is shown at the end.
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -24,44 +26,102 @@ from pathlib import Path
 import pytest
 
 from tests.elasticsearch_node import URL_VARIABLE, another_url
-from tests.jvm import make_archive
+from tests.jvm import OPTIONS, make_archive
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "tests"
 
 ON_THE_OLDEST = [
-    *(f"tests/spark/test_{name}.py" for name in ("bridge_queries", "bridge_failures", "session", "formats", "tables")),
-    *(f"tests/spark/test_{name}.py" for name in ("end_to_end", "end_to_end_freshness", "functions", "times")),
-    *(f"tests/spark/test_{name}.py" for name in ("distinct_rows", "verify", "dsv2_files")),
-    *(f"tests/spark/test_{name}.py" for name in ("joins", "join_keys", "join_plans", "first_rows")),
-    "tests/spark/test_matrix.py",
+    *(f"tests/spark/test_{name}.py" for name in ("bridge_queries", "session", "formats", "tables", "end_to_end")),
+    *(f"tests/spark/test_{name}.py" for name in ("times", "distinct_rows", "dsv2_files", "join_plans", "matrix")),
+    "tests/spark/test_joins.py::test_a_join_opens_the_files_of_its_keys",
+    "tests/spark/test_first_rows.py::test_ordered",
+    "tests/spark/test_functions.py::test_functions",
+    "tests/spark/test_bridge_failures.py::test_deep_trees",
+    "tests/spark/test_verify.py::test_what_changed_since_the_listing_is_read",
+    "tests/spark/test_end_to_end_freshness.py::test_new_changed_deleted_and_overwritten_objects",
     "tests/layout/spark/test_groups.py::test_a_table_and_a_view",
     "tests/layout/spark/test_groups.py::test_a_query_opens_the_groups_and_blocks_that_it_needs",
     "tests/predicates/test_catalyst.py",
+    "tests/reports/test_explain.py::test_what_would_be_skipped_is_what_is_skipped",
+    "tests/soundness/test_soundness.py::test_no_planned_query_would_lose_a_row[parquet]",
+    "tests/soundness/test_soundness.py::test_executed_queries_return_the_same_rows[parquet]",
+    "tests/sql/test_statements.py::test_a_round_trip[parquet]",
+    "tests/sql/test_statements.py::test_tables_and_expressions",
+    "tests/sql/test_statements.py::test_a_syntax_error_points_into_the_statement",
+    "tests/clients/test_statements.py::test_a_round_trip_in_spark_sql",
+    "tests/spark/test_open_files.py::test_indexed_while_open[csv]",
+    "tests/spark/test_open_files.py::test_indexed_when_closed_and_appended_to_since",
+]
+"""Where versions of Spark differ: the bridge, what it reads of plans, whole queries; a case or two of each feature."""
+
+MORE_ON_THE_OLDEST = [
+    *(f"tests/spark/test_{name}.py" for name in ("bridge_failures", "end_to_end_freshness", "functions", "verify")),
+    *(f"tests/spark/test_{name}.py" for name in ("joins", "join_keys", "first_rows")),
     "tests/reports/test_explain.py",
     "tests/soundness/test_soundness.py",
     "tests/soundness/test_life.py::test_the_life_of_a_dataset[hdfs]",
     "tests/soundness/test_life.py::test_the_life_of_a_dataset[s3]",
     "tests/sql",
-    "tests/clients/test_statements.py::test_a_round_trip_in_spark_sql",
-    "tests/spark/test_open_files.py::test_indexed_while_open[csv]",
-    "tests/spark/test_open_files.py::test_indexed_when_closed_and_appended_to_since",
 ]
-"""Where versions of Spark differ: the bridge, what it reads of plans, and whole queries."""
+"""The other cases, for ``make test-all``."""
 
 ON_DELTA = [
     f"tests/connectors/test_delta{name}.py" for name in ("", "_cases", "_search", "_changes", "_generated", "_life")
 ]
 """The random commits, which take longest, come last: the oldest goes without."""
+
+ON_THE_OLDEST_DELTA = [
+    "tests/connectors/test_delta.py::test_each_index_type_leaves_one_file[ValueList]",
+    *(
+        f"tests/connectors/test_delta.py::test_{name}"
+        for name in (
+            "what_a_report_says",
+            "sql_statements_beside_deltas_own",
+            "deleted_rows",
+            "renames_keep_an_index_useful",
+            "partitioned_tables",
+            "change_feeds_and_streams_are_left_alone",
+            "row_tracking_and_metadata_columns",
+            "a_join_opens_the_files_of_its_keys[true]",
+        )
+    ),
+    "tests/connectors/test_delta_cases.py::test_two_scans_of_one_table_with_other_filters",
+    "tests/connectors/test_delta_cases.py::test_shallow_clones",
+    "tests/connectors/test_delta_search.py::test_only_the_search_skips[delete-True]",
+    "tests/connectors/test_delta_search.py::test_only_the_search_skips[update-False]",
+    "tests/connectors/test_delta_changes.py::test_an_append_asks_for_the_appended_files",
+    "tests/connectors/test_delta_changes.py::test_a_refresh_by_changes_is_one_from_nothing[OPTIMIZE]",
+]
+
 ON_ICEBERG = [
     f"tests/connectors/test_iceberg{name}.py" for name in ("", "_changes", "_pyiceberg", "_generated", "_life")
 ]
-"""The first two also on the oldest."""
+
+ON_THE_OLDEST_ICEBERG = [
+    "tests/connectors/test_iceberg.py::test_each_index_type_leaves_one_file[ValueList]",
+    *(
+        f"tests/connectors/test_iceberg.py::test_{name}"
+        for name in (
+            "what_a_report_says",
+            "deleted_rows[merge-on-read-2]",
+            "equality_deletes",
+            "renames_keep_an_index_useful",
+            "changes_commit_what_they_commit_without_skipping[copy-on-write]",
+            "a_join_without_a_shuffle",
+            "runtime_filters",
+            "one_table_twice_in_a_query",
+            "what_is_left_alone",
+        )
+    ),
+    "tests/connectors/test_iceberg_changes.py::test_an_append_asks_for_the_appended_files",
+    "tests/connectors/test_iceberg_changes.py::test_all_files_are_listed_where_ancestry_does_not_tell",
+]
 
 AT_A_TIME = 3
 """One more than the machine has cores: legs also wait, for servers, processes and clocks."""
 
-FEWER_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "600"}
+FEWER_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "300"}
 FEWEST_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "200"}
 """For each store; the thousand that are the default, and the record runs, are for people."""
 
@@ -93,10 +153,11 @@ class Outcome:
     code: int
 
 
-def command(python: str, name: str, paths: list[str]) -> list[str]:
+def command(python: str, name: str, paths: list[str], *, long: bool) -> list[str]:
     report = REPORTS / f"{name}.xml"
     report.unlink(missing_ok=True)
-    return [python, "-m", "pytest", "-q", "--durations=15", f"--junitxml={report}", *paths]
+    chosen = [] if long else ["-m", "not long"]
+    return [python, "-m", "pytest", "-q", "--durations=15", f"--junitxml={report}", *chosen, *paths]
 
 
 def outcome(name: str, code: int, seconds: float) -> Outcome:
@@ -127,6 +188,8 @@ class Leg:
     python: str
     paths: list[str]
     environment: Mapping[str, str] = field(default_factory=dict)
+    long: bool = False
+    """Whether the tests that are marked so run too."""
 
     def run(self, given: Mapping[str, str]) -> Outcome:
         """Run it; what it prints is kept in a file beside its report."""
@@ -134,7 +197,7 @@ class Leg:
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", **given, **self.environment}
         with (REPORTS / f"{self.name}.log").open("w", encoding="utf-8") as sink:
             code = subprocess.call(
-                command(self.python, self.name, self.paths),
+                command(self.python, self.name, self.paths, long=self.long),
                 cwd=ROOT,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -166,35 +229,47 @@ def run_one_after_another(legs: queue.SimpleQueue[Leg], jvm: Mapping[str, str]) 
         outcomes.append(leg.run({**node, "SPARK_SUBMIT_OPTS": jvm[leg.python]}))
 
 
+def legs_of(given: argparse.Namespace) -> list[Leg]:
+    """The longest first."""
+
+    def leg(name: str, python: str, paths: list[str], more: list[str], few: Mapping[str, str] | None = None) -> Leg:
+        return Leg(name, python, [*paths, *more], {}, long=True) if given.all else Leg(name, python, paths, few or {})
+
+    return [
+        leg("spark", given.newest, LEGS_OF_THEIR_OWN["spark"], []),
+        leg("newest", given.newest, EVERYTHING_ELSE, [], FEWER_PREDICATES),
+        leg("delta", given.delta, ON_DELTA, []),
+        *(leg(name, given.newest, LEGS_OF_THEIR_OWN[name], []) for name in ("commands", "stores")),
+        leg("oldest", given.oldest, ON_THE_OLDEST, MORE_ON_THE_OLDEST, FEWEST_PREDICATES),
+        leg("iceberg", given.iceberg, ON_ICEBERG, []),
+        leg("traps", given.newest, LEGS_OF_THEIR_OWN["traps"], []),
+        leg("delta-oldest", given.oldest, ON_THE_OLDEST_DELTA, ON_DELTA[:4]),
+        leg("iceberg-oldest", given.oldest, ON_THE_OLDEST_ICEBERG, ON_ICEBERG[:2]),
+        leg("avro", given.oldest, ["tests/connectors/test_avro.py"], []),
+        leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"], []),
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--newest", required=True, help="Python with the newest supported Spark")
     parser.add_argument("--oldest", required=True, help="Python with the oldest supported Spark")
     parser.add_argument("--iceberg", required=True, help="Python with the newest Spark that Iceberg supports")
     parser.add_argument("--delta", required=True, help="Python with the newest Spark that Delta supports")
+    parser.add_argument("--all", action="store_true", help="every combination, and all predicates")
     given = parser.parse_args()
 
     REPORTS.mkdir(parents=True, exist_ok=True)
-    legs = [
-        Leg("spark", given.newest, LEGS_OF_THEIR_OWN["spark"]),
-        Leg("newest", given.newest, EVERYTHING_ELSE, FEWER_PREDICATES),
-        Leg("oldest", given.oldest, ON_THE_OLDEST, FEWEST_PREDICATES),
-        *(Leg(name, given.newest, LEGS_OF_THEIR_OWN[name]) for name in ("commands", "stores", "traps")),
-        Leg("delta", given.delta, ON_DELTA),
-        Leg("delta-oldest", given.oldest, ON_DELTA[:4]),
-        Leg("avro", given.oldest, ["tests/connectors/test_avro.py"]),
-        Leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
-        Leg("iceberg", given.iceberg, ON_ICEBERG),
-        Leg("iceberg-oldest", given.oldest, ON_ICEBERG[:2]),
-    ]
+    legs = legs_of(given)
     waiting: queue.SimpleQueue[Leg] = queue.SimpleQueue()
     for leg in legs:
         waiting.put(leg)
     begun = time.monotonic()
-    pythons = list(dict.fromkeys(leg.python for leg in legs))
-    archives = [REPORTS / f"classes-{at}.jsa" for at in range(len(pythons))]
+    pythons = Counter(leg.python for leg in legs)
+    often = [python for python, count in pythons.items() if count > 1]  # to make an archive takes what two JVMs do
+    archives = [REPORTS / f"classes-{at}.jsa" for at in range(len(often))]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        jvm = dict(zip(pythons, pool.map(make_archive, pythons, archives), strict=True))
+        jvm = dict.fromkeys(pythons, OPTIONS) | dict(zip(often, pool.map(make_archive, often, archives), strict=True))
         workers = [pool.submit(run_one_after_another, waiting, jvm) for _ in range(AT_A_TIME)]
         outcomes = [ended for worker in workers for ended in worker.result()]
     for archive in archives:

@@ -25,8 +25,8 @@ LONGEST = 450
 
 PUBLIC = {
     # errors
-    *("ColumnError", "DatasetError", "EsSkippingError", "FilterError", "IndexDefinitionError", "SettingError"),
-    *("StoreConflict", "StoreError", "StoreFormatError", "StoreUnavailable"),
+    *("ColumnError", "DatasetError", "EsSkippingError", "FilterError", "IndexDefinitionError"),
+    *("ProtectionError", "SettingError", "StoreConflict", "StoreError", "StoreFormatError", "StoreUnavailable"),
     # sessions and datasets
     *(
         "Dataset",
@@ -39,7 +39,7 @@ PUBLIC = {
         "indexes",
         "is_enabled",
     ),
-    "list_indexes",
+    *("list_indexes", "read"),
     # index types
     *(
         "BloomFilter",
@@ -62,13 +62,14 @@ PUBLIC = {
 
 HEAVY = ("pyspark", "py4j", "pyarrow", "elasticsearch", "numpy", "pandas", "shapely")
 
-_PURE = ("errors", "predicates", "clauses", "catalog")
+_PURE = ("errors", "predicates", "clauses", "catalog", "row_groups")
 _KNOWING = (*_PURE, "settings", "indexes", "stores", "lookup")
 _RUNNING = (*_KNOWING, "workload", "spark", "build")
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "predicates": ("errors", "predicates"),
     "clauses": ("errors", "predicates", "clauses"),
+    "row_groups": ("errors",),
     "catalog": _PURE,
     "data_files": ("errors", "catalog"),
     "indexes": (*_PURE, "indexes"),
@@ -90,6 +91,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 NEVER: dict[str, tuple[str, ...]] = {
     "predicates": HEAVY,
     "clauses": HEAVY,
+    "row_groups": HEAVY,
     "catalog": HEAVY,
     "data_files": ("pyspark", "py4j", "elasticsearch"),
     "indexes": ("elasticsearch",),

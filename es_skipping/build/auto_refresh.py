@@ -1,4 +1,4 @@
-"""Refreshes datasets in the background when queries list other objects than their metadata knows.
+"""Refreshes datasets in the background: when queries list other objects than their metadata knows, and after writes.
 
 A look-up only notes that a dataset may be out of date. One thread of the process refreshes such datasets, each at most
 once in an interval, and none that another process has just refreshed. Queries never wait for it: until a new object is
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from es_skipping.catalog import DatasetDefinition, DatasetEntry
     from es_skipping.lookup.request import ScanRequest
 
-__all__ = ["AutoRefresh", "watch"]
+__all__ = ["AutoRefresh", "indexed_dataset", "watch"]
 
 _LONGEST_PAUSE: Final = 3600.0
 """Seconds between attempts at a dataset that cannot be refreshed; each failure doubles the pause up to this."""
@@ -35,12 +35,15 @@ _log: Final = logging.getLogger("es_skipping")
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A dataset that may be out of date, the session that asked, and its interval in seconds."""
+    """A dataset, or paths of it, that may be out of date; the session that asked, and its interval in seconds."""
 
     key: tuple[str, str]
     definition: DatasetDefinition
     session: str
     interval: float
+    paths: tuple[str, ...] | None = None
+    spark: SparkSession | None = None
+    """Refreshes, whatever the interval says."""
 
 
 class AutoRefresh:
@@ -79,18 +82,30 @@ class AutoRefresh:
                 return
             interval: float = settings["autoRefresh.interval"]
             self._not_before[key] = now + interval
-            self._waiting.append(_Due(key, entry.definition, request.session, interval))
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="es_skipping auto refresh", daemon=True)
-                self._thread.start()
-            self._changed.notify()
+            self._enqueue(_Due(key, entry.definition, request.session, interval))
+
+    def soon(
+        self, spark: SparkSession, store: str, definition: DatasetDefinition, paths: tuple[str, ...] | None
+    ) -> None:
+        """Refresh a dataset or some of its paths, because a write of a session committed there."""
+        due = _Due((store, definition.id), definition, session_id(spark), 0.0, paths, spark)
+        with self._changed:
+            if not any((one.key, one.paths) == (due.key, due.paths) and one.spark for one in self._waiting):
+                self._enqueue(due)
+
+    def _enqueue(self, due: _Due) -> None:
+        self._waiting.append(due)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="es_skipping auto refresh", daemon=True)
+            self._thread.start()
+        self._changed.notify()
 
     def _run(self) -> None:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting)
                 due = self._waiting.popleft()
-            spark = self._sessions.get(due.session)
+            spark = due.spark or self._sessions.get(due.session)
             if spark is None:
                 continue
             try:
@@ -110,20 +125,28 @@ class AutoRefresh:
 
 def _refresh(spark: SparkSession, due: _Due) -> None:
     entry = store_of(spark).dataset(due.definition.id)
-    if entry is None or time.time() - entry.refreshed / 1000 < due.interval:
+    if entry is None or (due.spark is None and time.time() - entry.refreshed / 1000 < due.interval):
         return  # dropped, or refreshed by another process
-    dataset = _dataset(spark, due.definition)
-    if dataset.id != due.definition.id:
-        raise DatasetError(f"it was indexed by another path than {', '.join(due.definition.roots)}: call its refresh()")
-    result = dataset.refresh(progress=lambda done, total, phase: None)
+    result = indexed_dataset(spark, due.definition).refresh(due.paths, progress=lambda done, total, phase: None)
     if result.added or result.updated or result.removed or result.failed:
         _log.info("%s was refreshed in the background: %s", due.definition.id, result)
 
 
-def _dataset(spark: SparkSession, definition: DatasetDefinition) -> Dataset:
+def indexed_dataset(spark: SparkSession, definition: DatasetDefinition) -> Dataset:
+    """The dataset of a definition.
+
+    Raises
+    ------
+    DatasetError
+        It was indexed by a path that its roots do not tell, such as a glob.
+    """
     if definition.table is not None:
-        return Dataset(spark, table=definition.table)
-    return Dataset(spark, list(definition.roots))
+        dataset = Dataset(spark, table=definition.table)
+    else:
+        dataset = Dataset(spark, list(definition.roots))
+    if dataset.id != definition.id:
+        raise DatasetError(f"it was indexed by another path than {', '.join(definition.roots)}: call its refresh()")
+    return dataset
 
 
 def watch(spark: SparkSession) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -22,10 +22,20 @@ from es_skipping.build.failures import is_systemic, named_in
 from es_skipping.build.footers import can_answer, from_footers
 from es_skipping.build.object_ids import encoded_path, xxhash64
 from es_skipping.build.origin import Rows
+from es_skipping.build.row_group_numbers import is_whole, numbered
 from es_skipping.build.shipping import own_python
 from es_skipping.build.text_doubts import Doubt, doubts_of, files_in_doubt
 from es_skipping.build.wanted import Wanted
-from es_skipping.build.worker import FINISHED, PARTIAL, CollectPartials, Finish, FinishAndWrite, Part, nothing
+from es_skipping.build.worker import (
+    FINISHED,
+    PARTIAL,
+    CollectPartials,
+    Finish,
+    FinishAndWrite,
+    Part,
+    RowGroupRuns,
+    nothing,
+)
 from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.registry import readable_id
@@ -82,10 +92,14 @@ class Collection:
         Objects that could not be read, with the reason; complete when the iterator of `metadata` is exhausted.
     unknown
         By index id, why its collector has no metadata for some object; complete at the same time.
+    row_groups
+        For files of Parquet, the number of rows of each row group: then the metadata is of row groups. None for that of
+        whole objects.
     """
 
     source: Source
     progress: Progress | None = None
+    row_groups: Mapping[ObjectId, Sequence[int]] | None = None
     failed: dict[ObjectId, str] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
     _attempts: int = _MAX_FAILED_JOBS
@@ -118,7 +132,7 @@ class Collection:
             Nothing can be read, for a reason outside the objects.
         """
         done = 0
-        if can_answer(self.source, wanted):
+        if self.row_groups is None and can_answer(self.source, wanted):
             left: list[ObjectId] = []
             for one in from_footers(self.source, wanted, objects, left):
                 done += 1
@@ -188,16 +202,18 @@ class Collection:
     def _prepared(
         self, group: Sequence[Wanted], rows: Rows, *, writing: _Writing | None = None
     ) -> tuple[DataFrame, dict[int, ObjectId]]:
-        """Prepare one Spark job; return it with the objects by the numbers in its rows."""
+        """Prepare one Spark job; return it with the objects, or row groups, by the numbers in its rows."""
         by_number = {xxhash64(text.encode("utf-8", "surrogatepass")): object for object, text in rows.texts.items()}
         if len(by_number) < len(rows.texts):
             raise DatasetError("the paths of two objects have the same hash; index them as two datasets")
-        frame, format = rows.frame, self.source.format
+        frame, format, runs = rows.frame, self.source.format, None
+        if self.row_groups is not None:
+            by_number, runs = numbered(by_number, self.row_groups)
         partitions = max(1, math.ceil(len(rows.texts) / _OBJECTS_PER_PARTITION))
         from es_skipping.spark.classic import functions, map_in_arrow
 
         with own_python(frame.sparkSession):
-            parts, partials = _partials(frame, rows.path, group, format)
+            parts, partials = _partials(rows, group, format, runs)
             finish: Finish | FinishAndWrite = Finish(parts)
             if writing is not None:
                 share, partitions = writing[0], min(partitions, writing[1])
@@ -246,8 +262,10 @@ class Collection:
                     continue
                 seen.add(object)
                 self._note(unknown)
+                if self.row_groups is not None and not is_whole(object, count):
+                    continue
                 yield ObjectMetadata(object, count if counted else None, known)
-        for object in chunk:
+        for object in chunk if self.row_groups is None else ():  # a row group without rows needs no metadata
             if object in seen:
                 continue
             # The object yielded no row. It surely was read only if no row came from an object outside the chunk, and
@@ -298,12 +316,15 @@ class _JobFailed(Exception):
         self.error = error
 
 
-def _partials(frame: DataFrame, path: Column, group: Sequence[Wanted], format: str) -> tuple[list[Part], DataFrame]:
+def _partials(
+    read: Rows, group: Sequence[Wanted], format: str, runs: RowGroupRuns | None
+) -> tuple[list[Part], DataFrame]:
     """The parts to collect, and the columns that each one reads."""
     from es_skipping.spark.classic import classic_column, map_in_arrow
     from es_skipping.spark.classic import functions as F
 
-    selected: list[Column] = [F.xxhash64(path).alias("object")]
+    frame = read.frame
+    selected: list[Column] = [F.xxhash64(read.path).alias("object")]
     plain: dict[str, int] = {}
     parts: list[Part] = []
     for one in group:
@@ -323,11 +344,11 @@ def _partials(frame: DataFrame, path: Column, group: Sequence[Wanted], format: s
         collector = one.index.collector(one.types)
         known = format not in TEXT_FORMATS
         parts.append(Part(one.id, collector, tuple(places), one.index.kind, one.value_type, known, levels))
-    rows = frame.select(*selected)
+    rows = frame.select(*selected, *([] if runs is None else [read.place.alias("place")]))
     # Arrays are never reduced: their elements and nulls are counted one by one.
-    every = any(part.collector.repeats_matter or part.levels for part in parts)
+    every = runs is not None or any(part.collector.repeats_matter or part.levels for part in parts)
     fewer = None if every else distinct_rows(rows, _limits(parts))
-    collect = CollectPartials(parts, distinct=fewer is not None)
+    collect = CollectPartials(parts, distinct=fewer is not None, runs=runs)
     partials = map_in_arrow(rows if fewer is None else fewer, collect, PARTIAL)
     return parts, partials
 

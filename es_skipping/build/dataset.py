@@ -26,9 +26,11 @@ from es_skipping.errors import DatasetError, IndexDefinitionError, StoreError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.progress import shown_progress
+from es_skipping.row_groups import row_groups_of
 from es_skipping.settings import PREFIX, Settings
 from es_skipping.spark.services import service_of, store_conf, store_of
 from es_skipping.stores.base import MetadataStore
+from es_skipping.stores.protection.keys import check_protection
 from es_skipping.workload.logged import logged_queries
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ class Dataset:
     format, options, schema
         As for the reader. Queries use an index only if they read with the same format and options. If all three are
         left out, an indexed dataset is read as it was indexed.
+    protect, key
+        For indexes that name no protection: ``"hashed"`` or ``"sealed"``, and where the key is: ``"env:NAME"``.
 
     Raises
     ------
@@ -85,6 +89,8 @@ class Dataset:
         format: str | None = None,
         options: Mapping[str, Any] | None = None,
         schema: str | StructType | None = None,
+        protect: str = "plain",
+        key: str | None = None,
     ) -> None:
         from es_skipping.spark.classic import classic_session
 
@@ -94,9 +100,9 @@ class Dataset:
         if table is not None and (format is not None or options or schema is not None):
             raise DatasetError(f"do not pass format, options or schema for table {table}: the catalog defines them")
         if options is not None and not isinstance(options, Mapping):
-            raise DatasetError(
-                f"options={options!r}: pass a mapping of names to values, such as options={{'header': 'true'}}"
-            )
+            raise DatasetError(f"options={options!r}: pass a mapping of names to values, such as {{'header': 'true'}}")
+        check_protection(protect, key)
+        self._protection = protect, key
         self._user_spark = spark
         self._spark = classic_session(spark)
         self._as_given = Reading(
@@ -217,6 +223,7 @@ class Dataset:
             checked(indexes)
         store = self._store()
         if all:
+            store.drop(row_groups_of(self.id))
             store.drop(self.id)
             service_of(self._spark).registry.forget()
             return
@@ -224,7 +231,9 @@ class Dataset:
 
     def optimize(self) -> None:
         """Compact the metadata that many refreshes wrote. Readers continue undisturbed."""
-        self._store().optimize(self.id)
+        store, groups = self._store(), row_groups_of(self.id)
+        for id in (self.id, groups) if store.dataset(groups) is not None else (self.id,):
+            store.optimize(id)
         service_of(self._spark).registry.forget()
 
     # --- looking --------------------------------------------------------------------------------------------------
@@ -295,10 +304,8 @@ class Dataset:
     def _reading(self, entry: DatasetEntry | None) -> Reading:
         """How to read the dataset: as the user passed it, or else as it was indexed."""
         given = self._as_given
-        if not self._said_how and given.table is None:
-            format = table_format_at(self._spark, given.paths)
-            if format is not None:
-                return replace(given, format=format)
+        if not self._said_how and given.table is None and (format := table_format_at(self._spark, given.paths)):
+            return replace(given, format=format)
         if entry is not None:
             given = replace(given, known_schema=entry.definition.schema)
         if entry is None or self._said_how or given.table is not None:
@@ -320,6 +327,8 @@ class Dataset:
     def _updated(self, store: MetadataStore, settings: Settings, add: Sequence[Index], **options: Any) -> RefreshResult:
         limits = {"budget": settings["metadata.budget"], "writers": settings["build.executorWriters"]}
         limits["retain_removed"] = settings["retainRemoved"] == "vacuum"
+        limits["granularity"] = settings["granularity"] if settings.written("granularity") is not None else None
+        add = [one if one.protect is not None else one.protected(*self._protection) for one in add]
 
         def attempt() -> RefreshResult:
             reading = self._reading(store.dataset(self.id))
@@ -364,11 +373,12 @@ class Dataset:
                 names = ", ".join(readable_id(one.id) for one in there) or f"none in the store {store.url}"
                 raise IndexDefinitionError(f"{index} is not an index of {self._as_given.name}; it has {names}")
             left.remove(found)
-        if not left or entry is None:
-            store.drop(self.id)
-        else:
-            with store.change(replace(entry.definition, indexes=tuple(left))) as change:
-                change.publish(entry.failed)
+        for one in filter(None, (store.dataset(row_groups_of(self.id)), entry)):
+            if not left:
+                store.drop(one.definition.id)
+                continue
+            with store.change(replace(one.definition, indexes=tuple(left))) as change:
+                change.publish(one.failed)
         service_of(self._spark).registry.forget()
 
 
@@ -413,6 +423,7 @@ def list_indexes(spark: SparkSession) -> DataFrame:
             entry.definition.snapshot,
         )
         for entry in sorted(entries, key=lambda entry: entry.definition.id)
+        if not entry.definition.is_of_row_groups
         for index in entry.definition.indexes
     ]
     return local_frame(spark, rows, _LIST)

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from es_skipping.build.columns import ResolvedColumn, resolve
 from es_skipping.build.elements import check_elements
 from es_skipping.build.wanted import Wanted
-from es_skipping.catalog import DatasetDefinition, IndexDefinition
+from es_skipping.catalog import DatasetDefinition, IndexDefinition, Protection
 from es_skipping.errors import ColumnError, IndexDefinitionError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.registry import from_definition, index_id, readable_id
 from es_skipping.lookup.built_with import dataset_facts, index_facts, is_secret
 from es_skipping.predicates.codec import operand_to_data
+from es_skipping.stores.protection.definitions import protected
+from es_skipping.stores.protection.keys import check_protection, key_of, new_protection
 
 if TYPE_CHECKING:
     from es_skipping.build.arrow.source import FilesSource
     from es_skipping.build.source import Source
 
-__all__ = ["Defined", "defined", "defined_dataset", "same_index"]
+__all__ = ["Defined", "defined", "defined_dataset", "is_protected_so", "same_index"]
 
 _Resolving: TypeAlias = Callable[[Any, Any], ResolvedColumn]
 
@@ -72,7 +74,10 @@ def defined_dataset(
         An added index is there already, and ``ensure`` does not allow that.
     """
     known = stored.indexes if stored else ()
-    kept = [defined(source, from_definition(index), again=True, resolving=resolving) for index in known]
+    kept = [
+        defined(source, from_definition(index), again=True, resolving=resolving, protection=index.protection)
+        for index in known
+    ]
     added: list[tuple[IndexDefinition, Wanted]] = []
     for index in add:
         asked = defined(source, index, resolving=resolving)
@@ -83,6 +88,10 @@ def defined_dataset(
             raise IndexDefinitionError(
                 f"index {readable_id(twice.id)} exists already: call ensure_indexes to accept that, refresh to "
                 "update it, or drop it first to rebuild it"
+            )
+        elif not is_protected_so(twice, index):
+            raise IndexDefinitionError(
+                f"index {readable_id(twice.id)} exists already with another protection: drop it first to change that"
             )
     both = [*kept, *added]
     definition = DatasetDefinition(
@@ -104,7 +113,12 @@ def defined_dataset(
 
 
 def defined(
-    source: Source | FilesSource, index: Index, *, again: bool = False, resolving: _Resolving = resolve
+    source: Source | FilesSource,
+    index: Index,
+    *,
+    again: bool = False,
+    resolving: _Resolving = resolve,
+    protection: Protection | None = None,
 ) -> tuple[IndexDefinition, Wanted]:
     """An index in its stored form and in its form for collecting.
 
@@ -114,12 +128,18 @@ def defined(
         Whether the dataset has the index already.
     resolving
         Resolves a column of the source.
+    protection
+        That of an index that the dataset has already.
 
     Raises
     ------
     ColumnError
         A column is unknown or cannot carry the index.
+    ProtectionError
+        The index's key cannot be had, or is not the one that the index was made with.
     """
+    mode = index.protect or "plain"
+    check_protection(mode, index.key)
     try:
         given = tuple(resolving(source, one) for one in index.columns)
         columns = _summarised(source, index, given, resolving)
@@ -146,6 +166,10 @@ def defined(
         built_with=index_facts(source.format, operands, source.schema, source.settings),
         needs=("elements",) if any(column.levels for column in columns) else (),
     )
+    if mode != "plain" and index.key is not None:
+        if protection is not None:
+            key_of(protection)
+        definition = protected(definition, protection or new_protection(mode, index.key))
     return definition, Wanted(id, index, columns)
 
 
@@ -165,6 +189,12 @@ def same_index(first: IndexDefinition, second: IndexDefinition) -> bool:
         and list(first.operands) == list(second.operands)
         and dict(first.parameters) == dict(second.parameters)
     )
+
+
+def is_protected_so(definition: IndexDefinition, index: Index) -> bool:
+    """Whether a stored index has the protection that a user's index asks for."""
+    has = definition.protection
+    return (index.protect or "plain", index.key) == (("plain", None) if has is None else (has.mode, has.key))
 
 
 def _is_rebuilt(stored: DatasetDefinition, now: DatasetDefinition) -> bool:

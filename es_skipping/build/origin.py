@@ -47,6 +47,11 @@ class Rows:
     encoded: bool = True
     """Whether the texts are encoded paths."""
 
+    @property
+    def place(self) -> Column:
+        """The place of each row in its file of Parquet."""
+        return self.frame.metadataColumn("_metadata")["row_index"]
+
     def spells(self, object: ObjectId) -> bool:
         """Whether Spark writes an object's path as `texts` does, so that no row of it means that it holds none."""
         if not self.encoded:

@@ -39,6 +39,7 @@ __all__ = [
     "Source",
     "build_session",
     "cloned_session",
+    "load",
     "moved",
 ]
 
@@ -260,11 +261,16 @@ def _unreadable(reading: Reading, error: Exception) -> DatasetError:
 
 
 def _load(spark: SparkSession, reading: Reading, **more: str) -> DataFrame:
-    if reading.table is not None:
-        return spark.read.table(reading.table)
     overruled = {"ignorecorruptfiles", "ignoremissingfiles"}
     options = {name: value for name, value in reading.options.items() if name.lower() not in overruled}
-    reader = spark.read.format(reading.format).options(**options, **more)
+    return load(spark, replace(reading, options={**options, **more}))
+
+
+def load(spark: SparkSession, reading: Reading) -> DataFrame:
+    """Read a dataset in a session, as `pyspark.sql.DataFrameReader` does."""
+    if reading.table is not None:
+        return spark.read.table(reading.table)
+    reader = spark.read.format(reading.format).options(**reading.options)
     if reading.schema is not None:
         from es_skipping.spark.classic import acting
 

@@ -19,6 +19,7 @@ from es_skipping.build.listing import Listing, Restriction, changed_since, settl
 from es_skipping.build.narrowing import has_glob, narrowed
 from es_skipping.build.open_files import open_among
 from es_skipping.build.results import RefreshResult
+from es_skipping.build.row_groups import RowGroupsUpdate
 from es_skipping.build.shipping import ship_package
 from es_skipping.build.source import Source
 from es_skipping.build.table_formats import refuse_table_formats
@@ -95,6 +96,8 @@ class Update:
         The metadata of earlier attempts at this update; a conflict adds this attempt's.
     retain_removed
         Whether metadata of objects that a table removed is kept while their files exist.
+    granularity
+        Whether row groups get metadata of their own; None keeps what the dataset has.
     """
 
     spark: SparkSession
@@ -111,6 +114,7 @@ class Update:
     writers: int | None = None
     collected: Collected | None = None
     retain_removed: bool = False
+    granularity: str | None = None
 
     def run(self) -> RefreshResult:
         """List the dataset, compare, collect the new metadata, and publish all of it at once.
@@ -141,7 +145,12 @@ class Update:
             refuse_table_formats(self.spark, set(listing.source.roots) - set(self.reading.paths), self.reading.name)
             restriction = self._restriction(entry, listing.source)
             defined = self._defined(entry, listing.source, restriction)
-            return self._run(entry, listing, reading, defined, restriction, None if part is None else part.paths)
+            result = self._run(entry, listing, reading, defined, restriction, None if part is None else part.paths)
+            self._row_groups(reading).run(listing, defined, restriction, partly=part is not None)
+            return result
+
+    def _row_groups(self, reading: Reading) -> RowGroupsUpdate:
+        return RowGroupsUpdate(self.spark, self.store, self.id, reading, self.granularity, self.budget, self.progress)
 
     def _of_table(self, entry: DatasetEntry | None, source: Source) -> RefreshResult:
         if self.partitions is not None:
@@ -151,6 +160,7 @@ class Update:
             )
         restriction = self._restriction(entry, source)
         defined = self._defined(entry, source, restriction)
+        self._row_groups(self.reading).refuse()
         changes = self._changes(entry, source, defined, restriction)
         if changes is None:
             return self._run(entry, Listing(source, source.objects(), {}), self.reading, defined, restriction, None)

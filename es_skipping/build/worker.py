@@ -6,8 +6,9 @@ It imports little, because every worker process loads it.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = [
     "Finish",
     "FinishAndWrite",
     "Part",
+    "RowGroupRuns",
     "Unknown",
     "added",
     "finished",
@@ -88,11 +90,14 @@ class CollectPartials:
         The parts to collect.
     distinct
         Whether the batches come from `es_skipping.spark.relations.distinct_rows`.
+    runs
+        Cuts a batch into pieces of one object each; None goes by the number in the first column.
     """
 
-    def __init__(self, parts: Sequence[Part], *, distinct: bool = False) -> None:
+    def __init__(self, parts: Sequence[Part], *, distinct: bool = False, runs: RowGroupRuns | None = None) -> None:
         self._parts = tuple(parts)
         self._distinct = distinct
+        self._runs: Callable[[pa.RecordBatch], Iterator[tuple[int, pa.RecordBatch]]] = runs or _runs
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         out = _Output()
@@ -102,7 +107,7 @@ class CollectPartials:
         for batch in batches:
             if not batch.num_rows:
                 continue
-            for number, piece in _runs(batch):
+            for number, piece in self._runs(batch):
                 if number != current:
                     if current is not None:
                         yield from out.add(current, rows, state)
@@ -295,6 +300,38 @@ def _merged(part: Part, first: Any, second: Any) -> Any:
         return part.collector.merge(first, second)
     except Exception as error:
         return Unknown(f"{type(error).__name__}: {error}")
+
+
+class RowGroupRuns:
+    """Cuts batches into pieces of one row group each, by the place of each row in its file, in the last column.
+
+    Parameters
+    ----------
+    files
+        By file number, the number of the first row group and the places where its row groups end. Row groups of a file
+        are numbered in order.
+    """
+
+    STRAY: Final = -1
+    """The number of rows of no known row group."""
+
+    def __init__(self, files: Mapping[int, tuple[int, Sequence[int]]]) -> None:
+        self._files = dict(files)
+
+    def __call__(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+        import numpy as np
+
+        for number, piece in _runs(batch):
+            first, ends = self._files.get(number, (self.STRAY, ()))
+            if not ends:
+                yield self.STRAY, piece
+                continue
+            places = piece.column(piece.num_columns - 1).to_numpy()
+            groups = np.searchsorted(np.asarray(ends, np.int64), places, side="right")
+            bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), piece.num_rows]
+            for start, end in pairwise(bounds):
+                group = int(groups[start])
+                yield (first + group if group < len(ends) else self.STRAY), piece.slice(start, end - start)
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -18,18 +18,18 @@ import mmh3
 
 from es_skipping.predicates.types import Value
 
-__all__ = ["cell_of", "cells_of", "hash_of", "last_cell", "low_bits", "pack", "space_for"]
+__all__ = ["canonical", "cell_of", "cells_of", "hash_of", "last_cell", "low_bits", "pack", "space_for"]
 
 _HASH_BITS: Final = 64
 _MAX_HASH: Final = (1 << _HASH_BITS) - 1
 
 
-def hash_of(value: Value) -> int:
-    """A 64-bit hash of a value; equal values of one type have equal hashes.
+def canonical(value: Value) -> bytes:
+    """A value as bytes; equal values of one type have equal bytes.
 
     Examples
     --------
-    >>> hash_of(Decimal("1.50")) == hash_of(Decimal("1.5")), hash_of(0.0) == hash_of(-0.0)
+    >>> canonical(Decimal("1.50")) == canonical(Decimal("1.5")), canonical(0.0) == canonical(-0.0)
     (True, True)
 
     Raises
@@ -37,18 +37,26 @@ def hash_of(value: Value) -> int:
     ValueError
         Text with half a surrogate pair, which no file can hold.
     """
-    data: bytes
     if isinstance(value, str):
-        data = value.encode("utf-8")
-    elif isinstance(value, bytes):
-        data = value
-    elif isinstance(value, float):
-        data = struct.pack("<d", value + 0.0)
-    elif isinstance(value, Decimal):
-        data = b"%d/%d" % value.as_integer_ratio()
-    else:
-        data = int(value).to_bytes(max(8, value.bit_length() // 8 + 1), "little", signed=True)
-    found: int = mmh3.hash64(data)[0]
+        return value.encode("utf-8")
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, float):
+        return struct.pack("<d", value + 0.0)
+    if isinstance(value, Decimal):
+        return b"%d/%d" % value.as_integer_ratio()
+    return int(value).to_bytes(max(8, value.bit_length() // 8 + 1), "little", signed=True)
+
+
+def hash_of(value: Value) -> int:
+    """A 64-bit hash of a value; equal values of one type have equal hashes.
+
+    Raises
+    ------
+    ValueError
+        As of `canonical`.
+    """
+    found: int = mmh3.hash64(canonical(value))[0]
     return found & _MAX_HASH
 
 

@@ -141,15 +141,28 @@ def _layout(commands: Commands) -> None:
     actions = layout.add_subparsers(dest="action", required=True, metavar="ACTION")
     analyze = _command(actions, "analyze", "predict the savings of a layout; writes nothing", layout_commands.analyze)
     apply = _command(actions, "apply", "write a dataset in a layout, to another location", layout_commands.apply)
-    for command in (analyze, apply):
+    design = _command(
+        actions, "design", "compare layouts by dry runs on a sample; writes nothing", layout_commands.design
+    )
+    for command in (analyze, apply, design):
         _dataset(command)
         _workload(command, required=True)
         command.add_argument("--min-rows", type=_positive, default=50_000, help="fewest rows of an object (50000)")
         command.add_argument(
+            "--within",
+            metavar="SQL",
+            action="append",
+            default=[],
+            help="rows with different values of this column never share an object",
+        )
+        command.add_argument("--holdout", type=_share, default=0.2, help="share of the queries to predict on (0.2)")
+    for command in (analyze, apply):
+        command.add_argument(
             "--system",
-            choices=("sop", "gsop", "gsopr"),
+            choices=("sop", "tree", "gsop", "gsopr"),
             default="sop",
-            help="one order of rows (sop, the default), column groups (gsop), or groups that store some cells twice",
+            help="one order of rows by features (sop, the default) or by a query tree (tree), column groups (gsop), "
+            "or groups that store some cells twice (gsopr)",
         )
         command.add_argument(
             "--storage-budget", type=_budget, help="with gsopr: stored cells, relative to the table's (1.2)"
@@ -158,15 +171,8 @@ def _layout(commands: Commands) -> None:
             "--features", type=_count, help="most features (15; for groups 40); with sop, 0 finds the number by trying"
         )
         command.add_argument("--min-support", type=_positive, help="fewest queries that a feature must help")
-        command.add_argument(
-            "--within",
-            metavar="SQL",
-            action="append",
-            default=[],
-            help="rows with different values of this column never share an object",
-        )
         command.add_argument("--picture", type=Path, metavar="FILE", help="draw the layout, as SVG")
-        command.add_argument("--holdout", type=_share, default=0.2, help="share of the queries to predict on (0.2)")
+    design.add_argument("--sample", type=_positive, default=200_000, metavar="ROWS", help="most rows to read (200000)")
     analyze.add_argument("--chart", type=Path, metavar="FILE", help="draw how much the workload repeats, as SVG")
     apply.add_argument("--to", metavar="PATH", help="where to write: a path that does not exist")
     apply.add_argument("--to-table", metavar="NAME", help="instead: a table that does not exist")

@@ -122,6 +122,7 @@ def list_indexes(args: argparse.Namespace, console: Console) -> int:
             "snapshot": entry.definition.snapshot,
         }
         for entry in entries
+        if not entry.definition.is_of_row_groups
         for index in entry.definition.indexes
     ]
     console.rows(rows)

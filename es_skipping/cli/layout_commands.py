@@ -1,4 +1,4 @@
-"""``es-skipping layout analyze | apply | status``."""
+"""``es-skipping layout analyze | design | apply | status``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from es_skipping.errors import DatasetError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from es_skipping.layout import GSOP, SOP, GroupPlan, Plan, QueryLog
+    from es_skipping.layout import GSOP, SOP, GroupPlan, Plan, QueryLog, QueryTree
 
-__all__ = ["analyze", "apply", "status"]
+__all__ = ["analyze", "apply", "design", "status"]
 
 RUN_AGAIN = 4
 """Exit code of ``status`` if a new layout is due."""
@@ -39,19 +39,42 @@ def analyze(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def design(args: argparse.Namespace, console: Console) -> int:
+    from es_skipping.build.dataset import Dataset, source_of
+    from es_skipping.layout import design as designed
+
+    with spark_session(args) as spark:
+        dataset = Dataset(spark, **dataset_named(args))
+        log = _log(source_of(dataset).df, args)
+        with console.step(f"running layouts of {args.dataset} dry for {len(log)} queries"):
+            found = designed(
+                dataset, log, min_rows=args.min_rows, within=args.within, holdout=args.holdout, rows=args.sample
+            )
+        if console.form == "json":
+            table = [
+                {"layout": one.name, "detail": one.detail, "blocks": one.blocks, "share of rows read": one.share}
+                for one in found.table
+            ]
+            best = found.recommended
+            console.value({"layouts": table, "recommended": best and best.name, "matching": found.matching})
+        else:
+            console.text(str(found))
+    return 0
+
+
 def apply(args: argparse.Namespace, console: Console) -> int:
-    from es_skipping.layout import SOP
+    from es_skipping.layout import SOP, QueryTree
 
     indexes = [parse_index(text) for text in args.index]
     if (args.to is None) == (args.to_table is None):
         raise DatasetError("pass the layout's target: --to PATH or --to-table NAME")
-    if args.system != "sop" and (args.to is None or indexes):
+    if args.system not in ("sop", "tree") and (args.to is None or indexes):
         raise DatasetError("column groups need --to PATH, and do not support --index")
     with spark_session(args) as spark:
         maker, log = _maker(spark, args)
         plan = _fit(maker, log, args, console)
         with console.step(f"writing {args.to or args.to_table}") as progress:
-            if isinstance(maker, SOP):
+            if isinstance(maker, SOP | QueryTree):
                 written = maker.write(args.to, table=args.to_table, indexes=indexes, progress=progress)
                 seconds = {**maker.plan.seconds, **written.seconds}
                 done: dict[str, Any] = {
@@ -94,9 +117,9 @@ def status(args: argparse.Namespace, console: Console) -> int:
     return RUN_AGAIN if found.run_again else 0
 
 
-def _maker(spark: SparkSession, args: argparse.Namespace) -> tuple[SOP | GSOP, QueryLog]:
+def _maker(spark: SparkSession, args: argparse.Namespace) -> tuple[SOP | QueryTree | GSOP, QueryLog]:
     from es_skipping.build.dataset import Dataset
-    from es_skipping.layout import GSOP, GSOPR, SOP
+    from es_skipping.layout import GSOP, GSOPR, SOP, QueryTree
 
     dataset = Dataset(spark, **dataset_named(args))
     given: dict[str, Any] = {
@@ -108,8 +131,14 @@ def _maker(spark: SparkSession, args: argparse.Namespace) -> tuple[SOP | GSOP, Q
         if args.system != "gsopr":
             raise DatasetError(f"--storage-budget needs --system gsopr; {args.system} stores every cell once")
         given["storage_budget"] = args.storage_budget
-    maker: SOP | GSOP
-    if args.system == "sop":
+    maker: SOP | QueryTree | GSOP
+    if args.system == "tree":
+        if args.features is not None or args.min_support is not None:
+            raise DatasetError(
+                "--features and --min-support do not go with --system tree, which chooses its cuts itself"
+            )
+        maker = QueryTree(dataset, min_rows=args.min_rows, within=args.within)
+    elif args.system == "sop":
         features = 15 if args.features is None else args.features or None
         maker = SOP(dataset, features=features, **given)
     else:
@@ -132,12 +161,12 @@ def _log(df: DataFrame, args: argparse.Namespace) -> QueryLog:
     return QueryLog.from_file(df, path)
 
 
-def _fit(maker: SOP | GSOP, log: QueryLog, args: argparse.Namespace, console: Console) -> Plan | GroupPlan:
-    from es_skipping.layout import SOP
+def _fit(maker: SOP | QueryTree | GSOP, log: QueryLog, args: argparse.Namespace, console: Console) -> Plan | GroupPlan:
+    from es_skipping.layout import SOP, QueryTree
 
     with console.step(f"finding a layout of {args.dataset} for {len(log)} queries") as progress:
         plan: Plan | GroupPlan
-        if isinstance(maker, SOP):
+        if isinstance(maker, SOP | QueryTree):
             plan = maker.fit(log, holdout=args.holdout, progress=progress)
         else:
             plan = maker.fit(log, holdout=args.holdout)

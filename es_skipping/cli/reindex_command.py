@@ -12,6 +12,7 @@ from es_skipping.cli.output import Console
 from es_skipping.cli.session import given_conf, key_values
 from es_skipping.errors import DatasetError, SettingError
 from es_skipping.indexes.registry import readable_id
+from es_skipping.row_groups import row_groups_of
 from es_skipping.settings import PREFIX, Settings
 from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.registry import open_store
@@ -48,7 +49,7 @@ def run_reindex(args: argparse.Namespace, console: Console) -> int:
                 source,
                 target,
                 entry.definition.id,
-                into=args.into,
+                into=row_groups_of(args.into) if args.into and entry.definition.is_of_row_groups else args.into,
                 index_settings=settings,
                 throttle=args.throttle,
                 sample=args.sample,
@@ -88,6 +89,8 @@ def _chosen(source: MetadataStore, named: list[str], everything: bool) -> list[D
         raise SettingError("pass either datasets or --all")
     if everything:
         return entries
+    groups = {entry.definition.id: entry for entry in entries if entry.definition.is_of_row_groups}
+    entries = [entry for entry in entries if not entry.definition.is_of_row_groups]
     chosen = []
     for name in named:
         plain = name.rstrip("/")
@@ -101,4 +104,7 @@ def _chosen(source: MetadataStore, named: list[str], everything: bool) -> list[D
             there = ", ".join(sorted(entry.definition.id for entry in entries)) or "none"
             raise DatasetError(f"{len(found)} datasets in {source.url} match {name!r}; the store holds {there}")
         chosen += found
+        row_groups = groups.get(row_groups_of(found[0].definition.id))
+        if row_groups is not None:
+            chosen.append(row_groups)
     return chosen

@@ -9,9 +9,10 @@ selects, and how their batches become metadata; 3. ``label``      the clause tha
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from es_skipping.clauses.clause import Ask, Clause
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Collector", "Index", "Target"]
 
 P = TypeVar("P")
+S = TypeVar("S", bound="Index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +88,18 @@ class Collector(ABC, Generic[P]):
         """The object's metadata; None makes the object *unknown* to the index, and queries keep it."""
 
 
+@dataclass(frozen=True)
 class Index(ABC):
     """Base class of every index type.
 
     Subclasses are frozen dataclasses and set the first class attribute.
+
+    Parameters
+    ----------
+    protect
+        ``"plain"``, ``"hashed"`` or ``"sealed"``: how the store keeps the metadata. None is the dataset's default.
+    key
+        For the last two: where the key is, ``"env:NAME"`` or ``"file:PATH"``; never the key itself.
 
     Attributes
     ----------
@@ -101,6 +111,15 @@ class Index(ABC):
 
     kind: ClassVar[Kind]
     bounds_values: ClassVar[bool] = False
+    protect: str | None = field(default=None, kw_only=True, repr=False)
+    key: str | None = field(default=None, kw_only=True, repr=False)
+
+    def protected(self: S, protect: str | None, key: str | None) -> S:
+        """The same index with another protection."""
+        changed = copy.copy(self)
+        object.__setattr__(changed, "protect", protect)
+        object.__setattr__(changed, "key", key)
+        return changed
 
     @property
     def type(self) -> str:

@@ -58,11 +58,12 @@ class Features(Index):
 
     kind: ClassVar[Kind] = "values"
 
-    def __init__(self, *expressions: Any) -> None:
+    def __init__(self, *expressions: Any, protect: str | None = None, key: str | None = None) -> None:
         if not expressions:
             raise IndexDefinitionError("Features: pass at least one condition, such as \"returnflag = 'R'\"")
         for expression in expressions:
             require_column(self, "a feature", expression)
+        super().__init__(protect=protect, key=key)
         object.__setattr__(self, "expressions", expressions)
 
     @property

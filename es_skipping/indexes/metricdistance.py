@@ -67,7 +67,15 @@ class MetricDistance(Index):
 
     kind: ClassVar[Kind] = "intervals"
 
-    def __init__(self, columns: Sequence[Any], origin: Sequence[float], metric: str = "euclidean") -> None:
+    def __init__(
+        self,
+        columns: Sequence[Any],
+        origin: Sequence[float],
+        metric: str = "euclidean",
+        *,
+        protect: str | None = None,
+        key: str | None = None,
+    ) -> None:
         if isinstance(columns, str) or not columns:
             raise IndexDefinitionError(f"MetricDistance: columns are {columns!r}; pass a list such as ['x', 'y']")
         for column in columns:
@@ -79,6 +87,7 @@ class MetricDistance(Index):
         axes = METRICS[metric].axes if metric in METRICS else None
         if axes is not None and len(columns) != axes:
             raise IndexDefinitionError(f"MetricDistance: {metric} needs {axes} columns, not {len(columns)}")
+        super().__init__(protect=protect, key=key)
         object.__setattr__(self, "columns_", tuple(columns))
         object.__setattr__(self, "origin", _point(origin, len(columns), "origin"))
         object.__setattr__(self, "metric", metric)

@@ -144,12 +144,14 @@ def from_definition(definition: IndexDefinition) -> Index:
     """
     cls = index_class(definition.type)
     try:
-        return cls.from_definition(definition.columns, definition.parameters)
+        index = cls.from_definition(definition.columns, definition.parameters)
     except TypeError as error:
         raise IndexDefinitionError(
             f"index {definition.id} cannot be made from columns {definition.columns} and parameters "
             f"{dict(definition.parameters)}: {error}; another version of {cls.__name__} wrote it"
         ) from error
+    protection = definition.protection
+    return index if protection is None else index.protected(protection.mode, protection.key)
 
 
 def index_id(index: Index, column_texts: Sequence[str]) -> str:

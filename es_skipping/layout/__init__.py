@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from es_skipping.layout.designing.design import Design, design
+from es_skipping.layout.designing.study import Forecast
 from es_skipping.layout.drift import Status, status
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.gsop import GSOP, GroupPlan
@@ -17,7 +19,10 @@ from es_skipping.layout.groups.indexing import index_groups
 from es_skipping.layout.groups.status import GroupStatus
 from es_skipping.layout.groups.table import WrittenGroups, append_groups, write_groups
 from es_skipping.layout.plan import Plan, Prediction
-from es_skipping.layout.sop import SOP, Written
+from es_skipping.layout.row_layout import Written
+from es_skipping.layout.sop import SOP
+from es_skipping.layout.tree.plan import TreePlan
+from es_skipping.layout.tree.query_tree import QueryTree
 from es_skipping.layout.workload.diagnosis import Diagnosis, diagnose
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.layout.workload.templates import Template, zipf
@@ -30,19 +35,24 @@ __all__ = [
     "GSOPR",
     "SOP",
     "ColumnGroup",
+    "Design",
     "Diagnosis",
     "Feature",
+    "Forecast",
     "GroupPlan",
     "GroupStatus",
     "Plan",
     "Prediction",
     "Query",
     "QueryLog",
+    "QueryTree",
     "Status",
     "Template",
+    "TreePlan",
     "Written",
     "WrittenGroups",
     "append_groups",
+    "design",
     "diagnose",
     "index_groups",
     "mine_features",

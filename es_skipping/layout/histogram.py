@@ -89,9 +89,9 @@ class Histogram:
         held = sum(int(group.counts[group.vectors[:, list(features)].any(axis=1)].sum()) for group in self.groups)
         return held / max(1, self.rows)
 
-    def first(self, count: int) -> Histogram:
-        """Restrict it to the first features. The keys are lost, so it cannot lay rows out."""
-        return Histogram(tuple(_narrowed(group, count) for group in self.groups), count)
+    def only(self, features: Sequence[int]) -> Histogram:
+        """Restrict it to some features. The keys are lost, so it cannot lay rows out."""
+        return Histogram(tuple(_narrowed(group, features) for group in self.groups), len(features))
 
     def cluster(self, weights: Sequence[float], minimum: int) -> list[GroupBlocks]:
         """Blocks for each coarse partition."""
@@ -113,9 +113,12 @@ def unpacked(words: Words, features: int) -> Bits:
 
 
 def predicted_share(
-    clustered: Sequence[GroupBlocks], usable: Sequence[int], lists: Iterable[Collection[int]] = ()
+    clustered: Sequence[GroupBlocks],
+    usable: Sequence[int],
+    lists: Iterable[Collection[int]] = (),
+    within: Sequence[Bits] | None = None,
 ) -> float:
-    """The share of all rows in blocks that a query must read, by its features alone.
+    """The share of all rows in blocks that a query must read, by its features, and by what else is known of blocks.
 
     Parameters
     ----------
@@ -123,21 +126,25 @@ def predicted_share(
         The features that subsume the query: a block is read if all of their bits are set.
     lists
         Sets of features: a block is read if one bit of each of them is set.
+    within
+        Per coarse partition, the blocks that are not skipped for another reason.
     """
     total = sum(int(one.blocks.rows.sum()) for one in clustered)
     if not total:
         return 0.0
     read = 0
-    for one in clustered:
+    for at, one in enumerate(clustered):
         unions = one.blocks.unions
         kept = unions[:, list(usable)].all(axis=1)
+        if within is not None:
+            kept = kept & within[at]
         for some in lists:
             kept = kept & unions[:, list(some)].any(axis=1)
         read += int(one.blocks.rows[kept].sum())
     return read / total
 
 
-def _narrowed(group: Group, count: int) -> Group:
-    vectors, place = np.unique(group.vectors[:, :count], axis=0, return_inverse=True)
+def _narrowed(group: Group, features: Sequence[int]) -> Group:
+    vectors, place = np.unique(group.vectors[:, list(features)], axis=0, return_inverse=True)
     counts = np.bincount(place.ravel(), group.counts, len(vectors)).astype(np.int64)
     return Group(group.number, np.zeros(0, np.int64), vectors, counts)

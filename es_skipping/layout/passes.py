@@ -16,7 +16,7 @@ from es_skipping.predicates.show import quoted_name
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["PLACE", "blocked", "coarse", "histogram", "placed", "places"]
+__all__ = ["PLACE", "blocked", "coarse", "histogram", "key_of", "placed", "places", "word_array", "words_of"]
 
 _KEY: Final = "__es_skipping_key"
 PLACE: Final = "__es_skipping_place"
@@ -41,14 +41,14 @@ def histogram(df: DataFrame, features: Sequence[str], within: Sequence[str]) -> 
     """
     from es_skipping.spark.classic import functions as F
 
-    words = feature_words([F.expr(text) for text in features])
+    words = words_of(features)
     named = [word.alias(f"w{at}") for at, word in enumerate(words)]
     counted = (
         df.select(coarse(within).alias("coarse"), *named)
         .groupBy("coarse", *(f"w{at}" for at in range(len(words))))
         .count()
     )
-    keyed = counted.select("*", _key(F.col("coarse"), [F.col(f"w{at}") for at in range(len(words))]).alias("key"))
+    keyed = counted.select("*", key_of(F.col("coarse"), [F.col(f"w{at}") for at in range(len(words))]).alias("key"))
     rows = keyed.toArrow().to_pylist()
     return Histogram.of(
         ((row["coarse"], row["key"], tuple(row[f"w{at}"] for at in range(len(words))), row["count"]) for row in rows),
@@ -65,27 +65,46 @@ def coarse(within: Sequence[str]) -> Column:
     return F.xxhash64(*parts) if parts else F.lit(0).cast("bigint")
 
 
-def _key(coarse: Column, words: Sequence[Column]) -> Column:
+def words_of(features: Sequence[str]) -> list[Column]:
+    """The feature vector of each row, as whole numbers (`es_skipping.indexes.features.feature_words`)."""
+    from es_skipping.spark.classic import functions as F
+
+    return feature_words([F.expr(text) for text in features])
+
+
+def word_array(features: Sequence[str]) -> Column:
+    """The words of `words_of` in one array, for hundreds of features.
+
+    Spark interprets the argument of a higher-order function. The code that it would generate otherwise is too long for
+    the JVM to compile, and then slower.
+    """
+    from es_skipping.spark.classic import functions as F
+
+    return F.transform(F.array(*words_of(features)), lambda word: word)
+
+
+def key_of(coarse: Column, words: Sequence[Column]) -> Column:
+    """The number that links a row to its vector in its coarse partition: `Group.keys`."""
     from es_skipping.spark.classic import functions as F
 
     return F.xxhash64(coarse, *words)
 
 
 def blocked(
-    df: DataFrame, features: Sequence[str], within: Sequence[str], clustered: Sequence[GroupBlocks]
+    df: DataFrame, words: Sequence[Column], within: Sequence[str], clustered: Sequence[GroupBlocks]
 ) -> DataFrame:
-    """Shuffle the rows of a scan so that each block is one partition of the DataFrame."""
+    """Shuffle the rows of a scan so that each block is one partition of the DataFrame; see `placed`."""
     from es_skipping.spark.classic import functions as F
 
     blocks = sum(len(one.blocks.rows) for one in clustered)
     numbers = places(df.sparkSession, [blocks + 1])[blocks + 1]
-    assigned = placed(df, features, within, clustered, numbers)
+    assigned = placed(df, words, within, clustered, numbers)
     return assigned.repartition(blocks + 1, PLACE).select(*(F.col(quoted_name(name)) for name in df.columns))
 
 
 def placed(
     df: DataFrame,
-    features: Sequence[str],
+    words: Sequence[Column],
     within: Sequence[str],
     clustered: Sequence[GroupBlocks],
     numbers: Sequence[int] | Words,
@@ -97,6 +116,9 @@ def placed(
 
     Parameters
     ----------
+    words
+        Whole numbers that, with the coarse partition, tell which vector of the blocks' groups a row has: `words_of` the
+        features, or the leaf of a query tree.
     numbers
         The number of each block, and at the end that of the extra block.
     """
@@ -113,10 +135,9 @@ def placed(
             if number > 1:
                 pieces[block] = int(number)
         start += len(one.blocks.rows)
-    words = feature_words([F.expr(text) for text in features])
     wanted = local_frame(df.sparkSession, known, f"`{_KEY}` bigint, `{_BUNDLE}` bigint, `{PLACE}` bigint")
     last = F.lit(int(numbers[start])).cast("bigint")
-    rows = df.withColumn(_KEY, _key(coarse(within), words))
+    rows = df.withColumn(_KEY, key_of(coarse(within), words))
     if not pieces:
         found = rows.join(F.broadcast(wanted), _KEY, "left").drop(_KEY, _BUNDLE)
         return found.withColumn(PLACE, F.coalesce(PLACE, last))

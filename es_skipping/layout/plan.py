@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from es_skipping.layout.bounds import Bounds
 from es_skipping.layout.chart import Role, bar_chart
 from es_skipping.layout.features.helping import Help, Helping
 from es_skipping.layout.histogram import GroupBlocks, Histogram, predicted_share
+from es_skipping.predicates.tree import Predicate
 from es_skipping.workload.mining import Feature
 from es_skipping.workload.queries import Query
 
@@ -18,9 +20,10 @@ __all__ = ["Plan", "Prediction", "predict"]
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The dry run: the share of the rows that queries will read, by the features alone.
+    """The dry run: the share of the rows that queries will read.
 
-    Partition values and other indexes, mainly `MinMax`, skip more.
+    For `SOP` it counts the features alone: partition values and other indexes, mainly `MinMax`, skip more. For
+    `QueryTree` it also counts the `MinMax` indexes that `QueryTree.write` makes.
 
     Parameters
     ----------
@@ -120,14 +123,29 @@ class Plan:
         return "\n".join(lines)
 
 
-def predict(queries: Sequence[Query], features: Sequence[Feature], clustered: Sequence[GroupBlocks]) -> Prediction:
-    """The share of the rows that each query will read."""
-    known: dict[Help, float] = {}
+def predict(
+    queries: Sequence[Query],
+    features: Sequence[Feature],
+    clustered: Sequence[GroupBlocks],
+    bounds: Sequence[Bounds] = (),
+) -> Prediction:
+    """The share of the rows that each query will read.
+
+    Parameters
+    ----------
+    bounds
+        Per coarse partition, the bounds of its blocks, if `MinMax` indexes will hold them.
+    """
+    known: dict[tuple[Help, Predicate | None], float] = {}
     helps = list(map(Helping(features).help, queries))
-    for help in helps:
-        if help not in known:
-            known[help] = predicted_share(clustered, sorted(help.usable), help.lists)
-    return Prediction(tuple(known[help] for help in helps), sum(map(bool, helps)))
+    keys = [(help, query.predicate if bounds else None) for help, query in zip(helps, queries, strict=True)]
+    for help, predicate in dict.fromkeys(keys):
+        within = None
+        if predicate is not None:
+            pairs = zip(bounds, clustered, strict=True)
+            within = [some.kept(predicate, len(one.blocks.rows)) for some, one in pairs]
+        known[help, predicate] = predicted_share(clustered, sorted(help.usable), help.lists, within)
+    return Prediction(tuple(known[key] for key in keys), sum(map(bool, helps)))
 
 
 def _named(within: Sequence[str]) -> str:

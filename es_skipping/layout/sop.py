@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from es_skipping.errors import DatasetError
-from es_skipping.indexes.base import Index
-from es_skipping.indexes.features import Features
-from es_skipping.layout.drift import Status, layout_status
 from es_skipping.layout.features.conditions import Rank
 from es_skipping.layout.histogram import Histogram
-from es_skipping.layout.maker import LayoutMaker, dataset_of, refuse_unknown
-from es_skipping.layout.passes import blocked, histogram
+from es_skipping.layout.maker import dataset_of, refuse_unknown
+from es_skipping.layout.passes import blocked, histogram, words_of
 from es_skipping.layout.plan import Plan, predict
-from es_skipping.layout.records import LayoutRecord, write_record
+from es_skipping.layout.row_layout import Clock, RowLayout
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.workload.mining import Feature
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from es_skipping.build.collect import Progress
     from es_skipping.build.dataset import Dataset
-    from es_skipping.build.results import RefreshResult
 
-__all__ = ["SOP", "Written"]
+__all__ = ["SOP"]
 
 _FEATURE_COUNTS: Final = (5, 10, 15, 20, 30, 40, 60)
 """Numbers of features that cross-validation tries."""
@@ -36,30 +28,7 @@ _TOLERATED_READ_FACTOR: Final = 1.03
 """A smaller number of features is preferred if it reads at most this factor more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The result of writing a layout.
-
-    Parameters
-    ----------
-    place
-        The path or table.
-    blocks, rows
-        Number of planned blocks, and of their rows.
-    indexed
-        The result of building the index of features.
-    seconds
-        Duration by step.
-    """
-
-    place: str
-    blocks: int
-    rows: int
-    indexed: RefreshResult
-    seconds: Mapping[str, float] = field(default_factory=dict)
-
-
-class SOP(LayoutMaker[Plan]):
+class SOP(RowLayout[Plan]):
     """Lays the rows of a dataset out so that the filters of a workload skip most of its objects.
 
     Conditions that the workload repeats become features. Rows that satisfy the same features go to the same objects of
@@ -82,6 +51,10 @@ class SOP(LayoutMaker[Plan]):
         dissertation, by the queries that each helps and no stricter one helps.
     within
         SQL expressions; rows with different values never share an object. Partition columns of the dataset count too.
+    refine
+        Whether to try a feature for each arm of an OR, and for each window of values that queries ask for, in place of
+        looser features. They are taken if a dry run with blocks of ``min_rows`` reads less, and may be more than
+        ``features``.
 
     Raises
     ------
@@ -106,6 +79,7 @@ class SOP(LayoutMaker[Plan]):
         min_support: int | None = None,
         rank: Rank = "savings",
         within: Sequence[str] = (),
+        refine: bool = False,
         **deprecated: Any,
     ) -> None:
         dataset = dataset_of(dataset, path, deprecated)
@@ -114,9 +88,7 @@ class SOP(LayoutMaker[Plan]):
             dataset, min_rows=min_rows, features=features, min_support=min_support, rank=rank, within=within
         )
         self._count = features
-        self._written: tuple[str | None, str | None] | None = None
-
-    # --- fit ------------------------------------------------------------------------------------------------------
+        self._refine = refine
 
     def fit(self, log: QueryLog | Sequence[str], *, holdout: float = 0.2, progress: Progress | None = None) -> Plan:
         """Find features and blocks, and predict what held-out queries would read.
@@ -137,7 +109,7 @@ class SOP(LayoutMaker[Plan]):
         DatasetError
             The workload yields no feature, or the dataset cannot be read.
         """
-        clock = _Clock(progress)
+        clock = Clock(progress)
         train, test = self._parts(log, holdout)
         with clock.step("mine"):
             features, conditions, refused = self._finder.features(train, self._count or max(_FEATURE_COUNTS))
@@ -149,6 +121,13 @@ class SOP(LayoutMaker[Plan]):
             features, conditions = features[:best], conditions[:best]
             with clock.step("count"):
                 counted = histogram(self.df, conditions, self._within)
+        if self._refine:
+            with clock.step("refine"):
+                refined = self._refined(features, conditions, train)
+            if tuple(refined) != features:
+                features, conditions = tuple(refined), tuple(refined.values())
+                with clock.step("count"):
+                    counted = histogram(self.df, conditions, self._within)
         with clock.step("cluster"):
             clustered = tuple(counted.cluster([feature.weight for feature in features], self._min_rows))
         with clock.step("predict"):
@@ -167,92 +146,31 @@ class SOP(LayoutMaker[Plan]):
         )
         return self._plan
 
+    def _refined(self, features: Sequence[Feature], conditions: Sequence[str], log: QueryLog) -> dict[Feature, str]:
+        """The set of features whose blocks the workload reads least of; the first one, unless another is better."""
+        sets = self._finder.refinements(log, features, conditions)
+        if len(sets) == 1:
+            return sets[0]
+        every = {feature: text for some in sets for feature, text in some.items()}
+        counted = histogram(self.df, list(every.values()), self._within)
+        place = {feature: at for at, feature in enumerate(every)}
+        shares = []
+        for some in sets:
+            narrowed = counted.only([place[feature] for feature in some])
+            clustered = narrowed.cluster([feature.weight for feature in some], self._min_rows)
+            shares.append(predict(log, list(some), clustered).share)
+        return sets[shares.index(min(shares))]
+
     def _best_count(self, counted: Histogram, features: Sequence[Feature], log: QueryLog) -> int:
         """Choose the number of features by cross-validation, on queries that did not weigh the features."""
         train, test = log.split(0.25) if len(log) > 3 else (log, log)
         weights = [sum(feature.subsumes(query) for query in train) for feature in features]
         shares: dict[int, float] = {}
         for count in sorted({min(count, len(features)) for count in _FEATURE_COUNTS}):
-            clustered = counted.first(count).cluster(weights[:count], self._min_rows)
+            clustered = counted.only(range(count)).cluster(weights[:count], self._min_rows)
             shares[count] = predict(test, features[:count], clustered).share
         best = min(shares.values())
         return min(count for count, share in shares.items() if share <= _TOLERATED_READ_FACTOR * best)
 
-    # --- what comes of it -----------------------------------------------------------------------------------------
-
-    def explain(self) -> str:
-        """The plan as text: the features, the queries they help, and the dry run."""
-        return str(self.plan)
-
-    def write(
-        self,
-        path: str | None = None,
-        *,
-        table: str | None = None,
-        indexes: Sequence[Index] = (),
-        progress: Progress | None = None,
-    ) -> Written:
-        """Write each block of rows as one Parquet object, and index the objects.
-
-        If anything fails, even the driver, the dataset is unchanged. The target may then hold some objects without a
-        record of a layout, so let readers use it only after this method returns. Writing there again replaces an
-        unfinished layout.
-
-        Parameters
-        ----------
-        path
-            A new or empty directory.
-        table
-            A new table, instead of a path.
-        indexes
-            More indexes to build in the same pass, such as `MinMax` of the dates.
-        progress
-            Called with ``(done, total, phase)`` during the work.
-
-        Raises
-        ------
-        DatasetError
-            Both path and table are given, or neither; or the target exists, or lies in the dataset itself.
-        """
-        from es_skipping.build.dataset import Dataset, session_of
-        from es_skipping.layout.target import finished, write_blocks
-
-        plan = self.plan
-        if (path is None) == (table is None):
-            raise DatasetError(f"pass either a path or a table to write to, not path={path!r} and table={table!r}")
-        clock = _Clock(progress)
-        with clock.step("write"):
-            rows = blocked(self.df, plan.conditions, self._within, plan.clustered)
-            root = write_blocks(self._source, rows, path, table)
-        with clock.step("index"):
-            dataset = Dataset(session_of(self._dataset), path, table=table)
-            indexed = dataset.ensure_indexes(Features(*plan.conditions), *indexes, progress=progress)
-        write_record(root, LayoutRecord.of(plan))
-        finished(root)
-        self._written = (path, table)
-        return Written(path or table or "", plan.blocks, plan.rows, indexed, clock.seconds)
-
-    def status(self, log: QueryLog | None = None) -> Status:
-        """Check how well the written layout still fits; see `es_skipping.layout.status`."""
-        if self._written is None:
-            raise DatasetError(f"{self!r} has written nothing; call write, or es_skipping.layout.status of a place")
-        from es_skipping.build.dataset import session_of
-
-        path, table = self._written
-        return layout_status(session_of(self._dataset), path, table=table, log=log)
-
-
-@dataclass
-class _Clock:
-    """Measures steps, and reports them."""
-
-    progress: Progress | None
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def step(self, phase: str) -> Iterator[None]:
-        if self.progress is not None:
-            self.progress(0, 0, phase)
-        before = time.perf_counter()
-        yield
-        self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - before
+    def _blocked(self, plan: Plan) -> DataFrame:
+        return blocked(self.df, words_of(plan.conditions), self._within, plan.clustered)

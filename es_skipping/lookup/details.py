@@ -5,8 +5,29 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["ScanDetail", "ScanDetails"]
+__all__ = ["LoggedFilter", "ScanDetail", "ScanDetails"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedFilter:
+    """A filter as the query log holds it: without conditions on columns with protected indexes.
+
+    Parameters
+    ----------
+    filter, clause
+        Text for people.
+    trees
+        As in `es_skipping.stores.query_log.LoggedQuery`.
+    unusable
+        As of `ScanDetail`.
+    """
+
+    filter: str = ""
+    clause: str = ""
+    trees: list[Any] | None = None
+    unusable: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +50,16 @@ class ScanDetail:
         Both as text for people.
     unusable
         ``(index id, reason)`` of the indexes that this read must not use.
+    row_groups
+        How many row groups the stores know of the datasets.
     store
         Its URL, without secrets.
+    elements
+        The arrays whose elements the filter restricts and an index describes.
     seconds
         Time spent in Python, including the store's answer.
+    logged
+        What the query log gets.
     """
 
     scan: str
@@ -44,7 +71,10 @@ class ScanDetail:
     clause: str = ""
     unusable: tuple[tuple[str, str], ...] = ()
     store: str | None = None
+    elements: tuple[str, ...] = ()
     seconds: float = 0.0
+    row_groups: int = 0
+    logged: LoggedFilter = LoggedFilter()
 
 
 class ScanDetails:

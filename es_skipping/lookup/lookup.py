@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from es_skipping.clauses.clause import KEEP, indexes_of
-from es_skipping.clauses.text import clause_text
 from es_skipping.errors import StoreUnavailable
 from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.first_rows import Guarantee, guarantee
@@ -14,7 +13,9 @@ from es_skipping.lookup.functions import DeclaredFunctions
 from es_skipping.lookup.registry import IndexedDataset
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.verdict import Verdict, clause_for, read_filters
-from es_skipping.predicates.tree import Predicate
+from es_skipping.lookup.withheld import Withheld
+from es_skipping.predicates.show import show
+from es_skipping.predicates.tree import Element, HasElement, Predicate, leaves_of
 from es_skipping.stores.base import Answer, StoreQuery
 
 __all__ = ["Lookup", "Part", "look_up"]
@@ -51,8 +52,12 @@ class Part:
         """The clause as `explain` writes it."""
         if self.verdict.clause == KEEP:
             return "nothing"
-        types = {index.id: index.value_type for index in self.dataset.entry.definition.indexes}
-        return clause_text(self.verdict.clause, types, readable_id)
+        return Withheld.without_keys(self.dataset.entry.definition).clause(self.verdict.clause, self.dataset)
+
+    @property
+    def filter(self) -> str:
+        """The filter as reports write it."""
+        return Withheld.without_keys(self.dataset.entry.definition).filter(self.predicate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +72,15 @@ class Lookup:
         For each entry of the request's filters, one part per dataset.
     guarantee
         Objects that hold the rows that suffice; None if there are none, or if the query needs all rows.
+    row_groups
+        For each entry of the request's filters, the answers about row groups of the datasets that have them. Empty if
+        the scan cannot leave out row groups.
     """
 
     datasets: tuple[IndexedDataset, ...]
     parts: tuple[tuple[Part, ...], ...] = field(default=())
     guarantee: Guarantee | None = None
+    row_groups: tuple[tuple[Answer, ...], ...] = ()
 
     @property
     def flat(self) -> list[Part]:
@@ -85,13 +94,29 @@ class Lookup:
 
     @property
     def rules_out(self) -> bool:
-        """Whether any answer rules an object out."""
-        return any(self.answers)
+        """Whether any answer rules an object out, or a row group."""
+        return any(self.answers) or self.rules_out_row_groups
+
+    @property
+    def rules_out_row_groups(self) -> bool:
+        """Whether any answer rules a row group out."""
+        return any(answer.skipped for answers in self.row_groups for answer in answers)
+
+    @property
+    def known_row_groups(self) -> int:
+        """How many row groups the stores know of the datasets."""
+        asked = self.datasets if self.row_groups else ()
+        return sum(one.row_groups.entry.objects for one in asked if one.row_groups is not None)
 
     @property
     def indexes(self) -> tuple[str, ...]:
         """The ids of the indexes that the clauses ask."""
         return tuple(dict.fromkeys(id for part in self.flat for id in indexes_of(part.verdict.clause)))
+
+    @property
+    def elements(self) -> tuple[str, ...]:
+        """The arrays whose elements the filter restricts and an index describes, for people."""
+        return tuple(dict.fromkeys(text for part in self.flat for text in _elements(part)))
 
     @property
     def unusable(self) -> tuple[tuple[str, str], ...]:
@@ -115,6 +140,18 @@ class Lookup:
     def why_unfit(self) -> str:
         """A sentence that says why this read must not use some indexes; empty if it may use all."""
         return _sentence(pair for part in self.flat for pair in part.verdict.unusable)
+
+
+def _elements(part: Part) -> Iterator[str]:
+    indexed = {
+        operand.array
+        for _, labeller in part.dataset.labellers
+        for operand in labeller.target.operands
+        if isinstance(operand, Element)
+    }
+    for leaf in leaves_of(part.predicate) if indexed else ():
+        if isinstance(leaf, HasElement) and leaf.array in indexed:
+            yield f"elements of {show(leaf.array)}"
 
 
 def _sentence(unusable: Iterable[tuple[str, str]]) -> str:
@@ -157,6 +194,7 @@ def look_up(
         answer = store.lookup(entry, verdict.clause, timeout=max(seconds_left(), 0.001), detail=detail)
         return Part(dataset, predicate, verdict, answer, query)
 
+    having = [dataset.row_groups for dataset in datasets if dataset.row_groups is not None]
     predicates = [read_filters(trees, declared) for trees in request.filters]
     parts = tuple(tuple(part(predicate, dataset) for dataset in datasets) for predicate in predicates)
     guaranteed = None
@@ -167,4 +205,16 @@ def look_up(
             if parts[0][0].answer is None:
                 raise
             # The filter has its answer already; without a guarantee it skips what it would without a limit.
-    return Lookup(tuple(datasets), parts, guaranteed)
+    groups: tuple[tuple[Answer, ...], ...] = ()
+    if request.row_groups and guaranteed is None:
+        try:
+            groups = _row_groups([[part(one, group) for group in having] for one in predicates] if having else [])
+        except StoreUnavailable:
+            if not any(one.answer is not None for found in parts for one in found):
+                raise
+            # The files have their answer already; without one about row groups the scan reads all of the others.
+    return Lookup(tuple(datasets), parts, guaranteed, groups)
+
+
+def _row_groups(found: Sequence[Sequence[Part]]) -> tuple[tuple[Answer, ...], ...]:
+    return tuple(tuple(part.answer for part in parts if part.answer is not None) for parts in found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from es_skipping.catalog import DatasetEntry, IndexDefinition
 from es_skipping.clauses.merge import Labeller
@@ -17,6 +17,7 @@ from es_skipping.indexes.base import Target
 from es_skipping.indexes.filters import filters_of
 from es_skipping.indexes.registry import from_definition
 from es_skipping.predicates.codec import operand_from_data
+from es_skipping.row_groups import row_groups_of
 from es_skipping.stores.base import MetadataStore
 
 __all__ = ["IndexedDataset", "Registry"]
@@ -30,6 +31,8 @@ class IndexedDataset:
     entry: DatasetEntry
     labellers: tuple[tuple[IndexDefinition, Labeller], ...]
     unusable: tuple[tuple[str, str], ...] = ()
+    row_groups: IndexedDataset | None = None
+    """The dataset of its files' row groups; None if it has none."""
 
     @classmethod
     def of(cls, store: MetadataStore, entry: DatasetEntry) -> IndexedDataset:
@@ -129,14 +132,30 @@ class Registry:
             belief = self._beliefs.get(store)
         return 0.0 if belief is None else belief.read + lifetime - time.monotonic()
 
+    def last_read(self, store: MetadataStore) -> list[IndexedDataset] | None:
+        """The datasets of a store when it was read last, however long ago; None if it was not, or changed since."""
+        with self._lock:
+            belief = self._beliefs.get(store)
+        return (
+            None
+            if belief is None
+            else [*belief.by_table.values(), *(one for many in belief.by_root.values() for one in many)]
+        )
+
     def _belief(self, store: MetadataStore, lifetime: float, timeout: float | None) -> _Belief:
         with self._lock:
             belief, epoch = self._beliefs.get(store), self._epoch
         if belief is not None and time.monotonic() - belief.read < lifetime:
             return belief
         fresh = _Belief(time.monotonic())
-        for entry in store.datasets(timeout=timeout):
+        entries = {entry.definition.id: entry for entry in store.datasets(timeout=timeout)}
+        for entry in entries.values():
+            if entry.definition.is_of_row_groups:
+                continue
             dataset = IndexedDataset.of(store, entry)
+            groups = entries.get(row_groups_of(entry.definition.id))
+            if groups is not None and groups.definition.is_of_row_groups:
+                dataset = replace(dataset, row_groups=IndexedDataset.of(store, groups))
             if entry.definition.table is not None:
                 fresh.by_table[entry.definition.table] = dataset
             for root in entry.definition.roots:

@@ -7,15 +7,20 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from es_skipping.stores.base import KEY_BYTES, Answer
+import numpy as np
 
-__all__ = ["PROTOCOL", "body", "failed", "nothing", "skip", "skip_beyond", "unindexed"]
+from es_skipping.stores.base import KEY_BYTES, Answer
+from es_skipping.stores.selection import Selection, Selections
+
+__all__ = ["PROTOCOL", "body", "failed", "nothing", "skip", "skip_beyond", "skip_row_groups", "unindexed"]
 
 PROTOCOL: Final = 2
-_NOTHING, _INLINE, _FILE, _FAILED, _UNINDEXED, _BEYOND, _BEYOND_FILE = range(7)
+_NOTHING, _INLINE, _FILE, _FAILED, _UNINDEXED, _BEYOND, _BEYOND_FILE, _GROUPS, _GROUPS_FILE = range(9)
 _KEYS, _SKIP, _KEEP, _OTHERS = range(4)
 _INLINE_BYTES: Final = 1 << 20
 """Larger content goes through a local file, because py4j would carry it as base64 text."""
+_MAX_ROW_GROUPS: Final = 1 << 20
+"""At most this many row groups are named in one reply, at 16 bytes each; with more, their files are read whole."""
 _MAX_NAMED_OBJECTS: Final = 4_096
 """At most this many objects are named by their keys; more are named by ordinals in a table that the JVM reads."""
 
@@ -64,6 +69,27 @@ def skip_beyond(answers: Iterable[Sequence[Answer]], guarantors: Sequence[bytes]
     return _sized(_BEYOND, _BEYOND_FILE, keys + body(answers) + beyond)
 
 
+def skip_row_groups(answers: Iterable[Sequence[Answer]], groups: Sequence[Sequence[Answer]]) -> bytes:
+    """The reply that also skips row groups of the files that are read.
+
+    Parameters
+    ----------
+    answers
+        As of `skip`.
+    groups
+        For each entry of the request's filters, the datasets' answers about their row groups.
+    """
+    left = _MAX_ROW_GROUPS
+    parts: list[bytes] = []
+    for entry in groups:
+        count = sum(answer.skipped for answer in entry)
+        named = b"".join(answer.skip for answer in entry) if count <= left else b""
+        keys = np.unique(np.frombuffer(named, np.dtype((np.bytes_, KEY_BYTES))))
+        parts += [struct.pack(">I", len(keys)), keys.tobytes()]
+        left -= len(keys)
+    return _sized(_GROUPS, _GROUPS_FILE, b"".join(parts) + body(answers))
+
+
 def _sized(inline: int, in_a_file: int, content: bytes) -> bytes:
     if len(content) <= _INLINE_BYTES:
         return bytes((PROTOCOL, inline)) + content
@@ -82,16 +108,20 @@ def body(answers: Iterable[Sequence[Answer]]) -> bytes:
     """
     parts: list[bytes] = []
     for entry in answers:
-        parts.append(struct.pack(">I", len(entry)))
-        for answer in entry:
-            parts += _part(answer)
+        found = [one for answer in entry for one in _sets(answer)]
+        parts.append(struct.pack(">I", len(found)))
+        for one in found:
+            parts += _part(one)
     return b"".join(parts)
 
 
-def _part(answer: Answer) -> list[bytes]:
-    found = answer.found
+def _sets(answer: Answer) -> Sequence[bytes | Selection]:
+    return answer.found.parts if isinstance(answer.found, Selections) else [answer.found]
+
+
+def _part(found: bytes | Selection) -> list[bytes]:
     if isinstance(found, bytes) or found.skipped <= _MAX_NAMED_OBJECTS:
-        keys = answer.skip
+        keys = found if isinstance(found, bytes) else found.keys()
         return [struct.pack(">BI", _KEYS, len(keys) // KEY_BYTES), keys]
     table = found.table
     name, path = table.id.encode("ascii"), table.file().encode("utf-8", "surrogateescape")

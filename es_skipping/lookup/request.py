@@ -68,6 +68,8 @@ class ScanRequest:
     first
         The rows that suffice; None if the query needs all rows that pass the filters. If it is given, there is one
         entry of filters, and they are all that stands between the scan and the limit.
+    row_groups
+        Whether the scan can leave row groups out of a file that it reads.
     parsed_settings
         The package's own settings.
     """
@@ -87,6 +89,7 @@ class ScanRequest:
     filters: tuple[Trees, ...] = ()
     snapshot: str | None = None
     first: FirstRows | None = None
+    row_groups: bool = False
     parsed_settings: Settings = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -122,6 +125,7 @@ class ScanRequest:
             filters=tuple(read["filters"]),
             snapshot=read.get("snapshot"),
             first=None if "first" not in read else _first_rows(read["first"]),
+            row_groups=bool(read.get("rowGroups", False)),
         )
 
     @property

@@ -13,10 +13,11 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from typing import Any
 
 from es_skipping.catalog import DatasetEntry
 from es_skipping.lookup import reply
-from es_skipping.lookup.details import ScanDetail, ScanDetails
+from es_skipping.lookup.details import LoggedFilter, ScanDetail, ScanDetails
 from es_skipping.lookup.functions import DeclaredFunctions
 from es_skipping.lookup.guard import Breaker, Budgets
 from es_skipping.lookup.host import Host
@@ -26,10 +27,10 @@ from es_skipping.lookup.registry import Registry
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.stores import SessionStores
 from es_skipping.lookup.turns import Turns
-from es_skipping.predicates.codec import show
+from es_skipping.lookup.withheld import Withheld
 from es_skipping.stores.base import MetadataStore
 
-__all__ = ["LookupService"]
+__all__ = ["LookupService", "reply_to"]
 
 _log = logging.getLogger("es_skipping")
 
@@ -110,11 +111,21 @@ class LookupService:
             self._warn_once(f"this scan reads all its files, because the look-up failed: {reason}")
             answered = reply.failed(reason)
             detail = ScanDetail("?" if request is None else request.scan, reason=reason, failed=True)
+            if request is not None and self._knows_no_protection(request):
+                detail = replace(detail, logged=LoggedFilter(trees=list(request.filters)))
         detail = replace(detail, seconds=time.perf_counter() - start)
         self.details.remember(detail)
         if request is not None:
             self.query_log.note(request, detail)
         return answered
+
+    def _knows_no_protection(self, request: ScanRequest) -> bool:
+        """Whether the request's store was read before, and had no protected index then."""
+        try:
+            read = self.registry.last_read(self._stores.store(request.settings, request.parsed_settings))
+        except Exception:
+            return False
+        return read is not None and not any(Withheld.from_log(one.entry.definition).indexes for one in read)
 
     def _turn(self, request: ScanRequest) -> AbstractContextManager[None]:
         if self._turns is None:
@@ -132,7 +143,10 @@ class LookupService:
             datasets = self.registry.find(store, request.roots, request.table, lifetime, timeout, request.format)
             if not datasets:
                 believed = 0.0 if is_logged(settings) else self.registry.remains(store, lifetime)
-                return reply.unindexed(believed), ScanDetail(request.scan, reason="not indexed", store=store.url)
+                logged = LoggedFilter(trees=list(request.filters))
+                return reply.unindexed(believed), ScanDetail(
+                    request.scan, reason="not indexed", store=store.url, logged=logged
+                )
             found = look_up(request, datasets, self.functions, lambda: deadline - time.monotonic())
         if self.on_use is not None:
             for dataset in found.datasets:
@@ -140,7 +154,7 @@ class LookupService:
         detail = _detail(request, store, found)
         if found.why_unfit:  # the store itself warns about hidden metadata
             self._warn_once(f"some indexes of {detail.dataset} cannot be used: {found.why_unfit}")
-        return _reply(found), detail
+        return reply_to(found), detail
 
     def explain(self, request: ScanRequest, *, detail: bool = False) -> Lookup:
         """Look a request up with a trace, outside every query's budget.
@@ -167,10 +181,13 @@ class LookupService:
         _log.warning("%s", text)
 
 
-def _reply(found: Lookup) -> bytes:
+def reply_to(found: Lookup) -> bytes:
+    """The reply to the shim that a look-up leads to."""
     guarantee = found.guarantee
     if guarantee is not None:
         return reply.skip_beyond(found.answers, [one.key for one in guarantee.guarantors], guarantee.answer)
+    if found.rules_out_row_groups:
+        return reply.skip_row_groups(found.answers, found.row_groups)
     return reply.skip(found.answers) if found.rules_out else reply.nothing(found.reason or "")
 
 
@@ -180,8 +197,26 @@ def _detail(request: ScanRequest, store: MetadataStore, found: Lookup) -> ScanDe
         ", ".join(dataset.entry.definition.id for dataset in found.datasets),
         found.reason,
         indexes=found.indexes,
-        filter=" | ".join(dict.fromkeys(show(part.predicate) for part in found.flat)),
+        filter=" | ".join(dict.fromkeys(part.filter for part in found.flat)),
         clause=" | ".join(part.asked for part in found.flat),
         unusable=found.unusable,
+        row_groups=found.known_row_groups,
         store=store.url,
+        elements=found.elements,
+        logged=_logged(request, found) if is_logged(request.parsed_settings) else LoggedFilter(),
+    )
+
+
+def _logged(request: ScanRequest, found: Lookup) -> LoggedFilter:
+    """What the query log gets: no condition on a column with a protected index."""
+    trees: list[Any] = list(request.filters)
+    withheld = {id(dataset): Withheld.from_log(dataset.entry.definition) for dataset in found.datasets}
+    for dataset in found.datasets:
+        trees = withheld[id(dataset)].trees(trees, request, dataset.entry.definition.schema)
+    parts = [(part, withheld[id(part.dataset)]) for part in found.flat]
+    return LoggedFilter(
+        " | ".join(dict.fromkeys(hiding.filter(part.predicate) for part, hiding in parts)),
+        " | ".join(hiding.clause(part.verdict.clause, part.dataset) for part, hiding in parts),
+        trees,
+        tuple(dict.fromkeys(pair for part, hiding in parts for pair in hiding.unusable(part.unusable))),
     )

@@ -39,6 +39,8 @@ _UNITS: Final = {
 }
 _UNIX: Final = {"unixseconds": 1_000_000, "unixtimestamp": 1_000_000, "tounixtimestamp": 1_000_000, "unixmillis": 1_000}
 
+_MOVED: Final = frozenset({"timestampaddinterval", "timeadd"})
+
 Span: TypeAlias = Callable[[int], tuple[int, int]]
 """The least and the greatest argument that can have a result; neither falls as the result grows."""
 
@@ -151,6 +153,8 @@ def _function(operand: Operand) -> _Function | None:
     if first.type.name == "date":
         of_date = _of_date(operand.name, second)
         return None if of_date is None else _Function(first, *of_date)
+    if operand.name in _MOVED and first.type == operand.type:
+        return _moved(operand, first)
     if operand.name == "trunctimestamp" and second.type.name == "timestamp":
         width = _UNITS.get(_text(first))
         # Twice an offset: the zone's may be another at the cut than at the time that was cut.
@@ -164,6 +168,17 @@ def _function(operand: Operand) -> _Function | None:
         if scale is not None:  # rounded down, or towards zero
             return _Function(first, lambda v: ((v - 1) * scale, (v + 1) * scale))
     return None
+
+
+def _moved(call: Call, time: Operand) -> _Function | None:
+    """A time plus an interval. Whole days are days of the zone's calendar, what is left is added to the moment."""
+    parameters = dict(call.parameters)
+    by = int(parameters.get("microseconds", "0"))
+    if not by or time.type.name not in ("timestamp", "timestamp_ntz"):
+        return None
+    fixed = time.type.name == "timestamp_ntz" or abs(by) < _DAY or parameters.get("timeZoneId") in UTC
+    slack = 0 if fixed else 2 * _OFFSET
+    return _Function(time, lambda v: (v - by - slack, v - by + slack))
 
 
 def _of_cast(source: str, target: str, slack: int) -> Span | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import EsSkippingError
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from es_skipping.lookup.details import ScanDetails
-    from es_skipping.stores.base import Answer
 
 __all__ = ["NOT_ENABLED", "OBSERVERS", "Driver", "PlannedScan", "session_of"]
 
@@ -61,18 +60,15 @@ class PlannedScan:
         """The columns that the scan reads, and the partition columns in its filter."""
         return tuple(json.loads(self._handle.columns()))
 
-    def skipped(self, answers: Sequence[Sequence[Answer]]) -> tuple[int, int]:
-        """The number and bytes of the listed objects that these answers skip.
+    @property
+    def induced_by(self) -> tuple[str, ...]:
+        """What may give conditions that the query does not state as filters of this scan."""
+        return tuple(json.loads(self._handle.inducedBy()))
 
-        Parameters
-        ----------
-        answers
-            For each entry of the request's ``filters``, the datasets' answers.
-        """
-        from es_skipping.lookup.reply import body
-
-        objects, size = json.loads(self._handle.skipped(bytearray(body(answers))))
-        return int(objects), int(size)
+    def skipped(self, reply: bytes) -> tuple[int, int, int]:
+        """How many listed objects, bytes and row groups a reply to the request skips."""
+        objects, size, groups = json.loads(self._handle.skipped(bytearray(reply)))
+        return int(objects), int(size), int(groups)
 
 
 class Driver:

@@ -12,7 +12,7 @@ from es_skipping.clauses.text import clause_text
 from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.lookup import Part
 from es_skipping.lookup.request import ScanRequest
-from es_skipping.predicates.show import show
+from es_skipping.lookup.withheld import Withheld
 from es_skipping.predicates.tree import And, Or
 from es_skipping.reports.driver import NOT_ENABLED, Driver, PlannedScan, session_of
 from es_skipping.reports.explanation import DatasetExplanation, Explanation, NodeExplanation, ScanExplanation
@@ -36,8 +36,9 @@ def explain(df: DataFrame, *, detail: bool = False) -> Explanation:
     """Explain what a query would skip and why, without running it.
 
     This plans the query again from its analysed form, without touching the DataFrame's cached plan. Then it lists each
-    scan's files and asks the metadata store as the query would, even if skipping is off in the session. With adaptive
-    execution it explains the plan before the first stage, so it misses later dynamic pruning and later filters.
+    scan's files and asks the metadata store as the query would, even if skipping is off in the session. It names the
+    joins whose keys are only known when the query runs. With adaptive execution it explains the plan before the first
+    stage, so it misses later dynamic pruning and later filters.
 
     Parameters
     ----------
@@ -92,23 +93,27 @@ def _request(spark: SparkSession, request: ScanRequest) -> ScanRequest:
 
 
 def _explain_scan(spark: SparkSession, scan: PlannedScan, detail: bool) -> ScanExplanation:
+    from es_skipping.lookup.service import reply_to
     from es_skipping.spark.services import service_of
 
     request = _request(spark, scan.request)
-    store, objects, bytes_ = None, 0, 0
+    store, objects, bytes_, groups, known = None, 0, 0, 0, 0
     parts: tuple[DatasetExplanation, ...] = ()
+    induced = scan.induced_by
     try:
         service = service_of(spark)
         store = service.store(request.settings).url
         found = service.explain(request, detail=detail)
         if not found.datasets:
             reason = found.reason
-        elif not any(request.filters):
+        elif not any(request.filters) and request.first is None:
             reason = "the scan has no filter"
         else:
             parts = tuple(map(_explained, found.flat))
-            objects, bytes_ = scan.skipped(found.answers) if found.rules_out else (0, 0)
-            reason = None if objects else found.reason or _NOT_LISTED
+            known = found.known_row_groups
+            induced = tuple(dict.fromkeys([*induced, *found.elements]))
+            objects, bytes_, groups = scan.skipped(reply_to(found))
+            reason = None if objects or groups else found.reason or _NOT_LISTED
     except Exception as error:  # explain the error on which a query would fail open
         reason = f"{type(error).__name__}: {error}"
     return ScanExplanation(
@@ -123,26 +128,30 @@ def _explain_scan(spark: SparkSession, scan: PlannedScan, detail: bool) -> ScanE
         reason=reason,
         table_format=None if request.snapshot is None else request.format,
         snapshot=request.snapshot,
+        row_groups_total=known,
+        row_groups_skipped=groups,
+        induced_by=induced,
     )
 
 
 def _explained(part: Part) -> DatasetExplanation:
     definition, verdict = part.dataset.entry.definition, part.verdict
-    types = {index.id: index.value_type for index in definition.indexes}
+    withheld = Withheld.without_keys(definition)
+    types = {index.id: labeller.value_type for index, labeller in part.dataset.labellers}
     asked: dict[str, Any] = {}
     if part.answer is not None and part.query is not None:
         listed = {f"{readable_id(index)} is not used: {reason}" for index, reason in part.unusable}
         asked = {
-            "clause": clause_text(verdict.clause, types, readable_id),
+            "clause": part.asked,
             "query": part.query.text,
             "notes": tuple(note for note in part.query.notes if note not in listed),
             "by_index": dict(part.answer.by_index),
         }
-    nodes = tuple(_nodes(verdict.trace, types)) if verdict.trace is not None else ()
-    return DatasetExplanation(definition.id, show(part.predicate), nodes, unusable=part.unusable, **asked)
+    nodes = tuple(_nodes(verdict.trace, types, withheld)) if verdict.trace is not None else ()
+    return DatasetExplanation(definition.id, part.filter, nodes, unusable=withheld.unusable(part.unusable), **asked)
 
 
-def _nodes(trace: Trace, types: Mapping[str, DataType]) -> Iterator[NodeExplanation]:
+def _nodes(trace: Trace, types: Mapping[str, DataType], withheld: Withheld) -> Iterator[NodeExplanation]:
     """The filter's nodes from the root down, in reading order."""
     stack = [(0, trace)]
     shown = 0
@@ -152,16 +161,21 @@ def _nodes(trace: Trace, types: Mapping[str, DataType]) -> Iterator[NodeExplanat
         if shown > _MAX_NODES_SHOWN:
             yield NodeExplanation(0, "...", reason=f"only {_MAX_NODES_SHOWN} nodes are shown")
             return
-        yield _node(depth, at, types)
+        if withheld.hides(at.node) and not isinstance(at.node, And | Or):
+            yield NodeExplanation(depth, "a condition that is withheld", reason="the key of its index is missing here")
+            continue
+        yield _node(depth, at, types, withheld)
         stack.extend((depth + 1, child) for child in reversed(at.children))
 
 
-def _node(depth: int, trace: Trace, types: Mapping[str, DataType]) -> NodeExplanation:
+def _node(depth: int, trace: Trace, types: Mapping[str, DataType], withheld: Withheld) -> NodeExplanation:
     connective = "AND" if isinstance(trace.node, And) else "OR" if isinstance(trace.node, Or) else None
     text = connective or trace.text
     failed = "; ".join(f"index {readable_id(index)} failed: {error}" for index, error in trace.errors)
     if trace.clause == KEEP:
         return NodeExplanation(depth, text, reason=trace.reason or failed or None)
+    if withheld.hides(trace.node):
+        return NodeExplanation(depth, text, f"the parts below, joined by {connective}")
     became = _became(connective, trace, types)
     return NodeExplanation(depth, text, f"{became} ({failed})" if failed else became)
 

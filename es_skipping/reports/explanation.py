@@ -89,6 +89,11 @@ class ScanExplanation:
         The metadata store, without secrets.
     table_format, snapshot
         For a table with a log: its format, such as ``delta``, and the version that the scan reads.
+    row_groups_total, row_groups_skipped
+        Of datasets with metadata per row group: the row groups that the store knows, and those that would be skipped.
+    induced_by
+        What may give conditions that are not filters of the query on this scan: joins, whose keys are known when the
+        query runs, a limit, generators and elements of arrays.
     """
 
     table: str | None
@@ -102,6 +107,9 @@ class ScanExplanation:
     store: str | None = None
     table_format: str | None = None
     snapshot: str | None = None
+    row_groups_total: int = 0
+    row_groups_skipped: int = 0
+    induced_by: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -168,10 +176,18 @@ def _printable(line: str) -> str:
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in line)
 
 
+def _headline(scan: ScanExplanation) -> list[str]:
+    lines = [_would_skip(scan)]
+    if scan.row_groups_total:
+        lines.append(f"{scan.row_groups_skipped} of {scan.row_groups_total} row groups would be skipped")
+    return lines
+
+
 def _scan_lines(scan: ScanExplanation) -> list[str]:
-    lines = [f"Scan of {one_line(scan.name)}", f"  {_would_skip(scan)}"]
+    lines = [f"Scan of {one_line(scan.name)}", *(f"  {line}" for line in _headline(scan))]
     if scan.reason:
         lines.append(f"  nothing is skipped: {one_line(scan.reason)}")
+    lines += [f"  induced by {one_line(source)}" for source in scan.induced_by]
     for part in scan.datasets:
         lines.append(f"  dataset  {one_line(part.dataset)}")
         lines.append(f"  filter   {one_line(part.filter)}")
@@ -192,9 +208,11 @@ def _scan_lines(scan: ScanExplanation) -> list[str]:
 
 
 def _scan_html(scan: ScanExplanation) -> str:
-    parts = [f"<h4>Scan of {escape(one_line(scan.name))}</h4><p>{escape(_would_skip(scan))}</p>"]
+    parts = [f"<h4>Scan of {escape(one_line(scan.name))}</h4>"]
+    parts += [f"<p>{escape(line)}</p>" for line in _headline(scan)]
     if scan.reason:
         parts.append(f"<p>Nothing is skipped: {escape(one_line(scan.reason))}</p>")
+    parts += [f"<p>Induced by {escape(one_line(source))}</p>" for source in scan.induced_by]
     for part in scan.datasets:
         rows = [[Cell("\u2003" * node.depth + node.text), Cell(_became(node))] for node in part.nodes]
         parts.append(f"<p>Dataset {escape(part.dataset)}, filter <code>{escape(one_line(part.filter))}</code></p>")

@@ -18,7 +18,8 @@ __all__ = ["last_query", "queries"]
 _SCHEMA: Final = (
     "execution bigint, time timestamp, description string, dataset string, table string, roots array<string>, "
     "objects_total bigint, objects_skipped bigint, bytes_total bigint, bytes_skipped bigint, indexes array<string>, "
-    "reason string, failed boolean, filter string, clause string, seconds double, table_format string, snapshot string"
+    "reason string, failed boolean, filter string, clause string, seconds double, table_format string, "
+    "snapshot string, induced_by array<string>"
 )
 _KEPT: Final = PREFIX + "reports.kept"
 _NO_EXECUTION: Final = "files listed outside of an execution, such as by inputFiles() or indicators"
@@ -84,7 +85,8 @@ def queries(spark: SparkSession) -> DataFrame:
         One row per scan, oldest first: ``execution`` (Spark's id, as on the SQL page of its UI; null for a listing
         outside an execution), ``time`` (its start), ``description``, ``dataset``, ``table``, ``roots``,
         ``objects_total``, ``objects_skipped``, ``bytes_total``, ``bytes_skipped``, ``indexes``, ``reason``, ``failed``,
-        ``filter``, ``clause``, ``seconds``; of a Delta or Iceberg table also ``table_format`` and ``snapshot``.
+        ``filter``, ``clause``, ``seconds``; of a Delta or Iceberg table also ``table_format`` and ``snapshot``;
+        ``induced_by``, as of `ScanReport`.
 
     Examples
     --------
@@ -123,6 +125,7 @@ def queries(spark: SparkSession) -> DataFrame:
                 scan.seconds,
                 scan.table_format,
                 scan.snapshot,
+                list(scan.induced_by),
             )
         )
     return local_frame(spark, rows, _SCHEMA)

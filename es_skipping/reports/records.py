@@ -70,6 +70,7 @@ def scan_report(record: Mapping[str, Any], details: ScanDetails) -> ScanReport:
     detail = details.of(scan)
     status = record.get("status")
     skipped = int(record.get("skippedObjects") or 0)
+    groups = int(record.get("skippedRowGroups") or 0)
     failed = status == "failed" or (detail is not None and detail.failed)
     reason = record.get("reason") or (detail.reason if detail else None) or _by_status(status)
     execution = record.get("execution")
@@ -84,7 +85,7 @@ def scan_report(record: Mapping[str, Any], details: ScanDetails) -> ScanReport:
         bytes_total=int(record.get("bytes") or 0),
         bytes_skipped=int(record.get("skippedBytes") or 0),
         indexes=detail.indexes if detail else (),
-        reason=None if skipped else reason,
+        reason=None if skipped or groups else reason,
         failed=failed,
         filter=detail.filter if detail else "",
         clause=detail.clause if detail else "",
@@ -94,6 +95,9 @@ def scan_report(record: Mapping[str, Any], details: ScanDetails) -> ScanReport:
         store_seconds=detail.seconds if detail else 0.0,
         table_format=record.get("tableFormat"),
         snapshot=record.get("snapshot"),
+        row_groups_total=detail.row_groups if detail else 0,
+        row_groups_skipped=groups,
+        induced_by=(*(record.get("inducedBy") or ()), *(detail.elements if detail else ())),
     )
 
 

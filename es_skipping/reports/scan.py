@@ -45,6 +45,13 @@ class ScanReport:
         The metadata store, without secrets.
     seconds
         Time of the look-up as the query saw it; ``store_seconds`` is the part outside the JVM.
+    row_groups_total, row_groups_skipped
+        Of datasets with metadata per row group: the row groups that the store knows, and those that were skipped, with
+        their files or out of a file that was read. ``bytes_skipped`` counts whole files only.
+    induced_by
+        What gave conditions that the query does not state as filters of this scan: joins with their number of keys,
+        the limit that made other objects suffice, scalar subqueries, generators and elements of arrays. The store was
+        asked about them, whether or not an index knows their columns.
 
     Examples
     --------
@@ -72,6 +79,9 @@ class ScanReport:
     store_seconds: float = 0.0
     table_format: str | None = None
     snapshot: str | None = None
+    row_groups_total: int = 0
+    row_groups_skipped: int = 0
+    induced_by: tuple[str, ...] = ()
 
     @property
     def objects_read(self) -> int:
@@ -97,10 +107,13 @@ class ScanReport:
         return first if len(self.roots) < 2 else f"{first} and {len(self.roots) - 1} more"
 
     def __repr__(self) -> str:
-        by = f", by {', '.join(map(readable_id, self.indexes))}" if self.objects_skipped and self.indexes else ""
+        skipped = self.objects_skipped or self.row_groups_skipped
+        by = f", by {', '.join(map(readable_id, self.indexes))}" if skipped and self.indexes else ""
+        groups = f", {self.row_groups_skipped} of {self.row_groups_total} row groups" if self.row_groups_total else ""
+        induced = f", induced by {'; '.join(self.induced_by)}" if skipped and self.induced_by else ""
         why = f", {'failed: ' if self.failed else ''}{self.reason}" if self.reason else ""
         return one_line(
             f"ScanReport({self.name}: {self.objects_skipped} of {self.objects_total} objects skipped "
             f"({share(self.objects_skipped, self.objects_total)}), "
-            f"{human_bytes(self.bytes_skipped)} of {human_bytes(self.bytes_total)}{by}{why})"
+            f"{human_bytes(self.bytes_skipped)} of {human_bytes(self.bytes_total)}{groups}{by}{induced}{why})"
         )

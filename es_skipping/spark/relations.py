@@ -19,6 +19,7 @@ __all__ = [
     "distinct_rows",
     "existing_files",
     "expression_tree",
+    "footer_rows",
     "list_objects",
     "list_objects_again",
     "refuse_all_but_files",
@@ -181,6 +182,12 @@ def _objects(file: Any) -> Iterator[tuple[str, int, int]]:
 def existing_files(spark: SparkSession, paths: Sequence[str]) -> list[bool]:
     """Whether each of these files exists; true where the file system does not tell."""
     found: list[bool] = json.loads(jvm_api(spark).existingFiles(spark._jsparkSession, json.dumps(list(paths))))
+    return found
+
+
+def footer_rows(spark: SparkSession, paths: Sequence[str]) -> list[list[int] | None]:
+    """For each of these Parquet files the number of rows of each row group; None where the footer does not tell."""
+    found: list[list[int] | None] = json.loads(jvm_api(spark).footerRows(spark._jsparkSession, json.dumps(list(paths))))
     return found
 
 

@@ -22,9 +22,10 @@ from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import SettingError, StoreError, StoreFormatError
 from es_skipping.stores.guarantors import Guarantor, Ordering
 from es_skipping.stores.query_log import LoggedQuery
-from es_skipping.stores.selection import KEY_BYTES, NO_KEY, Selection
+from es_skipping.stores.selection import KEY_BYTES, NO_KEY, Selection, Selections
 
 if TYPE_CHECKING:
+    from es_skipping.stores.files import Files
     from es_skipping.stores.share import Outcome, Share
 
 __all__ = [
@@ -53,7 +54,8 @@ class Answer:
     ----------
     found
         The objects the clause is proved false of: their keys (`ObjectId.key`), concatenated, in no order; or a
-        `Selection`. Only objects whose identity the metadata was computed from; whatever is missing here is kept.
+        `Selection`, or several. Only objects whose identity the metadata was computed from; whatever is missing here is
+        kept.
     known
         How many objects the store has metadata of.
     by_index
@@ -62,7 +64,7 @@ class Answer:
         ``(index id, reason)`` of the indexes in the clause that count as unknown for some or all objects.
     """
 
-    found: bytes | Selection
+    found: bytes | Selection | Selections
     known: int
     by_index: Mapping[str, int] = field(default_factory=dict)
     unusable: tuple[tuple[str, str], ...] = ()
@@ -204,7 +206,15 @@ def check_understood(definition: DatasetDefinition, base: DatasetDefinition | No
 
 
 class MetadataStore(ABC):
-    """Keeps metadata, answers which objects may be skipped. Safe to use from several threads."""
+    """Keeps metadata, answers which objects may be skipped. Safe to use from several threads.
+
+    Attributes
+    ----------
+    files
+        Files beside the metadata, for sealed indexes, in directories whose names begin with a dot; None without them.
+    """
+
+    files: Files | None = None
 
     @property
     @abstractmethod

@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from decimal import Decimal
 from typing import Any
 
-from es_skipping.catalog import CoveredSnapshot, DatasetDefinition, IndexDefinition
+from es_skipping.catalog import CoveredSnapshot, DatasetDefinition, IndexDefinition, Protection
 from es_skipping.clauses.metadata import Boxes, Fingerprints, Intervals, Metadata, Values
 from es_skipping.errors import StoreError, StoreFormatError
 from es_skipping.predicates.codec import value_from_data, value_to_data
@@ -112,6 +113,7 @@ def index_to_data(index: IndexDefinition) -> dict[str, Any]:
         "parameters": {name: _plain(value) for name, value in index.parameters.items()},
         "built_with": dict(index.built_with),
         **({"needs": list(index.needs)} if index.needs else {}),
+        **({"protection": asdict(index.protection)} if index.protection else {}),
     }
 
 
@@ -135,6 +137,7 @@ def index_from_data(data: Mapping[str, Any]) -> IndexDefinition:
             parameters={name: _nested(value) for name, value in data["parameters"].items()},
             built_with=dict(data["built_with"]),
             needs=_needs_from_data(data),
+            protection=_protection_from_data(data.get("protection")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise StoreError(f"an index definition in the store is damaged: {type(error).__name__}: {error}") from error
@@ -145,6 +148,15 @@ def _needs_from_data(data: Mapping[str, Any]) -> tuple[str, ...]:
     if not isinstance(needs, list) or not all(isinstance(one, str) for one in needs):
         raise ValueError(f"needs is {needs!r}, expected a list of names")
     return tuple(needs)
+
+
+def _protection_from_data(data: Any) -> Protection | None:
+    if data is None:
+        return None
+    found = Protection(**data)
+    if not all(isinstance(one, str) for one in asdict(found).values()):
+        raise ValueError("a protection has a field that is not text")
+    return found
 
 
 def definition_to_data(definition: DatasetDefinition) -> dict[str, Any]:

@@ -143,6 +143,7 @@ def open_store(url: str, settings: Mapping[str, Any] | None = None, files: Files
     es_skipping.errors.SettingError: spark.es_skipping.store.url names a user or password in the URL ...
     """
     from es_skipping.settings import Settings
+    from es_skipping.stores.protection.store import ProtectedStore
 
     url = check_url(url)
     if settings is None:
@@ -152,7 +153,7 @@ def open_store(url: str, settings: Mapping[str, Any] | None = None, files: Files
     with _lock:
         store = _opened.get(key)
         if store is None:
-            store = _opened[key] = type.open(url, settings, files)
+            store = _opened[key] = ProtectedStore(type.open(url, settings, files))
         return store
 
 

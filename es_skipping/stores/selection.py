@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["KEY_BYTES", "NO_KEY", "KeyTable", "Selection"]
+__all__ = ["KEY_BYTES", "NO_KEY", "KeyTable", "Selection", "Selections"]
 
 KEY_BYTES: Final = 16
 NO_KEY: Final = bytes(KEY_BYTES)
@@ -137,3 +137,18 @@ class Selection:
         chosen = np.zeros(len(self.table), np.bool_)
         chosen[self.ordinals] = True
         return self.table.keys(self.table.live & ~chosen if self.keep else chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class Selections:
+    """Objects of several tables that may be skipped; no object is in two of them."""
+
+    parts: tuple[Selection, ...]
+
+    @property
+    def skipped(self) -> int:
+        return sum(part.skipped for part in self.parts)
+
+    def keys(self) -> bytes:
+        """The keys of the objects to skip, concatenated."""
+        return b"".join(part.keys() for part in self.parts)

@@ -23,6 +23,8 @@ from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX
 from tests.spark.skipping_on_off import age
 from tests.stores.elasticsearch.conftest import remove_query_log
 
+pytestmark = pytest.mark.in_turn("on")
+
 FILES = 40
 ROWS = 250
 

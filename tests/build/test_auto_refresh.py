@@ -17,6 +17,8 @@ from es_skipping.build.results import RefreshResult
 from tests.spark.objects_read import num_files
 from tests.spark.skipping_on_off import age
 
+pytestmark = pytest.mark.in_turn("on")
+
 PATIENCE = 60.0
 
 

@@ -17,6 +17,7 @@ from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Intervals, Values
 from es_skipping.spark.services import store_of
 from es_skipping.stores.parquet.store import ParquetStore
+from es_skipping.stores.protection.store import unprotected
 from tests.spark.building import metadata, spark, write, write_each
 
 __all__ = ["spark"]
@@ -122,7 +123,7 @@ def test_segments_that_are_gone_are_collected_again(
         for segment in folder.rglob("*.parquet"):
             segment.unlink()
 
-    store = store_of(spark)
+    store = unprotected(store_of(spark))
     assert isinstance(store, ParquetStore)
     dataset = esk.Dataset(spark, str(data))
     flushed: list[Any] = []

@@ -18,6 +18,8 @@ from tests.spark.objects_read import num_files
 from tests.spark.skipping_on_off import age
 from tests.stores.elasticsearch.conftest import remove_query_log
 
+pytestmark = pytest.mark.in_turn("on")
+
 FILES = 20
 FIVE = "shop = CAST(5 AS bigint)"
 

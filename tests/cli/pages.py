@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-STORES = ("parquet", "elasticsearch")
 LANGUAGES = frozenset({"python", "sh", "sql", "text", "properties", "toml", "json"})
 COMMAND = "es-skipping"
 
@@ -138,8 +137,8 @@ def allowed_codes(line: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"# exit code (\d+)", line))) or (0,)
 
 
-def run_page(page: Path, shell: Shell, *, with_tests: bool) -> list[dict[str, Any]]:
-    """What each block printed, up to the first that failed. Tests that a page saves do not depend on the store."""
+def run_page(page: Path, shell: Shell) -> list[dict[str, Any]]:
+    """What each block printed, up to the first that failed."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     done = []
     for block in blocks(page):
@@ -150,7 +149,7 @@ def run_page(page: Path, shell: Shell, *, with_tests: bool) -> list[dict[str, An
         begun = time.monotonic()
         with contextlib.redirect_stdout(sink):
             try:
-                _run_block(page, block, namespace, shell, with_tests)
+                _run_block(page, block, namespace, shell)
             except BaseException:
                 error = traceback.format_exc()
         done.append({"line": block.line, "out": sink.getvalue(), "error": error, "seconds": time.monotonic() - begun})
@@ -159,7 +158,7 @@ def run_page(page: Path, shell: Shell, *, with_tests: bool) -> list[dict[str, An
     return done
 
 
-def _run_block(page: Path, block: Block, namespace: dict[str, Any], shell: Shell, with_tests: bool) -> None:
+def _run_block(page: Path, block: Block, namespace: dict[str, Any], shell: Shell) -> None:
     if block.file:
         Path(block.file).write_text(block.code, encoding="utf-8")
     elif block.language == "python":
@@ -172,7 +171,7 @@ def _run_block(page: Path, block: Block, namespace: dict[str, Any], shell: Shell
         for line in command_lines(block.code):
             if line.startswith(COMMAND):
                 shell.run(line)
-            elif is_run(line) and with_tests:
+            elif is_run(line):
                 _run_tests(line)
 
 
@@ -224,23 +223,22 @@ def _forget_the_session() -> None:
     SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
-def run_pages(pages: list[Path], *, with_tests: bool) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def run_pages(pages: list[Path]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Page by page, in the current folder, each page as if it were the first."""
     folder = Path.cwd()
     sys.path.insert(0, str(folder))
     shell = Shell()
     try:
         for page in pages:
-            yield str(page.relative_to(ROOT)), run_page(page, shell, with_tests=with_tests)
+            yield str(page.relative_to(ROOT)), run_page(page, shell)
             _leave_nothing(folder)
     finally:
         shell.close()
 
 
 def main() -> None:
-    """The first argument is the store; ``spark-defaults.conf`` names it. The others are pages."""
-    store, *names = sys.argv[1:]
-    for told in run_pages([ROOT / name for name in names], with_tests=store == STORES[0]):
+    """The arguments are pages; ``spark-defaults.conf`` names the store."""
+    for told in run_pages([ROOT / name for name in sys.argv[1:]]):
         sys.stdout.write(json.dumps(told) + "\n")
         sys.stdout.flush()
 

@@ -58,24 +58,20 @@ def run_example(code: str, folder: Path, without: Sequence[str] = ()) -> str:
 
 
 def test_the_readme(tmp_path: Path) -> None:
-    first = python_blocks(ROOT / "README.md")[0]
-    assert len(first.splitlines()) <= 15
-    out = run_example(first, tmp_path, without=not_needed("es-skipping", "spark"))
-    assert out.count("39999") == 3, "the query's own result"
-    assert re.findall(r"(\d+) of 100 objects", out) == ["0", "0", "95"], out
-
-
-def test_the_layout_of_the_readme(tmp_path: Path) -> None:
     first, second = python_blocks(ROOT / "README.md")[:2]
+    assert len(first.splitlines()) <= 15
     asked = """
 from tests.spark.objects_read import num_files
 df = spark.read.parquet("events_by_query")
 found = df.where("hour(ts) = 9")
 print("rows", len(found.collect()), "objects", len(df.inputFiles()), "read", sum(num_files(found)))
 """
-    out = run_example(first + second + asked, tmp_path)
-    assert "hour(ts) = 9" in out, "fit names the feature"
-    ((rows, objects, read),) = re.findall(r"rows (\d+) objects (\d+) read (\d+)", out)
+    code = f"{first}\nprint('== layout')\n{second}{asked}"
+    out, _, layout = run_example(code, tmp_path, without=not_needed("es-skipping", "spark")).partition("== layout")
+    assert out.count("39999") == 3, "the query's own result"
+    assert re.findall(r"(\d+) of 100 objects", out) == ["0", "0", "95"], out
+    assert "hour(ts) = 9" in layout, "fit names the feature"
+    ((rows, objects, read),) = re.findall(r"rows (\d+) objects (\d+) read (\d+)", layout)
     assert int(rows) == 695 * 6, "an hour of each day"
     assert int(read) < int(objects) / 10
 

@@ -32,49 +32,76 @@ def test_analyze_apply_status(tmp_path: Path) -> None:
     of_sold = "SELECT kind FROM sold WHERE (kind = 'kind1' OR kind = 'kind2') AND amount < 10;\n"
     by_name.write_text(5 * of_sold, encoding="utf-8")
     unknown.write_text("(amount < 3 OR kind = 'kind2') AND amount < 10;\nSELECT kind FROM sld;\n", encoding="utf-8")
-    viewed, misspelt, analyzed, told, lost, applied, again, fine, due, none, refused, written, fits, moved_on = (
-        run_commands(
-            tmp_path,
-            [
-                "layout",
-                "analyze",
-                str(data),
-                "--queries",
-                str(by_name),
-                "--min-rows",
-                "50",
-                "--view",
-                f"sold={data}",
-                *json,
-            ],
-            ["layout", "analyze", str(data), "--queries", str(unknown), "--view", f"sold={data}"],
-            ["layout", "analyze", str(data), *given, "--chart", str(tmp_path / "workload.svg"), *json],
-            ["layout", "analyze", str(data), *given],
-            ["layout", "apply", str(data), *given],
-            ["layout", "apply", str(data), *given, "--to", str(target), "--index", "MinMax(amount)", *json],
-            ["layout", "apply", str(data), *given, "--to", str(target)],
-            ["layout", "status", str(target), "--queries", str(queries)],
-            ["layout", "status", str(target), "--queries", str(moved), *json],
-            ["layout", "status", str(data)],
-            ["layout", "apply", str(data), *groups, "gsop", "--to", str(grouped), "--index", "MinMax(amount)"],
-            [
-                "layout",
-                "apply",
-                str(data),
-                *groups,
-                "gsopr",
-                "--storage-budget",
-                "1.5",
-                "--picture",
-                str(svg),
-                "--to",
-                str(grouped),
-                *json,
-            ],
-            ["layout", "status", str(grouped), "--queries", str(queries)],
-            ["layout", "status", str(grouped), "--queries", str(moved), *json],
-        )
+    tree = tmp_path / "tree"
+    (
+        designed,
+        treed,
+        unfit,
+        viewed,
+        misspelt,
+        analyzed,
+        told,
+        lost,
+        applied,
+        again,
+        fine,
+        due,
+        none,
+        refused,
+        written,
+        fits,
+        moved_on,
+    ) = run_commands(
+        tmp_path,
+        ["layout", "design", str(data), *given, "--sample", "1000", *json],
+        ["layout", "apply", str(data), *given, "--system", "tree", "--to", str(tree), *json],
+        ["layout", "analyze", str(data), *given, "--system", "tree", "--features", "3"],
+        [
+            "layout",
+            "analyze",
+            str(data),
+            "--queries",
+            str(by_name),
+            "--min-rows",
+            "50",
+            "--view",
+            f"sold={data}",
+            *json,
+        ],
+        ["layout", "analyze", str(data), "--queries", str(unknown), "--view", f"sold={data}"],
+        ["layout", "analyze", str(data), *given, "--chart", str(tmp_path / "workload.svg"), *json],
+        ["layout", "analyze", str(data), *given],
+        ["layout", "apply", str(data), *given],
+        ["layout", "apply", str(data), *given, "--to", str(target), "--index", "MinMax(amount)", *json],
+        ["layout", "apply", str(data), *given, "--to", str(target)],
+        ["layout", "status", str(target), "--queries", str(queries)],
+        ["layout", "status", str(target), "--queries", str(moved), *json],
+        ["layout", "status", str(data)],
+        ["layout", "apply", str(data), *groups, "gsop", "--to", str(grouped), "--index", "MinMax(amount)"],
+        [
+            "layout",
+            "apply",
+            str(data),
+            *groups,
+            "gsopr",
+            "--storage-budget",
+            "1.5",
+            "--picture",
+            str(svg),
+            "--to",
+            str(grouped),
+            *json,
+        ],
+        ["layout", "status", str(grouped), "--queries", str(queries)],
+        ["layout", "status", str(grouped), "--queries", str(moved), *json],
     )
+    assert designed.code == 0, designed.err
+    assert {one["layout"] for one in designed.json["layouts"]} == {"SOP", "QueryTree", "Z-order", "Hilbert"}
+    assert designed.json["recommended"] == designed.json["layouts"][0]["layout"]
+    assert treed.code == 0, treed.err
+    assert treed.json["indexed"] == treed.json["blocks"] == len(list(tree.glob("*.parquet")))
+    assert unfit.code == 1
+    assert "--features and --min-support do not go with --system tree" in unfit.err
     assert viewed.code == 0, viewed.err
     assert viewed.json["workload"].startswith("5 queries")
     assert misspelt.code == 1

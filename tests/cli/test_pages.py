@@ -1,4 +1,7 @@
-"""Every block of the README, the tutorial and the how-to pages runs as it stands, on both stores."""
+"""Every block of the README, the tutorial and the how-to pages runs as it stands, on both stores.
+
+``make test`` runs each page on one of them, in turn.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,13 @@ from typing import Any
 
 import pytest
 
-from tests.cli.pages import LANGUAGES, ROOT, STORES, blocks, command_lines, is_run
+from tests.cli.pages import LANGUAGES, ROOT, blocks, command_lines, is_run
 from tests.cli.running import SMALL
 from tests.processes import run_python
 
 HOW_TO = [f"docs/how-to/{page.name}" for page in sorted((ROOT / "docs/how-to").glob("*.md"))]
 PAGES = ["README.md", "docs/tutorial.md", *HOW_TO]
+STORES = ("parquet", "elasticsearch")
 
 NOT_OURS = {
     "make": "tests of their own run the targets",
@@ -33,20 +37,24 @@ Printed = list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory, elasticsearch_url: str) -> dict[tuple[str, str], Printed]:
-    """By store and page. One process for each store runs them all: to start Spark for each page would take longest."""
+def ran(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, elasticsearch_url: str
+) -> dict[tuple[str, str], Printed]:
+    """By store and page, where a test asks. One process a store runs them all: to start Spark takes longest."""
+    tested = [item.callspec.params for item in request.session.items if "ran" in getattr(item, "fixturenames", ())]  # type: ignore[attr-defined]
     found: dict[tuple[str, str], Printed] = {}
     for store in STORES:
         conf = {**SMALL, "spark.ui.showConsoleProgress": "false"}
         if store == "elasticsearch":
             conf["spark.es_skipping.store.url"] = elasticsearch_url
-        for name, printed in _run(tmp_path_factory.mktemp("pages"), store, conf, elasticsearch_url):
+        pages = [one["name"] for one in tested if one["store"] == store]
+        for name, printed in _run(tmp_path_factory.mktemp("pages"), pages, conf, elasticsearch_url):
             found[store, name] = printed
     return found
 
 
-def _run(folder: Path, store: str, conf: dict[str, str], server: str) -> list[tuple[str, Printed]]:
-    """Every page as a reader of this store would run it."""
+def _run(folder: Path, pages: list[str], conf: dict[str, str], server: str) -> list[tuple[str, Printed]]:
+    """The pages as a reader of this store would run them."""
     for name in ("conf", "work"):
         (folder / name).mkdir()
     lines = "\n".join(f"{key} {value}" for key, value in conf.items())
@@ -59,12 +67,13 @@ def _run(folder: Path, store: str, conf: dict[str, str], server: str) -> list[tu
         "TZ": "UTC",
     }
     code = "from tests.cli.pages import main; main()"
-    done = run_python(code, folder / "work", store, *PAGES, environment=environment, seconds=1_800)
+    done = run_python(code, folder / "work", *pages, environment=environment, seconds=1_800)
     return [
         (name, printed) for name, printed in (json.loads(line) for line in done.stdout.splitlines() if line[:1] == "[")
     ]
 
 
+@pytest.mark.in_turn("store")
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("name", PAGES)
 def test_the_blocks_of_a_page_run_and_print_what_it_shows(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from es_skipping.build.row_groups import definition_of_row_groups
 from es_skipping.catalog import DatasetDefinition
 from es_skipping.cli.reindex_command import _chosen
 from es_skipping.errors import DatasetError
@@ -24,3 +25,13 @@ def test_a_dataset_is_named_by_id_root_or_a_path_from_here(tmp_path: Path, monke
     for name in ("trips", "event"):
         with pytest.raises(DatasetError, match=r"0 datasets .* match"):
             _chosen(store, [name], False)
+
+
+def test_row_groups_go_along() -> None:
+    store = MemoryStore("memory://row-groups-go-along")
+    files = DatasetDefinition("d", ("file:/lake",), "parquet")
+    for definition in (files, definition_of_row_groups(files)):
+        with store.change(definition, fresh=True) as change:
+            change.publish()
+    for named, everything in ((["/lake"], False), (["d"], False), ([], True)):
+        assert sorted(one.definition.id for one in _chosen(store, named, everything)) == ["d", "d-rowgroups"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import os
 import queue
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,7 @@ import pyspark
 
 from es_skipping.spark.bridge import JAR
 from hatch_build import javac
+from tests.jvm import OPTIONS, with_archive
 
 __all__ = ["SPARK", "Application", "Lake", "client_jar", "files_read", "helpers_of"]
 
@@ -75,10 +78,11 @@ class Lake:
         (conf / "spark-defaults.conf").write_text("\n".join(lines) + "\n")
         return conf
 
-    def environment(self, conf: Path, **more: str) -> dict[str, str]:
+    def environment(self, conf: Path | None, **more: str) -> dict[str, str]:
         """A user's environment, with every Python module that can be imported here."""
         modules = os.pathsep.join(dict.fromkeys([str(_ROOT), *(path for path in sys.path if path)]))
-        return {**os.environ, "SPARK_HOME": str(SPARK), "SPARK_CONF_DIR": str(conf), "PYTHONPATH": modules, **more}
+        given = {} if conf is None else {"SPARK_CONF_DIR": str(conf)}
+        return {**os.environ, "SPARK_HOME": str(SPARK), "PYTHONPATH": modules, **given, **more}
 
 
 class Application:
@@ -86,14 +90,15 @@ class Application:
 
     def __init__(self, lake: Lake, *, environment: Mapping[str, str] | None = None, **settings: str) -> None:
         both = {"spark__driver__extraClassPath": f"{JAR}{os.pathsep}{client_jar()}"}  # one class loader, see Load.java
-        conf = lake.defaults(**both, **settings)
-        command = [str(SPARK / "bin" / "spark-submit"), "--class", "Client", str(client_jar())]
+        defaults = lake.defaults(**both, **settings) / "spark-defaults.conf"
+        submit = [str(SPARK / "bin" / "spark-submit"), "--properties-file", str(defaults)]
+        command = [*submit, "--class", "Client", str(client_jar())]
         self.folder = lake.folder
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the application
         self._process = subprocess.Popen(
             command,
             cwd=lake.folder,
-            env=lake.environment(conf, **(environment or {})),
+            env=lake.environment(None, SPARK_SUBMIT_OPTS=_java_options(), **(environment or {})),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
@@ -177,6 +182,7 @@ def helpers_of(pid: int, module: str = "es_skipping.cli") -> list[int]:
 def client_jar() -> Path:
     """A jar of the classes in this folder, compiled against this Spark and our jar."""
     folder = Path(tempfile.mkdtemp(prefix="es-skipping-clients-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # the archive of classes takes 180 MB
     sources = [str(source) for source in sorted(Path(__file__).parent.glob("*.java"))]
     path = os.pathsep.join([str(SPARK / "jars" / "*"), str(JAR)])
     subprocess.run([javac(), "-nowarn", "-cp", path, "-d", str(folder / "classes"), *sources], check=True)
@@ -184,6 +190,18 @@ def client_jar() -> Path:
     jar = Path(javac()).parent / "jar"
     subprocess.run([str(jar), "cf", str(made), "-C", str(folder / "classes"), "."], check=True)
     return made
+
+
+def _java_options() -> str:
+    """The first application writes an archive of its classes as it ends, which the others use.
+
+    The archive of the test run is of another class path: there our jar does not come first. Nor may a directory be
+    on the path, as that of ``SPARK_CONF_DIR`` is.
+    """
+    if "SPARK_SUBMIT_OPTS" not in os.environ:  # no test: the JVM is a user's
+        return ""
+    archive = client_jar().with_name("classes.jsa")
+    return with_archive(archive) if archive.is_file() else f"{OPTIONS} -XX:ArchiveClassesAtExit={archive}"
 
 
 def files_read(events: Path) -> list[int]:

@@ -29,6 +29,13 @@ def eventually(check: Callable[[], object], seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
+@pytest.fixture(scope="module")
+def shared(indexed: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Application]:
+    """An application with the settings that a lake has, for tests that leave it running."""
+    with Application(Lake(*indexed, tmp_path_factory.mktemp("shared"))) as application:
+        yield application
+
+
 def helper_of(application: Application) -> int:
     (helper,) = helpers_of(application.pid)
     return helper
@@ -71,20 +78,19 @@ def test_a_helper_ends_with_a_jvm_that_is_killed(lake: Lake, tmp_path: Path) -> 
     eventually(lambda: not os.path.exists(f"/proc/{helper}"), 10)
 
 
-def test_a_killed_helper_is_started_again(lake: Lake) -> None:
-    with Application(lake) as application:
-        assert application.run(one(lake)) == (1, ONE)
-        first = helper_of(application)
-        os.kill(first, signal.SIGSTOP)
-        application.send(one(lake))  # a look-up waits in mid-query
-        time.sleep(1)
-        os.kill(first, signal.SIGKILL)
-        assert application.answer() == (20, ONE)
-        eventually(lambda: application.run(one(lake)) == (1, ONE))
-        assert helper_of(application) != first
-        (warning,) = application.warnings()
-        assert "the helper ended (exit code 137" in warning
-        assert "it is started again" in warning
+def test_a_killed_helper_is_started_again(lake: Lake, shared: Application) -> None:
+    assert shared.run(one(lake)) == (1, ONE)
+    first, before = helper_of(shared), len(shared.warnings())
+    os.kill(first, signal.SIGSTOP)
+    shared.send(one(lake))  # a look-up waits in mid-query
+    time.sleep(1)
+    os.kill(first, signal.SIGKILL)
+    assert shared.answer() == (20, ONE)
+    eventually(lambda: shared.run(one(lake)) == (1, ONE))
+    assert helper_of(shared) != first
+    (warning,) = shared.warnings()[before:]
+    assert "the helper ended (exit code 137" in warning
+    assert "it is started again" in warning
 
 
 def test_a_helper_that_hangs_is_replaced(lake: Lake) -> None:
@@ -98,16 +104,16 @@ def test_a_helper_that_hangs_is_replaced(lake: Lake) -> None:
         assert len(application.warnings()) <= 2  # no answer in time; the end of the helper
 
 
-def test_two_jvms_never_meet(lake: Lake, indexed: tuple[str, str], tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    other = Lake(lake.data, (tmp_path / "nothing").as_uri(), tmp_path / "other")
-    with Application(lake) as one_application, Application(other) as another:
-        assert one_application.run(one(lake)) == (1, ONE)
+def test_two_jvms_never_meet(lake: Lake, shared: Application, tmp_path: Path) -> None:
+    other = Lake(lake.data, (tmp_path / "nothing").as_uri(), tmp_path)
+    before = shared.warnings()
+    with Application(other) as another:
+        assert shared.run(one(lake)) == (1, ONE)
         assert another.run(one(lake)) == (20, ONE)
-        assert helper_of(one_application) != helper_of(another)
+        assert helper_of(shared) != helper_of(another)
         os.kill(helper_of(another), signal.SIGKILL)
-        assert one_application.run(one(lake)) == (1, ONE)
-        assert one_application.warnings() == []
+        assert shared.run(one(lake)) == (1, ONE)
+        assert shared.warnings() == before
 
 
 @pytest.fixture
@@ -133,7 +139,7 @@ def without_package(folder: Path) -> str:
     return str(python)
 
 
-@pytest.mark.parametrize("python", ["missing", "without the package"])
+@pytest.mark.parametrize("python", [pytest.param("missing", marks=pytest.mark.long), "without the package"])
 def test_one_warning_says_how_to_install_it(lake: Lake, tmp_path: Path, python: str) -> None:
     given = without_package(tmp_path) if python == "without the package" else str(tmp_path / "no-python")
     with Application(lake, spark__es_skipping__helper__python=given) as application:
@@ -183,13 +189,12 @@ def test_secrets_are_resolved_in_the_helper(lake: Lake, tmp_path: Path) -> None:
         assert "spark.es_skipping.store.token refers to the environment variable A_TOKEN_THAT_IS_NOT_SET" in warning
 
 
-def test_a_session_cannot_choose_the_helpers_program(lake: Lake, tmp_path: Path) -> None:
+def test_a_session_cannot_choose_the_helpers_program(lake: Lake, shared: Application, tmp_path: Path) -> None:
     evil = tmp_path / "evil"
     evil.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     evil.chmod(0o755)
-    with Application(lake) as application:
-        application.run(f"SET spark.es_skipping.helper.python={evil}")
-        assert application.run(one(lake)) == (1, ONE)
-        os.kill(helper_of(application), signal.SIGKILL)
-        eventually(lambda: application.run(one(lake)) == (1, ONE))
-        assert not (tmp_path / "ran").exists()
+    shared.run(f"SET spark.es_skipping.helper.python={evil}", "choosing")
+    assert shared.run(one(lake), "choosing") == (1, ONE)
+    os.kill(helper_of(shared), signal.SIGKILL)
+    eventually(lambda: shared.run(one(lake), "choosing") == (1, ONE))
+    assert not (tmp_path / "ran").exists()

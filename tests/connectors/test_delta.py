@@ -40,8 +40,7 @@ def name_of(id: int) -> str:
 Maker = Callable[..., str]
 
 
-@pytest.fixture
-def maker(delta: SparkSession) -> Iterator[Maker]:
+def _making(delta: SparkSession) -> Iterator[Maker]:
     """Makes a table of four files in the catalog."""
     made: list[str] = []
 
@@ -59,6 +58,19 @@ def maker(delta: SparkSession) -> Iterator[Maker]:
     yield make
     for name in made:
         delta.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+@pytest.fixture
+def maker(delta: SparkSession) -> Iterator[Maker]:
+    """For a test that changes its tables."""
+    yield from _making(delta)
+
+
+@pytest.fixture(scope="module")
+def unchanged(delta: SparkSession) -> Iterator[str]:
+    """A table without statistics of its own: what is skipped, we skip. Tests leave it as it was, without an index."""
+    for make in _making(delta):
+        yield make(**{"delta.dataSkippingNumIndexedCols": "0"})
 
 
 def append(spark: SparkSession, table: str, first: int, last: int, files: int = 1) -> None:
@@ -96,12 +108,15 @@ INDEXES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", INDEXES)
-def test_each_index_type_leaves_one_file(delta: SparkSession, maker: Maker, name: str) -> None:
-    table = maker(**{"delta.dataSkippingNumIndexedCols": "0"})  # what is skipped, we skip
+def test_each_index_type_leaves_one_file(delta: SparkSession, unchanged: str, name: str) -> None:
     index, condition = INDEXES[name]
-    result = esk.Dataset(delta, table=table).create_indexes(index())
-    assert (result.added, result.failed) == (FILES, ())
-    assert opened(delta, f"SELECT * FROM {table} WHERE {condition}") == 1
+    dataset = esk.Dataset(delta, table=unchanged)
+    result = dataset.create_indexes(index())
+    try:
+        assert (result.added, result.failed) == (FILES, ())
+        assert opened(delta, f"SELECT * FROM {unchanged} WHERE {condition}") == 1
+    finally:
+        dataset.drop_indexes(all=True)
 
 
 def test_what_a_report_says(delta: SparkSession, maker: Maker) -> None:

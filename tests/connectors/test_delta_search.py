@@ -91,6 +91,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.in_turn("vectors")
 @pytest.mark.parametrize("vectors", [True, False])
 @pytest.mark.parametrize("change", sorted(CHANGES))
 def test_only_the_search_skips(delta: SparkSession, make: Make, change: str, vectors: bool) -> None:

@@ -1,8 +1,8 @@
-"""No query of an Iceberg table may lose a row: random queries between random commits, with skipping on and off.
+"""No query of an Iceberg table may lose a row: random predicates between random commits, over both stores.
 
-``ES_SKIPPING_SOUNDNESS`` sets how many queries are executed for each store, ``ES_SKIPPING_SEED`` the seed. A commit
-comes before every few queries; a refresh may come after it or not, and the queries are of the latest snapshot or of an
-older one.
+``ES_SKIPPING_SOUNDNESS`` sets how many predicates are planned for each store; some queries are also executed with
+skipping on and off (a tenth as many in a long run). ``ES_SKIPPING_SEED`` sets the seed. A commit comes before every few
+predicates; a refresh may come after it or not, and the predicates are of the latest snapshot or of an older one.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ import es_skipping as esk
 from es_skipping.errors import EsSkippingError
 from tests.connectors.delta_tables import Field, indexes_of, sessions_of
 from tests.soundness.data import COLUMNS, write_objects
-from tests.soundness.sql import Predicates
+from tests.soundness.harness import ICEBERG_FILE_NAME, Outcome, objects_planned_by_iceberg, soundness_of
+from tests.soundness.sql import Node, Predicates
 from tests.spark.objects_read import batch_scans
 
 COUNT = int(os.environ.get("ES_SKIPPING_SOUNDNESS", "30"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "20261123"))
-_PER_ROUND = 6 if COUNT < 600 else 40
+_PLANNED, _EXECUTED = (6, 3) if COUNT < 600 else (50, 5)
+"""In a round."""
 _ROUNDS_PER_TABLE = 12
 _UNKNOWN_TO_ICEBERG = ("tinyint", "smallint")
 _COLUMNS = tuple(column for column in COLUMNS if column.sql_type not in _UNKNOWN_TO_ICEBERG and "." not in column.sql)
@@ -45,12 +47,13 @@ class Run:
     rows: int = 0
     opened: int = 0
     opened_without: int = 0
+    planned: Outcome = field(default_factory=Outcome)
 
     def __str__(self) -> str:
         return (
             f"{time.monotonic() - self.begun:.0f} s, {self.commits} commits ({self.refused} refused), {self.refreshes} "
-            f"refreshes; {self.executed} queries executed with {self.rows} rows, {self.failing} that fail; they opened "
-            f"{self.opened} files with skipping and {self.opened_without} without"
+            f"refreshes; {self.planned}; {self.executed} queries executed with {self.rows} rows, {self.failing} that "
+            f"fail; they opened {self.opened} files with skipping and {self.opened_without} without"
         )
 
 
@@ -210,7 +213,7 @@ def test_no_query_between_random_commits_loses_a_row(
 ) -> None:
     url = (tmp_path / "store").as_uri() if store == "parquet" else request.getfixturevalue("elasticsearch_url")
     run, tables = Run(), 0
-    while run.executed < COUNT:
+    while run.planned.predicates < COUNT:
         rng = random.Random(SEED + tables)
         mode = ("merge-on-read", "copy-on-write")[(tables + (store == "elasticsearch")) % 2]
         off, on = sessions_of(iceberg, url)
@@ -221,15 +224,18 @@ def test_no_query_between_random_commits_loses_a_row(
         try:
             for _ in range(_ROUNDS_PER_TABLE):
                 _one_round(off, on, table, dataset, rng, run)
-                if run.executed >= COUNT:
+                print(f"\n{run}, seed {SEED}, {table.name}", flush=True)  # noqa: T201 - for a record run, with -s
+                if run.planned.predicates >= COUNT:
                     break
         finally:
             esk.disable(on)
             dataset.drop_indexes(all=True)
             off.sql(f"DROP TABLE {table.name}")
-    print(f"\n{run}, seed {SEED}")  # noqa: T201 - for a record run, with -s
     assert run.refused <= run.commits / 2, f"{run}"
-    assert run.opened < run.opened_without * 0.9, f"skipping adds nothing: {run}"
+    assert run.planned.errors < run.planned.predicates / 4, f"{run}"
+    assert run.planned.skipped > run.planned.could_skip / 4, f"skipping is sound but useless: {run}"
+    share = 0.9 if run.executed >= 100 else 1  # a few queries may all be of an old snapshot with other columns
+    assert run.opened < run.opened_without * share, f"skipping adds nothing: {run}"
 
 
 def _one_round(
@@ -246,7 +252,8 @@ def _one_round(
             table.log.append(f"{error}: {dataset.create_indexes(*indexes_of(table.fields, rng))}")
     snapshot, fields = rng.choice(table.snapshots) if rng.random() < 0.3 else (None, table.fields)
     view = table.name if snapshot is None else f"{table.name} VERSION AS OF {snapshot}"
-    for _ in range(_PER_ROUND):
+    _plan(off, on, table, view, fields, rng, run)
+    for _ in range(_EXECUTED):
         sql = f"SELECT id FROM {view} WHERE {table.predicates(fields, rng).draw()}"
         try:
             plain = off.sql(sql)
@@ -262,6 +269,35 @@ def _one_round(
         assert opened <= without, sql
         run.executed, run.rows = run.executed + 1, run.rows + len(expected)
         run.opened, run.opened_without = run.opened + opened, run.opened_without + without
+
+
+def _plan(
+    off: SparkSession,
+    on: SparkSession,
+    table: Table,
+    view: str,
+    fields: tuple[Field, ...] | None,
+    rng: random.Random,
+    run: Run,
+) -> None:
+    def draw(rng: random.Random) -> Node:
+        return table.predicates(fields, rng).draw()
+
+    names = objects_planned_by_iceberg(off, f"SELECT id FROM {view}") or set()
+    found = soundness_of(
+        on,
+        off,
+        view,
+        view,
+        names,
+        rng.randrange(1 << 30),
+        min(_PLANNED, COUNT - run.planned.predicates),
+        draw=draw,
+        planned_by=objects_planned_by_iceberg,
+        file_name=ICEBERG_FILE_NAME,
+    )
+    assert not found.lost, f"seed {SEED}, {view}: {found.lost[:3]} after\n" + "\n".join(table.log)
+    run.planned.add(found)
 
 
 def _opened(df: object) -> int:

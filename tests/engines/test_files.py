@@ -22,6 +22,8 @@ from es_skipping.cli import main
 from es_skipping.engines.store import service
 from es_skipping.errors import ColumnError, DatasetError, FilterError, SettingError, StoreUnavailable
 
+pytestmark = pytest.mark.in_turn("store")
+
 Store = dict[str, str]
 
 

@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from tests.engines.fuzz import hunt
 from tests.engines.lake import indexed, write_lake
 
+pytestmark = pytest.mark.in_turn("store")
+
 
 @pytest.mark.parametrize("int96", [False, True], ids=["int64", "int96"])
 def test_no_engine_loses_a_row(spark: SparkSession, store: dict[str, str], tmp_path: Path, int96: bool) -> None:

@@ -25,6 +25,8 @@ from pyspark.sql import SparkSession
 
 import es_skipping as esk
 
+pytestmark = pytest.mark.in_turn("store")
+
 UTC = datetime.timezone.utc
 
 

@@ -23,6 +23,7 @@ from es_skipping.stores.elasticsearch.answers import Answers
 from es_skipping.stores.elasticsearch.change import ElasticsearchChange
 from es_skipping.stores.elasticsearch.cluster import Cluster
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
+from es_skipping.stores.protection.store import unprotected
 from tests.elasticsearch_node import Node, start_node
 from tests.faults.lake import Lake
 from tests.faults.points import at
@@ -58,7 +59,7 @@ def lake(node: Node, spark: SparkSession, tmp_path: Path, caplog: pytest.LogCapt
 
 
 def store_of(lake: Lake) -> ElasticsearchStore:
-    store = services.store_of(lake.spark)
+    store = unprotected(services.store_of(lake.spark))
     assert isinstance(store, ElasticsearchStore)
     return store
 

@@ -158,7 +158,7 @@ def test_groups_read_less_with_a_family_and_never_more_than_without() -> None:
     features = [Feature((equal(BRAND, f"b{at}"),)) for at in range(5)]
     family = [Feature((equal(SIZE, value),)) for value in range(20)]
     counted = rows()
-    plain = Histogram(tuple(counted.first(5).groups), 5)
+    plain = Histogram(tuple(counted.only(range(5)).groups), 5)
     read, alone = (
         design_groups(names, some, log, log, data, 50).read["these groups"]
         for some, data in (([*features, *family], counted), (features, plain))

@@ -94,15 +94,32 @@ def function_of(name: str, zone: str) -> tuple[Operand, Callable[[datetime], int
         return Cast(TS, NTZ, "ANSI", zone), lambda at: micros(local(at).replace(tzinfo=timezone.utc))
     if name == "unixtimestamp":
         return Call("unixtimestamp", (TS, Literal("f", STRING)), BIGINT), lambda at: int(micros(at) / 1_000_000)
+    if name.startswith("+"):
+        by = timedelta(microseconds=int(name[1:]))
+        return moved(TS, by // MICRO, zone), lambda at: micros(plus(local(at), by).astimezone(timezone.utc))
     unit = Literal(name.upper(), STRING)
     call = Call("trunctimestamp", (unit, TS), TIMESTAMP, (("timeZoneId", zone),))
     return call, lambda at: micros(cut(local(at), name).astimezone(timezone.utc))
 
 
+MICRO = timedelta(microseconds=1)
+
+
+def plus(at: datetime, by: timedelta) -> datetime:
+    """Days by the calendar of the zone, what is left by the clock, as Spark adds them."""
+    rest = abs(by) % timedelta(days=1) * (1 if by >= timedelta() else -1)
+    whole = at + (by - rest)  # Python adds to local time
+    # A local time that was left out or exists twice is another in Java: within the zone's own offsets.
+    return (whole.astimezone(timezone.utc) + rest).astimezone(at.tzinfo)
+
+
 FIRST, LAST = datetime(2, 1, 2, tzinfo=timezone.utc), datetime(9998, 12, 30, tzinfo=timezone.utc)
 moments = st.datetimes(FIRST.replace(tzinfo=None), LAST.replace(tzinfo=None), timezones=st.just(timezone.utc))
 near = st.timedeltas(timedelta(days=-500), timedelta(days=500)) | st.timedeltas(timedelta(-2), timedelta(2))
-names = st.sampled_from(["date", "year", "ntz", "unixtimestamp", "year", "quarter", "month", "week", "day", "hour"])
+moves = st.builds("+{}".format, st.integers(-100 * 86_400_000_000, 100 * 86_400_000_000))
+names = (
+    st.sampled_from(["date", "year", "ntz", "unixtimestamp", "year", "quarter", "month", "week", "day", "hour"]) | moves
+)
 
 
 @given(name=names, zone=st.sampled_from(ZONES), at=moments, by=near, comparator=st.sampled_from(list(OPERATORS)))
@@ -188,6 +205,10 @@ def call(name: str, *arguments: Operand, type: DataType = BIGINT, zone: str | No
     return Call(name, arguments, type, () if zone is None else (("timeZoneId", zone),))
 
 
+def moved(time: Column, by: int, zone: str) -> Call:
+    return Call("timestampaddinterval", (time,), time.type, (("microseconds", str(by)), ("timeZoneId", zone)))
+
+
 def unit(name: str) -> Literal:
     return Literal(name, STRING)
 
@@ -222,6 +243,10 @@ SPANS: list[tuple[str, Operand, Column, int, int, int]] = [
     ("unixdate", call("unixdate", DAY, type=INT), DAY, 7, 7, 7),
     ("unixmicros", call("unixmicros", TS), TS, 7, 7, 7),
     ("unixmillis", call("unixmillis", TS), TS, 7, 6_000, 8_000),
+    ("ts + 1 day", moved(TS, A_DAY, "UTC"), TS, 7, 7 - A_DAY, 7 - A_DAY),
+    ("ts - 1 hour in a zone", moved(TS, -HOUR, "Asia/Tokyo"), TS, 7, 7 + HOUR, 7 + HOUR),
+    ("ts - 1 day in a zone", moved(TS, -A_DAY, "Asia/Tokyo"), TS, 7, 7 - 12 * HOUR, 7 + 60 * HOUR),
+    ("a local time + 1 day", moved(LOCAL, A_DAY, "Asia/Tokyo"), LOCAL, 7, 7 - A_DAY, 7 - A_DAY),
     ("unixseconds", call("unixseconds", TS), TS, 7, 6_000_000, 8_000_000),
     ("unixtimestamp", call("unixtimestamp", TS, unit("f")), TS, 7, 6_000_000, 8_000_000),
     ("tounixtimestamp", call("tounixtimestamp", TS, unit("f")), TS, 7, 6_000_000, 8_000_000),

@@ -184,8 +184,11 @@ def write_objects(
     rows: int = 40,
     columns: Sequence[SqlColumn] = COLUMNS,
     partitions: Sequence[SqlColumn] = (),
+    more: Callable[[int, int], dict[str, pa.Array]] | None = None,
 ) -> None:
     """Write that many Parquet objects of at most that many rows; the same arguments write the same rows.
+
+    Further columns come from ``more``, called with an object's number and its number of rows.
 
     Of the two fields of ``n`` either both or none may be among the columns.
     """
@@ -206,10 +209,11 @@ def write_objects(
             deep = pa.StructArray.from_arrays([arrays.pop("n.deep.y")], ["y"])
             named["n"] = pa.StructArray.from_arrays([arrays.pop("n.x"), deep], ["x", "deep"], mask=null_parent)
         names = {name.strip("`"): array for name, array in arrays.items()}
-        table = pa.table({"id": pa.array([number * 1_000_000 + i for i in range(count)], pa.int64()), **names, **named})
+        ids = pa.array([number * 1_000_000 + i for i in range(count)], pa.int64())
+        table = pa.table({"id": ids, **names, **named, **(more(number, count) if more is not None else {})})
         directory = folder / _directory(rng, partitions)
         directory.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, directory / f"part-{number:03}.parquet", row_group_size=rng.choice((7, 1000)))
+        pq.write_table(table, directory / f"part-{number:03}.parquet", row_group_size=rng.choice((7, 13)))
 
 
 def _array(values: list[Any], type_: pa.DataType) -> pa.Array:

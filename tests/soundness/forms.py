@@ -13,6 +13,7 @@ from pyspark.sql.types import BooleanType
 
 from tests.soundness.joins import random_join
 from tests.soundness.lake import Lake
+from tests.soundness.shapes import random_shape
 
 __all__ = ["Executed", "execute", "random_query"]
 
@@ -52,8 +53,10 @@ _FORMS = (
 )
 
 
-_JOINS = 0.3
+_JOINS = 0.25
 """The share of queries that join several tables."""
+_SHAPES = 0.35
+"""The share of queries with generators, limits and joins together."""
 
 
 def _even(number: int) -> bool:
@@ -62,8 +65,11 @@ def _even(number: int) -> bool:
 
 def random_query(rng: random.Random, lake: Lake) -> str:
     """One query over ``t``; what it returns is the same every time."""
-    if rng.random() < _JOINS:
+    kind = rng.random()
+    if kind < _JOINS:
         return random_join(rng, lake)
+    if kind < _JOINS + _SHAPES:
+        return random_shape(rng, lake)
     draw = lake.predicates(rng)
     column = rng.choice([c.sql for c in lake.columns if "." not in c.sql] or ["id"])
     return rng.choice(_FORMS).replace("{c}", column).replace("{p}", str(draw.draw(2))).replace("{q}", str(draw.draw(1)))

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Final
 
+import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -23,15 +26,32 @@ from es_skipping.clauses.evaluate import holds
 from es_skipping.stores.base import KEY_BYTES, Answer, MetadataStore
 from tests.soundness.sql import Node, random_predicate
 
-__all__ = ["Outcome", "answers_of", "objects_planned", "soundness_of"]
+__all__ = [
+    "Outcome",
+    "answers_of",
+    "objects_planned",
+    "objects_planned_by_iceberg",
+    "row_group_name",
+    "row_groups_by_name",
+    "soundness_of",
+]
 
-_PATH = re.compile(r"path=([^;]+);")
+_PATH = re.compile(r"path=([^;]+);[^}]*\}(?:,Map\(es_skipping\.skippedRows -> \[([\d, ]+)\]\))?")
+FILE_NAME: Final = "_metadata.file_name"
+ICEBERG_FILE_NAME: Final = "substring_index(_file, '/', -1)"
 
 
-def objects_planned(spark: SparkSession, sql: str) -> set[str] | None:
+def objects_planned(
+    spark: SparkSession, sql: str, groups: Mapping[str, Sequence[int]] | None = None
+) -> set[str] | None:
     """File names that the one scan of a query would open; None where the optimiser left no scan.
 
     Adaptive execution must be off: with it the rule comes when a stage is run.
+
+    Parameters
+    ----------
+    groups
+        By file name the first rows of its row groups: then those that the scan would read, as ``file@first row``.
     """
     plan = spark.sql(sql)._jdf.queryExecution().executedPlan()
     leaves = plan.collectLeaves()
@@ -41,7 +61,46 @@ def objects_planned(spark: SparkSession, sql: str) -> set[str] | None:
         if leaf.getClass().getSimpleName() != "FileSourceScanExec":
             continue
         listed = leaf.relation().location().listFiles(leaf.partitionFilters(), leaf.dataFilters()).mkString("\n")
-        names = (names or set()) | {path.rpartition("/")[2] for path in _PATH.findall(listed)}
+        names = names or set()
+        for path, rows in _PATH.findall(listed):
+            name = path.rpartition("/")[2]
+            skipped = {int(row) for row in rows.split(",")} if rows else set()
+            names |= {name} if groups is None else {f"{name}@{row}" for row in groups[name] if row not in skipped}
+    return names
+
+
+def row_groups_by_name(folder: Path) -> dict[str, list[int]]:
+    """The first rows of the row groups of each Parquet file below a folder, by the file's name."""
+    found = {}
+    for path in folder.rglob("*.parquet"):
+        footer = pq.ParquetFile(path).metadata
+        rows = [footer.row_group(at).num_rows for at in range(footer.num_row_groups)]
+        found[path.name] = [first for first, count in zip(accumulate([0, *rows]), rows, strict=False) if count]
+    return found
+
+
+def row_group_name(groups: Mapping[str, Sequence[int]]) -> str:
+    """The name of a row's row group as `objects_planned` writes it, as SQL."""
+    cases = " ".join(
+        f"WHEN '{name}' THEN array_max(filter(array({', '.join(map(str, rows))}), r -> r <= _metadata.row_index))"
+        for name, rows in groups.items()
+        if len(rows) > 1
+    )
+    return f"concat({FILE_NAME}, '@', CASE {FILE_NAME} {cases} ELSE 0 END)"
+
+
+def objects_planned_by_iceberg(spark: SparkSession, sql: str) -> set[str] | None:
+    """The same of a scan of an Iceberg table, whose tasks name their files."""
+    leaves = spark.sql(sql)._jdf.queryExecution().executedPlan().collectLeaves()
+    names: set[str] | None = None
+    for i in range(leaves.size()):
+        if leaves.apply(i).getClass().getSimpleName() != "BatchScanExec":
+            continue
+        names = names or set()
+        partitions = leaves.apply(i).inputPartitions()
+        for j in range(partitions.size()):
+            tasks = partitions.apply(j).taskGroup().tasks()
+            names |= {str(task.file().location()).rpartition("/")[2] for task in tasks.toArray()}
     return names
 
 
@@ -128,6 +187,8 @@ def soundness_of(
     batch: int = 100,
     draw: Callable[[random.Random], Node] = random_predicate,
     dataset: Any = None,
+    planned_by: Callable[[SparkSession, str], set[str] | None] = objects_planned,
+    file_name: str = FILE_NAME,
 ) -> Outcome:
     """Plan ``count`` random predicates over a relation in a session with skipping and judge them in one without.
 
@@ -147,6 +208,10 @@ def soundness_of(
         Makes one predicate.
     dataset
         `es_skipping.Dataset`; given one, each look-up is held against its metadata too.
+    planned_by
+        Tells the file names that a query would open.
+    file_name
+        The name of a row's file, as SQL.
     """
     rng = random.Random(seed)
     outcome = Outcome()
@@ -158,7 +223,7 @@ def soundness_of(
                 predicate = draw(rng)
                 outcome.predicates += 1
                 try:
-                    kept = objects_planned(on, f"SELECT id FROM {view} WHERE {predicate}")
+                    kept = planned_by(on, f"SELECT id FROM {view} WHERE {predicate}")
                 except PySparkException:
                     outcome.errors += 1
                     continue
@@ -167,7 +232,7 @@ def soundness_of(
                 planned.append((predicate, kept if kept is not None else set()))
         if dataset is not None and answers:
             _judge_answers(outcome, answers, dataset)
-        rows, judged = _matching(off, source, [str(p) for p, _ in planned])
+        rows, judged = _matching(off, source, [str(p) for p, _ in planned], file_name)
         for (predicate, kept), matching in zip(planned, judged, strict=True):
             if matching is None:
                 outcome.errors += 1
@@ -207,7 +272,7 @@ def _judge_answers(outcome: Outcome, answers: Sequence[tuple[DatasetEntry, Claus
 
 
 def _matching(
-    off: SparkSession, source: str, predicates: Sequence[str]
+    off: SparkSession, source: str, predicates: Sequence[str], file_name: str
 ) -> tuple[dict[str, int], list[dict[str, int] | None]]:
     """Rows by object, and of each predicate those of which it is true (no zeros); None where Spark refuses it."""
     if not predicates:
@@ -215,13 +280,13 @@ def _matching(
     columns = ", ".join(f"count_if({predicate}) AS p{i}" for i, predicate in enumerate(predicates))
     try:
         rows: list[Any] = off.sql(
-            f"SELECT _metadata.file_name AS f, count(*) AS n, {columns} FROM {source} GROUP BY _metadata.file_name"
+            f"SELECT {file_name} AS f, count(*) AS n, {columns} FROM {source} GROUP BY {file_name}"
         ).collect()
     except Exception:
         if len(predicates) == 1:
             return {}, [None]
         half = len(predicates) // 2
-        first, second = (_matching(off, source, part) for part in (predicates[:half], predicates[half:]))
+        first, second = (_matching(off, source, part, file_name) for part in (predicates[:half], predicates[half:]))
         return {**first[0], **second[0]}, first[1] + second[1]
     counts = {row["f"]: row["n"] for row in rows}
     return counts, [{row["f"]: row[f"p{i}"] for row in rows if row[f"p{i}"]} for i in range(len(predicates))]

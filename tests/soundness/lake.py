@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import shutil
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from pyspark.sql.types import StructType
 import es_skipping as esk
 from es_skipping.predicates.types import parse_type
 from tests.soundness.data import COLUMNS, PARTITIONS, SqlColumn, write_objects
+from tests.soundness.elements import arrays, element_indexes, element_leaf
 from tests.soundness.harness import Outcome, objects_planned, soundness_of
 from tests.soundness.sql import Node, Predicates
 
@@ -78,7 +80,9 @@ class Lake:
         columns = [column for column in _columns(rng) if format != "csv" or column.sql not in _NO_CSV]
         partitions = rng.sample(PARTITIONS, rng.choice((0, 0, 1, 2)))
         settings = {key: rng.choice(values) for key, values in _SETTINGS.items()}
-        write_objects(folder, seed, objects, rows, columns, partitions)
+        elements = format in ("parquet", "orc")
+        more = functools.partial(arrays, seed) if elements else None
+        write_objects(folder, seed, objects, rows, columns, partitions, more)
         schema = _written_as(base.newSession(), folder, format)
         on, off = base.newSession(), base.newSession()
         for session in (on, off):
@@ -92,8 +96,11 @@ class Lake:
         on.conf.set("spark.es_skipping.store.timeout", "60s")
         on.conf.set("spark.es_skipping.query.budget", "600s")
         on.conf.set("spark.es_skipping.strict", "true")
+        if format == "parquet" and random.Random(-seed).random() < 0.5:
+            on.conf.set("spark.es_skipping.granularity", "rowGroup")
         esk.enable(on)
         indexes = _indexes(rng, columns, off, expressions=6 if format in ("parquet", "orc") else 0)
+        indexes += element_indexes(seed) if elements else []
         dataset = esk.Dataset(on, str(folder), format=format, schema=schema)
         dataset.create_indexes(*indexes)
         return cls(seed, folder, on, off, format, columns, partitions, indexes, dataset, settings)
@@ -103,6 +110,11 @@ class Lake:
         changed = {key: value for key, value in self.settings.items() if value != _SETTINGS[key][0]}
         return f"lake {self.seed}: {self.format}, {len(self.columns)} columns, by {[c.sql for c in self.partitions]}, {changed}, {kinds}"
 
+    @property
+    def elements(self) -> bool:
+        """Whether there are columns of arrays and maps."""
+        return self.format in ("parquet", "orc")
+
     def drop(self) -> None:
         """Forget its metadata."""
         self.dataset.drop_indexes(all=True)
@@ -110,7 +122,7 @@ class Lake:
 
     def predicates(self, rng: random.Random) -> Predicates:
         """What draws predicates about its columns."""
-        return Predicates(rng, (*self.columns, *self.partitions))
+        return Predicates(rng, (*self.columns, *self.partitions), element_leaf if self.elements else None)
 
     def soundness(self, count: int, batch: int = 75, seed: int | None = None) -> Outcome:
         """Plan so many predicates and judge them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.soundness.data import COLUMNS, TEXTS, SqlColumn, quoted
@@ -58,6 +58,8 @@ _OF_NESTED = (
     "(n.deep = struct('a' AS y))", "(n <=> NULL)", "(coalesce(n.x, 5) = 5)", "(size(array(n.x)) = 1)",
 )  # fmt: skip
 
+_SHARE_OF_MORE = 1 / 6
+
 
 @dataclass(frozen=True)
 class Node:
@@ -92,10 +94,18 @@ class Predicates:
         Decides everything.
     columns
         What they may name.
+    more
+        Draws leaves about further columns, one leaf in six.
     """
 
-    def __init__(self, rng: random.Random, columns: Sequence[SqlColumn] = COLUMNS) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        columns: Sequence[SqlColumn] = COLUMNS,
+        more: Callable[[random.Random], str] | None = None,
+    ) -> None:
         self._rng = rng
+        self._more = more
         self._columns = tuple(columns)
         self._texts = self._of("string")
         self._numbers = self._of(*_NUMBERS)
@@ -155,6 +165,8 @@ class Predicates:
 
     def _leaf(self) -> str:
         rng = self._rng
+        if self._more is not None and rng.random() < _SHARE_OF_MORE:
+            return self._more(rng)
         column = rng.choice(self._columns)
         name, shape = column.sql, rng.random()
         if shape < 0.33:

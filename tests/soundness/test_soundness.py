@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from tests.soundness.data import COLUMNS, write_objects
 from tests.soundness.forms import execute
-from tests.soundness.harness import soundness_of
+from tests.soundness.harness import objects_planned, row_group_name, row_groups_by_name, soundness_of
 from tests.soundness.lake import Lake
 from tests.soundness.sql import Node, random_predicate
 
@@ -79,6 +80,7 @@ def sessions(
     on.conf.set("spark.es_skipping.store.timeout", "30s")
     on.conf.set("spark.es_skipping.query.budget", "60s")
     on.conf.set("spark.es_skipping.strict", "true")
+    on.conf.set("spark.es_skipping.granularity", "rowGroup")
     esk.enable(on)
     dataset = esk.Dataset(on, str(folder))
     dataset.create_indexes(*INDEXES)
@@ -90,8 +92,20 @@ def sessions(
 def test_no_planned_query_would_lose_a_row(sessions: tuple[SparkSession, SparkSession, Path]) -> None:
     on, off, folder = sessions
     dataset = esk.Dataset(on, str(folder))
-    names = [path.name for path in folder.glob("*.parquet")]
-    outcome = soundness_of(on, off, "t", f"parquet.`{folder}`", names, SEED, COUNT, dataset=dataset)
+    groups = row_groups_by_name(folder)
+    assert any(len(rows) > 1 for rows in groups.values())
+    outcome = soundness_of(
+        on,
+        off,
+        "t",
+        f"parquet.`{folder}`",
+        [f"{name}@{row}" for name, rows in groups.items() for row in rows],
+        SEED,
+        COUNT,
+        dataset=dataset,
+        planned_by=partial(objects_planned, groups=groups),
+        file_name=row_group_name(groups),
+    )
     print(f"\n{outcome}, seed {SEED}")  # noqa: T201 - for a record run, with -s
     assert not outcome.lost, f"{outcome}; seed {SEED}; first: {outcome.lost[:3]}"
     assert outcome.errors < outcome.predicates / 4, str(outcome)

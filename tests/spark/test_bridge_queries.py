@@ -58,6 +58,7 @@ def t(on: SparkSession, honest: Honest, table: str, know: Callable[..., None]) -
     return on
 
 
+@pytest.mark.in_turn("adaptive")
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 @pytest.mark.parametrize(
     ("sql", "read"),

@@ -16,6 +16,8 @@ from tests.spark.skipping_on_off import age, reading
 
 FILES = 40
 
+pytestmark = pytest.mark.in_turn("spark", "ansi")
+
 
 @pytest.fixture(scope="module", params=["parquet", "elasticsearch"])
 def spark(
@@ -33,6 +35,7 @@ def spark(
                 "d": pa.array([n / 4 for n in numbers[:-1]] + [None], pa.float64()),
                 "price": pa.array(map(Decimal, numbers), pa.decimal128(14, 2)),
                 "day": pa.array([19_000 + 10 * n for n in numbers], pa.int32()).cast(pa.date32()),
+                "ts": pa.array([n * 3_600_000_000 for n in numbers], pa.timestamp("us", "UTC")),
                 "lat": pa.array([50 + file // 8 + n % 10 / 20 for n in numbers]),
                 "lon": pa.array([-4 + file % 8 + n % 10 / 20 for n in numbers]),
             }
@@ -49,7 +52,7 @@ def spark(
     session.read.parquet(str(folder / "t")).createOrReplaceTempView("t")
     esk.enable(session)
     dataset = esk.Dataset(session, str(folder / "t"))
-    dataset.create_indexes(*(esk.MinMax(c) for c in ("x", "l", "d", "price", "day")), esk.GeoBox("lat", "lon"))
+    dataset.create_indexes(*(esk.MinMax(c) for c in ("x", "l", "d", "price", "day", "ts")), esk.GeoBox("lat", "lon"))
     yield session
     dataset.drop_indexes(all=True)
     esk.disable(session)
@@ -78,6 +81,9 @@ CONDITIONS = [
     ("datediff(day, DATE'2022-01-08') < 100", 1),
     ("year(day) * 100 + month(day) = 202407", 5),
     ("year(day) * 100 + month(day) IN (202407, 202512)", 8),
+    ("ts - INTERVAL '1' DAY > TIMESTAMP'1970-01-15 00:00:00Z'", 4),
+    ("ts + INTERVAL '26:30' HOUR TO MINUTE < TIMESTAMP'1970-01-02 03:00:00Z'", 1),
+    ("ts - INTERVAL '1' MONTH > TIMESTAMP'1970-01-15 00:00:00Z'", FILES),
     ("NOT (abs(x - 200) >= 3)", 2),
     ("x % 10 = 3", FILES),
     ("x + l > 0", FILES),

@@ -11,9 +11,12 @@ from pyspark.sql.functions import udf
 
 import es_skipping as esk
 from tests.spark.objects_read import num_files
+from tests.spark.skipping_on_off import age
 from tests.spark.star import FILES, configured, ran, same, spark, star, views
 
 __all__ = ["spark", "star"]
+
+pytestmark = pytest.mark.in_turn("spark", "adaptive")
 
 
 def indexed(base: SparkSession, star: Path, url: str) -> str:
@@ -187,3 +190,48 @@ def test_a_dsv2_scan_opens_every_file(spark: SparkSession, star: Path) -> None:
         assert esk.last_query(spark).scans[0].objects_skipped == 0
     finally:
         spark.conf.unset("spark.sql.sources.useV1SourceList")
+
+
+def test_reports_name_the_limit(spark: SparkSession) -> None:
+    esk.enable(spark)
+    named = {
+        "SELECT * FROM fact ORDER BY ts DESC LIMIT 10": ("ORDER BY ts DESC NULLS LAST LIMIT 10", FILES - 1),
+        "SELECT * FROM fact WHERE date_key >= 1200 LIMIT 10 OFFSET 55": ("LIMIT 65", FILES - 2),
+    }
+    for sql, (limit, skipped) in named.items():
+        df = spark.sql(sql)
+        (explained,) = esk.explain(df).scans
+        assert (explained.induced_by, explained.objects_skipped, explained.reason) == ((limit,), skipped, None)
+        df.collect()
+        (scan,) = esk.last_query(spark).scans
+        assert (scan.induced_by, scan.objects_skipped) == ((limit,), skipped)
+    df = spark.sql(ORDERED["no index on the filter"][0])
+    df.collect()
+    assert [scan.induced_by for scan in esk.last_query(spark).scans] == [()], "no object guarantees a row"
+
+
+def test_a_field_of_a_struct_as_sort_key(base: SparkSession, tmp_path: Path) -> None:
+    """Null structs have null fields, which come first or last as others do."""
+    path = tmp_path / "fact"
+    base.range(0, 100, 1, 10).selectExpr(
+        "CASE WHEN id % 10 < 3 AND id < 30 THEN NULL "
+        "ELSE named_struct('a', id, 'b', named_struct('c', CASE WHEN id = 77 THEN NULL ELSE 1000 - id END)) END AS n",
+        "id AS k",
+    ).write.parquet(str(path))
+    age(path)
+    spark = configured(base, (tmp_path / "store").as_uri())
+    esk.Dataset(spark, str(path)).create_indexes(esk.MinMax("n.a"), esk.MinMax("n.b.c"), esk.MinMax("k"))
+    spark.read.parquet(str(path)).createOrReplaceTempView("fact")
+    opened = {
+        "SELECT k FROM fact ORDER BY n.a DESC LIMIT 5": 1,
+        "SELECT n.b.c AS c FROM fact ORDER BY c NULLS LAST LIMIT 5": 1,
+        "SELECT n.b.c AS c FROM fact ORDER BY c LIMIT 5": 5,  # four files with nulls, and one with the least
+        "SELECT k FROM fact ORDER BY n.b.c NULLS FIRST, k LIMIT 10": 5,
+        "SELECT k FROM fact ORDER BY n.b.c DESC NULLS LAST LIMIT 8": 2,
+        "SELECT m.c FROM (SELECT n.b AS m, k FROM fact WHERE k < 50) ORDER BY m.c LIMIT 1 OFFSET 10": 5,
+        "SELECT k FROM fact ORDER BY n LIMIT 5": 10,
+        "SELECT k FROM fact ORDER BY named_struct('c', k).c DESC LIMIT 5": 1,
+        "SELECT k FROM fact ORDER BY n.a + 1 LIMIT 5": 10,
+    }
+    found = {sql: same(spark, sql).files for sql in opened}
+    assert found == {sql: [files] for sql, files in opened.items()}

@@ -19,6 +19,8 @@ from tests.spark.objects_read import num_files
 from tests.spark.skipping_on_off import age
 from tests.spark.star import configured
 
+pytestmark = pytest.mark.in_turn("spark")
+
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "11"))
 QUERIES = int(os.environ.get("ES_SKIPPING_FIRST_ROWS", "24"))
 _ROWS = 20

@@ -17,6 +17,8 @@ import es_skipping as esk
 from tests.spark.skipping_on_off import age
 from tests.spark.star import asking, configured, same
 
+pytestmark = pytest.mark.in_turn("spark")
+
 NUMBERS = range(-100, 100)
 PER_FILE = 10
 FILES = len(NUMBERS) // PER_FILE + 1  # one of nulls

@@ -15,6 +15,8 @@ from tests.spark.star import FILES, asking, configured, ran, same, star
 
 __all__ = ["star"]
 
+pytestmark = pytest.mark.in_turn("spark")
+
 MAY = "(SELECT * FROM dates WHERE d_year = 2020 AND d_month = 5)"
 HOLIDAYS = "(SELECT * FROM dates WHERE d_holiday AND d_year = 2021)"
 

@@ -12,6 +12,8 @@ from tests.spark.star import FILES, configured, same, spark, star, views
 
 __all__ = ["spark", "star"]
 
+pytestmark = pytest.mark.in_turn("spark", "adaptive")
+
 MAY_2020 = "d_year = 2020 AND d_month = 5"
 
 
@@ -159,3 +161,23 @@ def test_one_subquery_for_two_scans(spark: SparkSession) -> None:
     condition = "date_key >= (SELECT max(d_key) - 30 FROM dates WHERE d_year = 2023)"
     parts = [f"SELECT date_key, {column} FROM fact WHERE {condition}" for column in ("qty", "int(store_key)")]
     assert same(spark, " UNION ALL ".join(parts)).files == [20, 20]
+
+
+def test_reports_name_the_joins(spark: SparkSession) -> None:
+    esk.enable(spark)
+    df = spark.sql(SKIPPING["two dimensions"][0])
+    joins = ("INNER JOIN ON store_key = s_key", "INNER JOIN ON date_key = d_key")
+    fact = next(scan for scan in esk.explain(df).scans if scan.objects_total == FILES)
+    assert sorted(fact.induced_by) == sorted(joins), "their keys are not known yet"
+    assert f"induced by {joins[0]}" in str(esk.explain(df))
+    df.collect()
+    (fact,) = [scan for scan in esk.last_query(spark).scans if scan.objects_total == FILES]
+    assert sorted(fact.induced_by) == sorted([f"{joins[0]}: 10 keys", f"{joins[1]}: 182 keys"])
+    assert f"induced by {fact.induced_by[0]}; " in repr(fact)
+    spark.sql("SELECT sum(qty) FROM fact WHERE day >= (SELECT max(d_date) FROM dates WHERE d_year = 2020)").collect()
+    (fact,) = [scan for scan in esk.last_query(spark).scans if scan.objects_total == FILES]
+    assert fact.induced_by == ("scalar subquery, compared with day",)
+    assert fact.objects_skipped
+    spark.sql(WHOLE["NOT IN"]).collect()
+    (fact,) = [scan for scan in esk.last_query(spark).scans if scan.objects_total == FILES]
+    assert fact.induced_by == ()

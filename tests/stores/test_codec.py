@@ -104,15 +104,15 @@ def test_decimals_keep_their_digits() -> None:
 
 
 def test_what_a_reader_must_understand() -> None:
-    definition = DatasetDefinition("d", ("file:/d",), "csv", (INDEXES[0], replace(INDEXES[1], needs=("sealed", "x"))))
+    definition = DatasetDefinition("d", ("file:/d",), "csv", (INDEXES[0], replace(INDEXES[1], needs=("later", "x"))))
     data = definition_to_data(definition)
     assert ["needs" in index for index in data["indexes"]] == [False, True]
     assert "needs" not in data, "who needs nothing says nothing"
     assert definition_from_data(json.loads(json.dumps(data))) == definition
-    whole = replace(definition, needs=("rowgroups",))
+    whole = replace(definition, needs=("much later",))
     assert definition_from_data(json.loads(json.dumps(definition_to_data(whole)))) == whole
-    assert whole.not_understood(INDEXES[0]) == ("rowgroups",)
-    assert whole.not_understood(definition.indexes[1]) == ("rowgroups", "sealed", "x")
+    assert whole.not_understood(INDEXES[0]) == ("much later",)
+    assert whole.not_understood(definition.indexes[1]) == ("later", "much later", "x")
     assert (whole.understood, definition.understood) == ((), (INDEXES[0],))
     for needs in ("sealed", [1], {}, None):
         with pytest.raises(StoreError, match="damaged"):

@@ -15,6 +15,7 @@ from es_skipping.stores.memory import STORE as MEMORY
 from es_skipping.stores.parquet import STORE as PARQUET
 from es_skipping.stores.parquet.files import LocalFiles
 from es_skipping.stores.parquet.store import ParquetStore
+from es_skipping.stores.protection.store import ProtectedStore, unprotected
 from es_skipping.stores.registry import open_store
 from es_skipping.stores.urls import check_url
 
@@ -77,7 +78,8 @@ def test_urls_that_are_used(url: str, checked: str) -> None:
 
 def test_one_instance_per_url_and_files(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
-    assert isinstance(store, ParquetStore)
+    assert isinstance(store, ProtectedStore)
+    assert isinstance(store.unprotected, ParquetStore)
     assert open_store(f"{tmp_path}/", Settings({})) is store
     assert open_store(f"{tmp_path}/other") is not store
     files = LocalFiles(tmp_path)
@@ -138,7 +140,7 @@ def test_a_store_of_another_package_works_by_its_entry_point(tmp_path: Path, mon
     monkeypatch.setattr(registry, "_registered", {})
     token = Settings({"spark.es_skipping.store.token": "swordfish"})
     store = open_store("shelf://top", token)
-    assert (store.url, type(store).__name__) == ("shelf://top", "MemoryStore")
+    assert (store.url, type(unprotected(store)).__name__) == ("shelf://top", "MemoryStore")
     assert open_store("shelf://top", token) is store
     assert open_store("shelf://top") is not store
     from shelf import opened  # type: ignore[import-not-found]

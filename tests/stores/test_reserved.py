@@ -71,11 +71,11 @@ def again(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Metada
 @contextmanager
 def later_version() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(catalog, "UNDERSTOOD", frozenset({*catalog.UNDERSTOOD, "rowgroups", "hashed", "sealed"}))
+        patch.setattr(catalog, "UNDERSTOOD", frozenset({*catalog.UNDERSTOOD, "later", "much later"}))
         yield
 
 
-@pytest.mark.parametrize("needs", ["rowgroups", "hashed", "sealed"])
+@pytest.mark.parametrize("needs", ["later", "much later"])
 def test_an_index_that_needs_what_is_not_understood_is_unknown(
     again: Callable[[], MetadataStore], needs: str, tmp_path: Path
 ) -> None:
@@ -116,7 +116,7 @@ def test_an_index_that_needs_what_is_not_understood_is_unknown(
 
 
 def test_a_dataset_that_needs_what_is_not_understood_is_unknown(again: Callable[[], MetadataStore]) -> None:
-    definition = replace(dataset_definition(MINMAX, LIST), needs=("sealed",))
+    definition = replace(dataset_definition(MINMAX, LIST), needs=("later",))
     with later_version():
         write(again(), definition, OBJECTS)
         write(again(), dataset_definition(MINMAX, id="other"), OBJECTS)
@@ -127,7 +127,7 @@ def test_a_dataset_that_needs_what_is_not_understood_is_unknown(again: Callable[
     assert skipped(store, entry_of(store, "other"), NOWHERE) == EVERY, "other datasets are not affected"
     assert IndexedDataset.of(store, entry).labellers == ()
     for other in (definition, replace(definition, needs=()), replace(definition, needs=(), indexes=())):
-        with pytest.raises(StoreFormatError, match="sealed"):
+        with pytest.raises(StoreFormatError, match="later"):
             write(store, other, OBJECTS[:1])
     assert entry_of(store).snapshot == entry.snapshot
     entry = write(store, replace(definition, needs=()), OBJECTS[:2], fresh=True)
@@ -139,9 +139,9 @@ def test_a_dataset_that_needs_what_is_not_understood_is_unknown(again: Callable[
 def test_the_store_in_memory_refuses_it_too(tmp_path: Path) -> None:
     store, definition = (
         MemoryStore(f"memory://{tmp_path}"),
-        dataset_definition(MINMAX, replace(LIST, needs=("hashed",))),
+        dataset_definition(MINMAX, replace(LIST, needs=("later",))),
     )
-    with pytest.raises(StoreFormatError, match="hashed"):
+    with pytest.raises(StoreFormatError, match="later"):
         write(store, definition, OBJECTS)
     assert store.datasets() == []
 

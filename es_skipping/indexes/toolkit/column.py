@@ -54,7 +54,8 @@ class ColumnIndex(Index):
 
     @property
     def parameters(self) -> dict[str, int | float | str]:
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "column"}
+        others = {"column", *(field.name for field in fields(Index))}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in others}
 
     def check(self, types: Sequence[DataType]) -> None:
         require_supported(self, types, self.wanted, *self.wanted_types)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from es_skipping.build.conditions import condition_of, is_usable
+from es_skipping.build.conditions import Condition, condition_of, is_usable
 from es_skipping.errors import DatasetError
 from es_skipping.layout.features.ranking import by_savings, satisfied_shares
+from es_skipping.layout.features.refining import with_arms, with_windows
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import Predicate
@@ -69,12 +70,21 @@ class FeatureFinder:
         DatasetError
             The workload yields no feature.
         """
+        kept, texts, refused = self.found(log, most)
+        if not kept:
+            why = f": {refused[0][0]}: {refused[0][1]}" if refused else ""
+            raise DatasetError(f"these {len(log)} queries yield no feature to lay the data out by{why}")
+        return kept, texts, refused
+
+    def found(
+        self, log: QueryLog, most: int
+    ) -> tuple[tuple[Feature, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
+        """The same as `features`, but there may be none."""
         refused: list[tuple[str, str]] = []
         texts: dict[tuple[Predicate, ...], str] = {}
-        written = replace(self.source, format="parquet")  # the index describes the files to be written
 
         def accept(feature: Feature) -> bool:
-            found = condition_of(written, feature.predicate)
+            found = self._condition(feature)
             if isinstance(found, str):
                 refused.append((show(feature.predicate), found))
                 return False
@@ -82,10 +92,28 @@ class FeatureFinder:
             return True
 
         kept = tuple(self._ranked(log, most, accept))
-        if not kept:
-            why = f": {refused[0][0]}: {refused[0][1]}" if refused else ""
-            raise DatasetError(f"these {len(log)} queries yield no feature to lay the data out by{why}")
         return kept, tuple(texts[feature.predicates] for feature in kept), tuple(refused)
+
+    def refinements(
+        self, log: QueryLog, features: Sequence[Feature], conditions: Sequence[str]
+    ) -> list[dict[Feature, str]]:
+        """Other sets of features, each with its SQL, that say more of ORs or of windows; the given set comes first."""
+        texts = dict(zip(features, conditions, strict=True))
+        least = least_support(list(log), self.min_support)
+        arms = with_arms(list(log), features, least, self._usable)
+        windows = with_windows(list(log), features, least)
+        both = with_windows(list(log), arms, least)
+        found = [texts]
+        for some in (arms, windows, both):
+            said = {feature: texts.get(feature) or self._condition(feature) for feature in some}
+            usable = {feature: text if isinstance(text, str) else text.text for feature, text in said.items()}
+            if not any(feature not in texts and isinstance(text, str) for feature, text in said.items()):
+                found.append(usable)
+        return [one for at, one in enumerate(found) if one not in found[:at]]
+
+    def _condition(self, feature: Feature) -> Condition | str:
+        written = replace(self.source, format="parquet")  # the index describes the files to be written
+        return condition_of(written, feature.predicate)
 
     def _ranked(self, log: QueryLog, most: int, accept: Callable[[Feature], bool]) -> list[Feature]:
         if self.rank == "queries":

@@ -33,6 +33,11 @@ class Names:
         return f"{self.prefix}-keys"
 
     @property
+    def sealed(self) -> str:
+        """Index with the files of sealed indexes."""
+        return f"{self.prefix}-sealed"
+
+    @property
     def queries(self) -> str:
         """Alias of the query log's indices, one a day."""
         return f"{self.prefix}-queries"

@@ -37,17 +37,18 @@ from es_skipping.stores.elasticsearch.checks import checks
 from es_skipping.stores.elasticsearch.client import BUILD_LIMIT, LOOKUP_LIMIT, connect
 from es_skipping.stores.elasticsearch.cluster import Cluster
 from es_skipping.stores.elasticsearch.documents import forms_of, metadata_size, object_id, object_metadata
+from es_skipping.stores.elasticsearch.files import ElasticsearchFiles
 from es_skipping.stores.elasticsearch.guarantors import candidates
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
+from es_skipping.stores.elasticsearch.open_views import Views
 from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, skip_query
 from es_skipping.stores.elasticsearch.query_log import QueryIndices
 from es_skipping.stores.elasticsearch.state import State
-from es_skipping.stores.elasticsearch.views import Views
 from es_skipping.stores.elasticsearch.visibility import Visibility, require_visible
 from es_skipping.stores.guarantors import Guarantor, Ordering, first_rows
 from es_skipping.stores.object_list import as_keys, is_among
 from es_skipping.stores.query_log import LoggedQuery
-from es_skipping.stores.selection import Selection
+from es_skipping.stores.selection import Selection, Selections
 from es_skipping.stores.urls import check_url
 
 __all__ = ["ElasticsearchStore"]
@@ -91,11 +92,7 @@ class ElasticsearchStore(MetadataStore):
     def __init__(self, url: str, settings: Mapping[str, Any] | None = None, *, prefix: str = DEFAULT_PREFIX) -> None:
         if settings is None:
             settings = Settings({})
-        if (
-            not prefix
-            or prefix != prefix.lower()
-            or any(c not in "abcdefghijklmnopqrstuvwxyz0123456789-_" for c in prefix)
-        ):
+        if not prefix or any(c not in "abcdefghijklmnopqrstuvwxyz0123456789-_" for c in prefix):
             raise SettingError(f"the prefix is {prefix!r}, expected lower-case letters, digits, - and _")
         self._url = check_url(url)
         self._seconds: float = settings["store.timeout"]
@@ -103,6 +100,7 @@ class ElasticsearchStore(MetadataStore):
         build_seconds: float = settings["store.buildTimeout"]
         builder = reader.options(request_timeout=build_seconds)
         self._cluster = Cluster(reader, builder, Names(prefix), self._url, settings)
+        self.files = ElasticsearchFiles(self._cluster)
         self._queries = QueryIndices(self._cluster)
         self._views = Views(reader, self._cluster.answers, build_seconds)
         self._visibility = Visibility(reader)
@@ -380,8 +378,8 @@ class ElasticsearchStore(MetadataStore):
             self._warned.add(key)
         _log.warning("%s", text)
 
-    def _skipped(self, state: State, clause: Clause, deadline: Deadline) -> bytes | Selection:
-        def skipped(expensive: bool) -> bytes | Selection:
+    def _skipped(self, state: State, clause: Clause, deadline: Deadline) -> bytes | Selection | Selections:
+        def skipped(expensive: bool) -> bytes | Selection | Selections:
             query = self._query(state, clause, deadline, expensive)
             if query is None:
                 return b""

@@ -8,19 +8,18 @@ was answered is remembered.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from elasticsearch import ApiError, Elasticsearch
 
-from es_skipping.errors import StoreError, StoreUnavailable
+from es_skipping.errors import StoreError
 from es_skipping.stores.base import KEY_BYTES
 from es_skipping.stores.elasticsearch.answers import PAGE, Deadline, whole
 from es_skipping.stores.elasticsearch.bools import (
@@ -38,16 +37,14 @@ from es_skipping.stores.elasticsearch.query import PROVING, exists, witnesses_of
 from es_skipping.stores.selection import KeyTable, Selection
 
 if TYPE_CHECKING:
-    from es_skipping.stores.elasticsearch.answers import Answers
     from es_skipping.stores.elasticsearch.state import State
 
-__all__ = ["View", "Views"]
+__all__ = ["KEEP_ALIVE", "View"]
 
 KEEP_ALIVE: Final = "5m"
 _BLOCK: Final = 256
 _MAX_BLOCKS: Final = 16_384
 _MAX_STRETCHES_PER_QUERY: Final = 500
-_MAX_OPEN_VIEWS: Final = 16
 _REMEMBERED_BYTES: Final = 32 << 20
 _AT_ONCE: Final = 2
 _TOO_MANY: Final = "too_many_buckets_exception"
@@ -70,20 +67,26 @@ class View:
         The published state when it was opened.
     keys
         By ordinal, 16 bytes; zeros where nobody has it.
+    first
+        The view holds the documents from this ordinal on. Inside, ordinals count from here.
     """
 
-    def __init__(self, client: Elasticsearch, pit: str, state: State, keys: bytearray, deadline: Deadline) -> None:
+    def __init__(
+        self, client: Elasticsearch, pit: str, state: State, keys: bytearray, deadline: Deadline, first: int = 0
+    ) -> None:
         self._client = client
         self.pit = pit
-        self._size = max(1, state.next_ordinal)
+        self._first = first
+        self._size = max(1, state.next_ordinal - first)
         self._block = _BLOCK
         while self._size // self._block >= _MAX_BLOCKS:
             self._block *= 2
         self._seen = self._ordinals_seen(deadline)
         published = np.zeros(self._size, np.bool_)
-        packed = np.frombuffer(bytes(keys[: self._size * KEY_BYTES]), np.uint64).reshape(-1, 2)
+        image = bytes(keys[first * KEY_BYTES : (first + self._size) * KEY_BYTES])
+        packed = np.frombuffer(image, np.uint64).reshape(-1, 2)
         published[: len(packed)] = (packed != 0).any(axis=1)
-        image = bytes(keys[: self._size * KEY_BYTES]).ljust(self._size * KEY_BYTES, b"\x00")
+        image = image.ljust(self._size * KEY_BYTES, b"\x00")
         self.table = KeyTable(image, self._seen & published)
         self._known, self._of_all, self._shown = self._said_by_all(state, deadline)
         self._lock = threading.Lock()
@@ -112,29 +115,36 @@ class View:
 
     def _counts(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64]:
         """The number of matching documents by block of ordinals."""
-        histogram = {"field": "ordinal", "interval": self._block, "min_doc_count": 1}
+        offset = self._first % self._block
+        histogram = {"field": "ordinal", "interval": self._block, "offset": offset, "min_doc_count": 1}
         reply = self._search(self._within(query), deadline, aggs={"blocks": {"histogram": histogram}})
         counts = np.zeros(-(-self._size // self._block), np.int64)
         for bucket in reply["aggregations"]["blocks"]["buckets"]:
-            counts[int(bucket["key"]) // self._block] = bucket["doc_count"]
+            counts[(int(bucket["key"]) - self._first) // self._block] = bucket["doc_count"]
         if int(counts.sum()) != reply["hits"]["total"]["value"]:
             raise StoreError("the answer of Elasticsearch is not whole: fewer ordinals than documents")
         return counts
 
     def _within(self, query: Query) -> Query:
-        # Not "from 0 to the size": where ordinals are not seen any more, nothing would be, and nothing be kept.
-        beyond: list[Query] = [{"range": {"ordinal": {"gte": self._size}}}, {"range": {"ordinal": {"lt": 0}}}]
+        # Not "from the first on": where ordinals are not seen any more, nothing would be, and nothing be kept.
+        end = self._first + self._size
+        beyond: list[Query] = [{"range": {"ordinal": {"gte": end}}}, {"range": {"ordinal": {"lt": self._first}}}]
         return all_of([query, none_of(beyond)])
 
+    @property
+    def _all(self) -> Query:
+        """Every document of the view, and none if ordinals are not seen: only for what is known when it is opened."""
+        return {"range": {"ordinal": {"gte": self._first}}} if self._first else EVERY
+
     def _ordinals_seen(self, deadline: Deadline) -> Flags:
-        counts = self._counts(EVERY, deadline)
+        counts = self._counts(self._all, deadline)
         full = np.full(len(counts), self._block, np.int64)
         full[-1] = self._size - (len(counts) - 1) * self._block
         self._counts_seen = counts
         # An ordinal is one document's for ever, so a block with as many documents as ordinals has all of them.
         seen: Flags = np.repeat(counts == full, self._block)[: self._size]
         partial = np.flatnonzero((counts != full) & (counts > 0))
-        seen[self._exactly(EVERY, partial, counts, deadline)] = True
+        seen[self._exactly(self._all, partial, counts, deadline)] = True
         return seen
 
     def _exactly(
@@ -156,7 +166,14 @@ class View:
                 total += int(counts[block])
                 at += 1
             ranges: list[Query] = [
-                {"range": {"ordinal": {"gte": low * self._block, "lt": min(high * self._block, self._size)}}}
+                {
+                    "range": {
+                        "ordinal": {
+                            "gte": self._first + low * self._block,
+                            "lt": self._first + min(high * self._block, self._size),
+                        }
+                    }
+                }
                 for low, high in stretches
             ]
             pages.append(all_of([any_of(ranges), query]))
@@ -171,7 +188,7 @@ class View:
         return ordinals
 
     def _ordinals(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64]:
-        return _keys_of(self._search(query, deadline, aggs=_ORDINALS))
+        return _keys_of(self._search(query, deadline, aggs=_ORDINALS)) - self._first
 
     def _ordinals_of_few(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64] | None:
         """The ordinals of the documents that match; None where they are many, which the server need not find out."""
@@ -183,7 +200,7 @@ class View:
             return None
         if reply.get("terminated_early") or reply["hits"]["total"]["value"] >= _MAX_ORDINALS_PER_REPLY:
             return None
-        return _keys_of(reply)
+        return _keys_of(reply) - self._first
 
     def _said_by_all(
         self, state: State, deadline: Deadline
@@ -197,14 +214,14 @@ class View:
         filters |= {f"{_SETTLED}{field}": query for _, field, query in settled}
         first = {"first": {"min": {"field": "ordinal"}}}
         shown = {f"{_SHOWN}{at}": {"filter": exists(field), "aggs": first} for at, (_, field, _) in enumerate(settled)}
-        reply = self._search(EVERY, deadline, aggs={"known": {"filters": {"filters": filters}}, **shown})
+        reply = self._search(self._all, deadline, aggs={"known": {"filters": {"filters": filters}}, **shown})
         total, found = reply["hits"]["total"]["value"], reply["aggregations"]
         counts = {name: bucket["doc_count"] for name, bucket in found["known"]["buckets"].items()}
         witnesses = {}
         for at, (name, field, _) in enumerate(settled):
             ordinal = found[f"{_SHOWN}{at}"]["first"]["value"]
             if counts[name] and counts[f"{_SETTLED}{field}"] == total and ordinal is not None:
-                witnesses[field] = int(ordinal)
+                witnesses[field] = int(ordinal) - self._first
         known = frozenset(group.name for group in groups if counts[group.name] == total)
         return known, (PROVING,) if counts[_PROVING] == total else (), witnesses
 
@@ -258,7 +275,10 @@ class View:
             witnesses: dict[int, list[Query]] = {}
             for field in shown:
                 witnesses.setdefault(self._shown[field], []).append(exists(field))
-            gone = [all_of([{"term": {"ordinal": at}}, none_of([all_of(fields)])]) for at, fields in witnesses.items()]
+            gone = [
+                all_of([{"term": {"ordinal": self._first + at}}, none_of([all_of(fields)])])
+                for at, fields in witnesses.items()
+            ]
             asked = any_of(gone if quick == NOTHING else [quick, *gone])
             few = self._ordinals_of_few(self._within(asked), deadline)
             if few is None or not any((few == at).any() for at in witnesses):
@@ -299,106 +319,3 @@ _WANTED: Final = [
     "aggregations.known.buckets",
     "aggregations.shown*.first.value",
 ]
-
-
-class Views:
-    """The views of one cluster, by generation. Safe to use from several threads.
-
-    Parameters
-    ----------
-    client
-        With the deadline of a look-up.
-    seconds
-        How long the opening of a view may take. A look-up waits for it no longer than its own deadline; the opening
-        goes on without it, so that a dataset whose view takes longer to open than a look-up may take is asked soon all
-        the same.
-    """
-
-    def __init__(self, client: Elasticsearch, answers: Answers, seconds: float) -> None:
-        self._client = client
-        self._answers = answers
-        self._seconds = seconds
-        self._lock = threading.Lock()
-        self._views: OrderedDict[str, tuple[int, View]] = OrderedDict()
-        self._opening: dict[tuple[str, int], Future[View]] = {}
-
-    def view(self, state: State, deadline: Deadline) -> View:
-        """The view of what is published; opened where there is none, or one of another publication.
-
-        Raises
-        ------
-        StoreUnavailable
-            It is still being opened at the deadline. A later look-up finds it, or goes on waiting.
-        """
-        name = (state.generation, state.version)
-        with self._lock:
-            version, view = self._views.get(state.generation, (None, None))
-            if view is not None and version == state.version:
-                self._views.move_to_end(state.generation)
-                return view
-            opening = self._opening.get(name)
-            if opening is None:
-                opening = Future()
-                work = threading.Thread(target=self._open, args=(state, opening), name="es-skipping-view", daemon=True)
-                work.start()
-                self._opening[name] = opening
-        if not wait([opening], deadline.left()).done:
-            raise StoreUnavailable(f"the view of {state.entry.objects:,} objects is still being opened")
-        return opening.result()
-
-    def table(self, state: State, deadline: Deadline) -> KeyTable:
-        """The published documents that the server shows at this moment, whatever views are open."""
-        view = self._opened(state, deadline)
-        self._close(view.pit)
-        return view.table
-
-    def _open(self, state: State, opening: Future[View]) -> None:
-        try:
-            fresh = self._opened(state, Deadline(self._seconds))
-        except BaseException as error:
-            self._ended(state)
-            opening.set_exception(error)
-            return
-        with self._lock:
-            gone = [self._views.pop(state.generation, None)]
-            self._views[state.generation] = (state.version, fresh)
-            gone += [self._views.popitem(last=False)[1] for _ in range(len(self._views) - _MAX_OPEN_VIEWS)]
-        self._ended(state)
-        opening.set_result(fresh)
-        for one in gone:
-            if one is not None:
-                self._close(one[1].pit)
-
-    def _ended(self, state: State) -> None:
-        with self._lock:
-            del self._opening[(state.generation, state.version)]
-
-    def _opened(self, state: State, deadline: Deadline) -> View:
-        keys = self._answers.keys(state, deadline)
-        opened = self._client.options(request_timeout=deadline.left()).open_point_in_time(
-            index=state.generation, keep_alive=KEEP_ALIVE, allow_partial_search_results=False
-        )
-        try:
-            return View(self._client, opened["id"], state, keys, deadline)
-        except BaseException:
-            self._close(opened["id"])
-            raise
-
-    def forget(self, generation: str) -> None:
-        """Close the view of a generation: it is gone, or its point in time is."""
-        with self._lock:
-            found = self._views.pop(generation, None)
-        if found is not None:
-            self._close(found[1].pit)
-
-    def close(self) -> None:
-        """Close all of them."""
-        with self._lock:
-            views = [view for _, view in self._views.values()]
-            self._views.clear()
-        for view in views:
-            self._close(view.pit)
-
-    def _close(self, pit: str) -> None:
-        with contextlib.suppress(Exception):  # it expires by itself soon
-            self._client.close_point_in_time(id=pit)

@@ -31,6 +31,7 @@ from es_skipping.stores.base import (
 )
 from es_skipping.stores.codec import metadata_to_data
 from es_skipping.stores.guarantors import Guarantor, Ordering, first_rows, guarantor, in_order
+from es_skipping.stores.memory.files import MemoryFiles
 
 __all__ = ["MemoryStore"]
 
@@ -51,6 +52,7 @@ class _Shelf:
     lock: threading.Lock = field(default_factory=threading.Lock)
     snapshots: dict[str, _Snapshot] = field(default_factory=dict)
     unfinished: dict[tuple[str, str], dict[str, ObjectMetadata]] = field(default_factory=dict)
+    files: MemoryFiles = field(default_factory=MemoryFiles)
     published: int = 0
 
 
@@ -74,6 +76,7 @@ class MemoryStore(MetadataStore):
     def __init__(self, url: str) -> None:
         self._url = url
         self._shelf = _shelves[url]
+        self.files = self._shelf.files
 
     @property
     def url(self) -> str:

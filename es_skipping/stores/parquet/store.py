@@ -76,7 +76,7 @@ class ParquetStore(MetadataStore):
         self, url: str, files: Files | None = None, *, cache_bytes: int = 512 << 20, grace: float = 3600.0
     ) -> None:
         self._url = url
-        self._files = arrow_files(url) if files is None else files
+        self.files = self._files = arrow_files(url) if files is None else files
         self._snapshots = Snapshots(self._files, url, grace)
         self._queries = QueryFiles(self._files, url)
         self._manifests: ByteCache[Manifest] = ByteCache(_MANIFEST_CACHE)

@@ -567,7 +567,8 @@ def test_random_tables_groups_and_queries(spark: SparkSession, tmp_path: Path, s
     assert done.rows == df.count()
     on.read.format(FORMAT).load(place).createOrReplaceTempView("t")
     esk.enable(on)
-    lake: Any = SimpleNamespace(on=on, off=off, columns=columns, predicates=lambda rng: Predicates(rng, columns))
+    draws = {"predicates": lambda rng: Predicates(rng, columns), "elements": False}
+    lake: Any = SimpleNamespace(on=on, off=off, columns=columns, **draws)
     found = execute(lake, 12, seed)
     assert found.wrong == [], (seed, found.wrong[:3])
     assert found.refused < 10

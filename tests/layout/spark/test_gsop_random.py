@@ -160,7 +160,9 @@ def test_random_tables_workloads_and_queries(spark: SparkSession, tmp_path: Path
         opened += blocks_read(got)
     assert min(opened) < opened[0] / 2, "queries are helped"
     known = [text for _, _, text in kinds]
-    drawn: Any = SimpleNamespace(on=on, off=off, columns=columns, predicates=lambda rng: Mixed(rng, columns, known))
+    drawn: Any = SimpleNamespace(
+        on=on, off=off, columns=columns, elements=False, predicates=lambda rng: Mixed(rng, columns, known)
+    )
     executed = execute(drawn, QUERIES, seed)
     assert executed.wrong == [], (seed, executed.wrong[:3])
     assert executed.refused < QUERIES

@@ -16,7 +16,7 @@ from es_skipping import layout
 from es_skipping.build.filter_texts import predicates_of_filters
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.features import Features
-from es_skipping.layout.passes import PLACE, histogram, placed
+from es_skipping.layout.passes import PLACE, histogram, placed, words_of
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.show import show
@@ -121,6 +121,33 @@ def test_queries_skip_by_features(written: tuple[SparkSession, layout.SOP, Path]
     for text in ("kind <> 'kind0'", "amount > 3", "kind IS NULL", "NOT (kind = 'kind0' AND amount < 20)"):
         (read,) = objects_read(spark, f"SELECT * FROM t WHERE {text}")
         assert read == blocks, text
+
+
+def test_features_of_arms_are_taken_if_a_dry_run_reads_less(spark: SparkSession, tmp_path: Path) -> None:
+    path = lake(spark, tmp_path / "lake", partitioned=False)
+    log = [
+        f"(kind = 'kind{at}' AND s.x = 3 AND flag) OR (kind = 'kind{at + 1}' AND amount < 10 AND flag)"
+        for at in range(24)
+    ]
+    log += ["score > 80"] * 10
+    plain = layout.SOP(esk.Dataset(spark, path), min_rows=MIN_ROWS)
+    sop = layout.SOP(esk.Dataset(spark, path), min_rows=MIN_ROWS, refine=True)
+    assert "flag = true" in plain.fit(log, holdout=0).conditions
+    plan = sop.fit(log, holdout=0)
+    assert "flag = true" not in plan.conditions
+    assert len(plan.conditions) > len(plain.plan.conditions)
+    assert plan.trained.share < 0.9 * plain.plan.trained.share
+    sop.write(str(tmp_path / "laid_out"))
+    spark.read.parquet(str(tmp_path / "laid_out")).createOrReplaceTempView("t")
+    esk.enable(spark)
+    text = "(kind = 'kind50' AND s.x = 3 AND flag) OR (kind = 'kind60' AND amount < 10 AND flag)"
+    (read,) = objects_read(spark, f"SELECT * FROM t WHERE {text}")
+    assert read < 0.6 * plan.blocks, "one of two features, whichever the kinds"
+    # Where arms only conflict with what serves more queries, they are refused.
+    alone = layout.SOP(esk.Dataset(spark, path), min_rows=MIN_ROWS, features=1)
+    refining = layout.SOP(esk.Dataset(spark, path), min_rows=MIN_ROWS, features=1, refine=True)
+    more = ["flag AND kind = 'kind1'"] * 200 + log[:2]
+    assert refining.fit(more, holdout=0).trained.share <= alone.fit(more, holdout=0).trained.share
 
 
 def test_the_report_names_the_feature(written: tuple[SparkSession, layout.SOP, Path]) -> None:
@@ -413,7 +440,7 @@ def test_every_block_has_its_rows(spark: SparkSession, tmp_path: Path, seed: int
     numbers = range(sum(len(one.blocks.rows) for one in clustered) + 1)
     found = {
         row[PLACE]: row["count"]
-        for row in placed(df, conditions, within, clustered, numbers).groupBy(PLACE).count().collect()
+        for row in placed(df, words_of(conditions), within, clustered, numbers).groupBy(PLACE).count().collect()
     }
     assert found == dict(enumerate(int(rows) for one in clustered for rows in one.blocks.rows))
     for one in clustered:

@@ -20,13 +20,15 @@ from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.predicates.types import parse_type
 from es_skipping.stores.base import NO_KEY
 from es_skipping.stores.elasticsearch import answers as answers_module
+from es_skipping.stores.elasticsearch import open_views
 from es_skipping.stores.elasticsearch import views as views_module
 from es_skipping.stores.elasticsearch.answers import Answers, Deadline, KeysMissing, request_body, whole
 from es_skipping.stores.elasticsearch.bools import EVERY, Query
 from es_skipping.stores.elasticsearch.documents import PROVING_FORMAT
 from es_skipping.stores.elasticsearch.names import Names
+from es_skipping.stores.elasticsearch.open_views import Views
 from es_skipping.stores.elasticsearch.state import Segment, State
-from es_skipping.stores.elasticsearch.views import View, Views
+from es_skipping.stores.elasticsearch.views import View
 from es_skipping.stores.selection import Selection
 from tests.stores import strategies
 from tests.stores.elasticsearch.test_query import Server
@@ -444,7 +446,7 @@ def test_a_table_leaves_no_view_open() -> None:
 
 
 def test_the_view_that_was_asked_longest_ago_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views_module, "_MAX_OPEN_VIEWS", 2)
+    monkeypatch.setattr(open_views, "_MAX_OPEN_VIEWS", 2)
     cluster = numbers(0, 1)
     views = Views(cast("Elasticsearch", cluster), answers_of(cluster), 60.0)
     one, two, three = (state_of(cluster, generation=name) for name in ("one", "two", "three"))
@@ -475,4 +477,4 @@ def test_a_view_that_cannot_be_opened_is_closed() -> None:
         views.view(state_of(cluster), SOON)
     assert cluster.closed == ["pit of made"]
     cluster.shards = {"total": 1, "successful": 1, "failed": 0}
-    assert views.view(state_of(cluster), SOON).table.objects == 2
+    assert views.view(state_of(cluster), SOON).old.table.objects == 2

@@ -308,6 +308,7 @@ def expected(secured: Secured) -> dict[str, list[set[bytes]]]:
 
 
 MODES = pytest.mark.parametrize("views", [False, True], ids=["direct", "view"])
+pytestmark = pytest.mark.in_turn("views")
 
 
 def test_with_everything_visible_nothing_is_lost(expected: Mapping[str, list[set[bytes]]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from elasticsearch import Elasticsearch
@@ -16,12 +17,14 @@ from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.metadata import Intervals, Values
 from es_skipping.clauses.questions import AnyOf, HasNull, Overlaps, Range
 from es_skipping.errors import StoreError, StoreUnavailable
-from es_skipping.stores.base import MetadataStore
+from es_skipping.lookup.reply import body
+from es_skipping.stores.base import Answer, MetadataStore
 from es_skipping.stores.elasticsearch import store as store_module
 from es_skipping.stores.elasticsearch import views
 from es_skipping.stores.elasticsearch.bools import EVERY, NOTHING, Query, all_of, any_of, complement, none_of
+from es_skipping.stores.elasticsearch.open_views import OpenView
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
-from es_skipping.stores.selection import Selection
+from es_skipping.stores.selection import Selection, Selections
 from tests.stores.contract import (
     LIST,
     MINMAX,
@@ -85,10 +88,19 @@ def objects(count: int) -> list[ObjectMetadata]:
 def check(store: MetadataStore, entry: DatasetEntry, listed: list[ObjectMetadata], clause: Clause) -> Selection:
     """Exactly what the oracle would skip."""
     answer = store.lookup(entry, clause)
-    assert keys(answer.skip) == {one.id.key for one in listed if holds(clause, one.metadata) is False}
+    compare_answer(answer, listed, clause)
     assert isinstance(answer.found, Selection)
-    assert answer.skipped == len(answer.skip) // 16
     return answer.found
+
+
+def compare(store: ElasticsearchStore, entry: DatasetEntry, listed: list[ObjectMetadata], clause: Clause) -> None:
+    """The same, also where a view was extended."""
+    compare_answer(store.lookup(entry, clause), listed, clause)
+
+
+def compare_answer(answer: Answer, listed: list[ObjectMetadata], clause: Clause) -> None:
+    assert keys(answer.skip) == {one.id.key for one in listed if holds(clause, one.metadata) is False}
+    assert answer.skipped == len(answer.skip) // 16
 
 
 def test_the_smaller_side_is_named(store: ElasticsearchStore) -> None:
@@ -189,8 +201,84 @@ def test_a_view_that_expired_is_opened_again(store: ElasticsearchStore, client: 
     listed = [object_metadata(n, minmax=minmax(n, n)) for n in range(10)]
     entry = write(store, DEFINITION, listed)
     check(store, entry, listed, between(5, 6))
-    client.close_point_in_time(id=store._views._views[entry.snapshot.rpartition("@")[0]][1].pit)
+    client.close_point_in_time(id=store._views._views[entry.snapshot.rpartition("@")[0]].old.pit)
     check(store, entry, listed, between(5, 7))
+
+
+def the_view(store: ElasticsearchStore, entry: DatasetEntry) -> OpenView:
+    return store._views._views[entry.snapshot.rpartition("@")[0]]
+
+
+def test_after_an_append_a_view_is_extended(store: ElasticsearchStore, client: Elasticsearch, prefix: str) -> None:
+    """The earlier view stays, with its answers and its table; one of the new documents stands beside it."""
+    before = open_contexts(client)
+    reader = make_store(store.url, prefix)
+    listed = objects(300)
+    compare(reader, write(store, DEFINITION, listed), listed, between(5, 60))
+    old = the_view(reader, entry_of(reader)).old
+    for n in range(3):
+        more = [object_metadata(400 + 5 * n + at, minmax=minmax(5 * at, 5 * at)) for at in range(5)]
+        listed += more
+        write(store, DEFINITION, more)
+        entry = entry_of(reader)
+        listing: Clause = Ask(LIST.id, AnyOf(("v1", "v3")))
+        for clause in (between(5, 60), between(5, 6), between(0, 0), between(1000, 1000), listing):
+            compare(reader, entry, listed, clause)
+        view = the_view(reader, entry)
+        assert view.old is old and view.new is not None
+        assert len(view.new.table) == 5 * (n + 1)
+        for thread in threading.enumerate():  # it closes what is too much when the view is there already
+            if thread.name == "es-skipping-view":
+                thread.join(60)
+        assert open_contexts(client) <= before + 2
+    reader.close()
+    assert open_contexts(client) <= before
+
+
+def test_a_reply_has_a_set_of_each_table(store: ElasticsearchStore) -> None:
+    compare(store, write(store, DEFINITION, objects(100)), objects(100), between(5, 60))
+    entry = write(store, DEFINITION, [object_metadata(400, minmax=minmax(5, 5))])
+    answer = store.lookup(entry, between(5, 9))
+    assert isinstance(answer.found, Selections)
+    assert [part.skipped for part in answer.found.parts] == [85, 0]
+    assert body([[answer]])[:9].hex(" ") == "00 00 00 02 00 00 00 00 55", "two parts; the first has 85 keys"
+
+
+@pytest.mark.parametrize("what", ["many", "removed", "replaced", "another index", "another writer"])
+def test_a_view_is_opened_anew_after_other_changes(store: ElasticsearchStore, prefix: str, what: str) -> None:
+    reader = make_store(store.url, prefix)
+    listed = objects(100)
+    compare(reader, write(store, DEFINITION, listed), listed, between(5, 60))
+    old = the_view(reader, entry_of(reader)).old
+    new = [object_metadata(200 + n, minmax=minmax(n, n)) for n in range(11 if what == "many" else 2)]
+    if what == "removed":
+        write(store, DEFINITION, new, remove=[listed[7].id])
+        listed = listed[:7] + listed[8:]
+    elif what == "replaced":
+        listed[7] = new[0] = object_metadata(7, mtime=99, minmax=minmax(5, 5))
+        write(store, DEFINITION, new)
+        new = new[1:]
+    elif what == "another index":
+        write(store, dataset_definition(MINMAX, LIST, replace(MINMAX, id="other")), new)
+    elif what == "another writer":  # claimed ordinals before this view was opened
+        with store.change(DEFINITION) as change:
+            change.put(new)
+            assert list(change.written())
+            late = make_store(store.url, prefix)
+            more = [object_metadata(300, minmax=minmax(1, 1))]
+            listed += more
+            compare(late, write(store, DEFINITION, more), listed, between(5, 60))
+            late.close()
+        write(store, DEFINITION, new)
+    else:
+        write(store, DEFINITION, new)
+    listed += new
+    entry = entry_of(reader)
+    for clause in (between(5, 60), between(5, 5)):
+        compare(reader, entry, listed, clause)
+    if what != "another writer":
+        assert the_view(reader, entry).old is not old and the_view(reader, entry).new is None
+    reader.close()
 
 
 def test_a_view_that_takes_longer_to_open_than_a_look_up_may_take(
@@ -225,7 +313,7 @@ def test_a_view_that_takes_longer_to_open_than_a_look_up_may_take(
         with pytest.raises(StoreError):
             reader.lookup(entry, between(5, 6))
         faulty.before = lambda exchange: None
-        check(reader, entry, [*listed, object_metadata(11, minmax=minmax(5, 5))], between(5, 6))
+        compare(reader, entry, [*listed, object_metadata(11, minmax=minmax(5, 5))], between(5, 6))
         reader.close()
 
 

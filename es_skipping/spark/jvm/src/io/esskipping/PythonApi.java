@@ -4,14 +4,17 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import io.esskipping.distinct.DistinctRows;
 import io.esskipping.helper.Helper;
 import io.esskipping.report.ExecutionLog;
+import io.esskipping.rowgroups.FooterRows;
 import io.esskipping.scan.Bridge;
 import io.esskipping.scan.ExpressionTrees;
+import io.esskipping.scan.IndexedWriteExec;
 import io.esskipping.scan.Installation;
 import io.esskipping.scan.ListedFiles;
 import io.esskipping.scan.OpenFiles;
 import io.esskipping.scan.Records;
 import io.esskipping.scan.Relations;
 import io.esskipping.scan.SessionSettings;
+import io.esskipping.scan.StoredListings;
 import io.esskipping.scan.TableSnapshot;
 import io.esskipping.scan.Unindexed;
 import io.esskipping.sql.SkippingCommand;
@@ -77,9 +80,7 @@ public final class PythonApi {
 
   /** See {@link TableSnapshot#removed}; a JSON list. */
   public String removed(Object snapshot) {
-    StringBuilder out = new StringBuilder("[");
-    for (String path : ((TableSnapshot) snapshot).removed()) Json.text(out.append(out.length() > 1 ? "," : ""), path);
-    return out.append(']').toString();
+    return Json.texts(new StringBuilder(), ((TableSnapshot) snapshot).removed()).toString();
   }
 
   /** See {@link TableSnapshot#close}. */
@@ -105,6 +106,26 @@ public final class PythonApi {
   /** See {@link ListedFiles#existing}. */
   public String existingFiles(Object session, String paths) throws Exception {
     return ListedFiles.existing((SparkSession) session, paths);
+  }
+
+  /** See {@link FooterRows#of}. */
+  public String footerRows(Object session, String paths) throws Exception {
+    return FooterRows.of((SparkSession) session, paths);
+  }
+
+  /** See {@link StoredListings#has}. */
+  public boolean hasListing(Object session, String generation) {
+    return StoredListings.has((SparkSession) session, generation);
+  }
+
+  /** See {@link StoredListings#keep}. */
+  public void keepListing(Object session, String generation, String facts, String file) throws Exception {
+    StoredListings.keep((SparkSession) session, generation, facts, file);
+  }
+
+  /** See {@link StoredListings#read}. */
+  public Object readListing(Object session, String generation, String facts) throws Exception {
+    return StoredListings.read((SparkSession) session, generation, facts);
   }
 
   /** See {@link OpenFiles#possible}. */
@@ -149,6 +170,11 @@ public final class PythonApi {
   /** See {@link SkippingCommand#carriedOutBy}. */
   public void carriesOut(BiFunction<Object, String, String> callback) {
     SkippingCommand.carriedOutBy(callback);
+  }
+
+  /** See {@link IndexedWriteExec#reportTo}. */
+  public void reportsWrites(BiFunction<Object, String, String> callback) {
+    IndexedWriteExec.reportTo(callback);
   }
 
   /** Whether {@link #connect} was called. */

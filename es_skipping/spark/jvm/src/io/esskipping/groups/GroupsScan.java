@@ -1,6 +1,7 @@
 package io.esskipping.groups;
 
 import io.esskipping.scan.SkippingFileIndex;
+import io.esskipping.util.OwnJar;
 import io.esskipping.util.Scala;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -11,7 +12,6 @@ import java.util.Set;
 import java.util.TreeSet;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.SparkContext;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -201,24 +201,12 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
   }
 
   private PartitionReaderFactory readerFactory() {
-    shipJar(session.sparkContext());
+    OwnJar.ship(session.sparkContext());
     int most = 1;
     for (GroupsPartition partition : partitions) most = Math.max(most, partition.mostRows());
     BlockReaders[] readers = new BlockReaders[groups.size()];
     Broadcast<SerializableConfiguration> shared = OpenedGroup.shared(session);
     for (int i = 0; i < readers.length; i++) readers[i] = groups.get(i).readers(session, shared, most);
     return new GroupsReaderFactory(readers, columns.length());
-  }
-
-  /** Gives executors these classes, however the driver loaded them. */
-  private static void shipJar(SparkContext context) {
-    java.nio.file.Path jar;
-    try {
-      jar = java.nio.file.Path.of(GroupsScan.class.getProtectionDomain().getCodeSource().getLocation().toURI());
-    } catch (java.net.URISyntaxException error) {
-      throw new IllegalStateException(error);
-    }
-    for (String added : Scala.list(context.listJars())) if (added.endsWith("/" + jar.getFileName())) return;
-    context.addJar(jar.toString());
   }
 }

@@ -21,6 +21,8 @@ public final class Reply {
   private static final byte UNINDEXED = 4;
   private static final byte BEYOND = 5;
   private static final byte BEYOND_IN_A_FILE = 6;
+  private static final byte GROUPS = 7;
+  private static final byte GROUPS_IN_A_FILE = 8;
 
   /**
    * Kinds of parts of a set: keys one by one, or the rows of a table of keys that are named, or all but those, or every
@@ -37,15 +39,18 @@ public final class Reply {
   public final KeySet guarantors;
   /** What may be skipped too if the scan lists all guarantors. */
   public final KeySet beyond;
+  /** One per entry of the request's filters: row groups to leave out of files that are read; null if there are none. */
+  public final RowGroupKeys[] rowGroups;
   public final String reason;
   /** How long the request's roots count as not indexed. */
   public final long unindexedMs;
 
   private Reply(KeySet[] skip, String reason, long unindexedMs) {
-    this(skip, null, null, reason, unindexedMs);
+    this(skip, null, null, null, reason, unindexedMs);
   }
 
-  private Reply(KeySet[] skip, KeySet guarantors, KeySet beyond, String reason, long unindexedMs) {
+  private Reply(KeySet[] skip, RowGroupKeys[] rowGroups, KeySet guarantors, KeySet beyond, String reason, long unindexedMs) {
+    this.rowGroups = rowGroups;
     this.skip = skip;
     this.guarantors = guarantors;
     this.beyond = beyond;
@@ -72,6 +77,10 @@ public final class Reply {
         return beyond(ByteBuffer.wrap(bytes, 2, bytes.length - 2), entries);
       case BEYOND_IN_A_FILE:
         return beyond(contentOfFile(bytes), entries);
+      case GROUPS:
+        return groups(ByteBuffer.wrap(bytes, 2, bytes.length - 2), entries);
+      case GROUPS_IN_A_FILE:
+        return groups(contentOfFile(bytes), entries);
       case FAILED:
         throw new LookupFailed(text(bytes), true);
       case UNINDEXED:
@@ -84,12 +93,16 @@ public final class Reply {
 
   /** Deletes the files of a reply that nothing reads. */
   public static void discard(byte[] bytes) {
-    if (bytes == null || bytes.length < 2 || bytes[0] != VERSION || bytes[1] != SETS_IN_A_FILE && bytes[1] != BEYOND_IN_A_FILE) return;
+    if (bytes == null || bytes.length < 2 || bytes[0] != VERSION || !inAFile(bytes[1])) return;
     try {
       Files.deleteIfExists(Path.of(text(bytes)));
     } catch (IOException | RuntimeException error) {
       // the file stays in the temporary directory
     }
+  }
+
+  private static boolean inAFile(byte kind) {
+    return kind == SETS_IN_A_FILE || kind == BEYOND_IN_A_FILE || kind == GROUPS_IN_A_FILE;
   }
 
   private static String text(byte[] bytes) {
@@ -112,7 +125,17 @@ public final class Reply {
     try {
       KeySet guarantors = new NamedKeys(content, count(content, 16));
       KeySet[] sets = sets(content, 2);
-      return new Reply(new KeySet[] {sets[0]}, guarantors, sets[1], null, 0);
+      return new Reply(new KeySet[] {sets[0]}, null, guarantors, sets[1], null, 0);
+    } catch (BufferUnderflowException error) {
+      throw new LookupFailed("the reply is cut off");
+    }
+  }
+
+  private static Reply groups(ByteBuffer content, int entries) throws LookupFailed {
+    try {
+      RowGroupKeys[] groups = new RowGroupKeys[entries];
+      for (int i = 0; i < entries; i++) groups[i] = RowGroupKeys.read(content, count(content, 16));
+      return new Reply(sets(content, entries), groups, null, null, null, 0);
     } catch (BufferUnderflowException error) {
       throw new LookupFailed("the reply is cut off");
     }

@@ -2,7 +2,6 @@ package io.esskipping.report;
 
 import io.esskipping.LookupFailed;
 import io.esskipping.groups.GroupsScan;
-import io.esskipping.protocol.KeySet;
 import io.esskipping.protocol.Reply;
 import io.esskipping.scan.Bridge;
 import io.esskipping.scan.PartitionResiduals;
@@ -12,14 +11,11 @@ import io.esskipping.scan.ScanRecord;
 import io.esskipping.scan.SessionSettings;
 import io.esskipping.scan.SkippingFileIndex;
 import io.esskipping.scan.SkippingScan;
-import io.esskipping.scan.Verification;
 import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.Collections;
-import java.util.IdentityHashMap;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -31,7 +27,6 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
-import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.immutable.Seq;
 
 /** One scan of a plan that is not executed: its request, and how much an answer would skip. It keeps no record. */
@@ -40,6 +35,7 @@ public final class PlannedScan {
   private final List<PartitionDirectory> directories;
   private final PartitionResiduals residuals;
   private final String request;
+  private final List<String> inducedBy;
   private final SkippingFileIndex index;
   private final String columns;
 
@@ -50,9 +46,10 @@ public final class PlannedScan {
       SparkSession session, SkippingFileIndex index, Seq<PartitionDirectory> all, Seq<Expression> dataFilters, String columns) {
     record = new ScanRecord(session, index.relation, index.table, all);
     directories = Scala.list(all);
-    residuals = PartitionResiduals.of(
-        index.conjuncts(Scala.list(dataFilters)), directories, index.relation.partitionSchema(), Relations.columns(index.relation));
-    request = index.request(residuals.residuals, record);
+    List<Expression> conjuncts = index.conjuncts(Scala.list(dataFilters));
+    residuals = PartitionResiduals.of(conjuncts, directories, index.relation.partitionSchema(), Relations.columns(index.relation));
+    request = index.request(residuals.residuals, record, directories);
+    inducedBy = index.mayBeInducedBy(conjuncts);
     this.index = index;
     this.columns = columns;
   }
@@ -60,12 +57,12 @@ public final class PlannedScan {
   static PlannedScan of(SparkSession session, FileSourceScanExec scan) {
     SkippingFileIndex index = (SkippingFileIndex) scan.relation().location();
     Seq<Expression> filters = known(scan.dataFilters());
-    return new PlannedScan(session, index, index.inner.listFiles(known(scan.partitionFilters()), filters), filters, columns(scan, index));
+    return new PlannedScan(session, index, index.listed(known(scan.partitionFilters()), filters), filters, columns(scan, index));
   }
 
   static PlannedScan of(SparkSession session, GroupsScan scan) {
     Seq<Expression> filters = known(Scala.seq(scan.filters));
-    Seq<PartitionDirectory> all = scan.index.inner.listFiles(Scala.seq(List.of()), filters);
+    Seq<PartitionDirectory> all = scan.index.listed(Scala.seq(List.of()), filters);
     return new PlannedScan(session, scan.index, all, filters, names(List.of(scan.readSchema().fieldNames())));
   }
 
@@ -109,9 +106,7 @@ public final class PlannedScan {
   }
 
   private static String names(Collection<String> names) {
-    StringBuilder out = new StringBuilder("[");
-    for (String name : names) Json.text(out.length() > 1 ? out.append(',') : out, name);
-    return out.append(']').toString();
+    return Json.texts(new StringBuilder(), names).toString();
   }
 
   /** The names of the columns that the scan reads. */
@@ -124,43 +119,33 @@ public final class PlannedScan {
     return request;
   }
 
-  /**
-   * The objects and bytes that a reply with this content would skip.
-   *
-   * @param keys the content of a reply of kind 1
-   * @return {@code [objects, bytes]}
-   */
-  public String skipped(byte[] keys) {
-    byte[] reply = ByteBuffer.allocate(keys.length + 2).put((byte) Reply.VERSION).put((byte) 1).put(keys).array();
-    long before = record.objects;
-    long[] left = {0, 0};
-    for (PartitionDirectory directory
-        : Scala.list(SkippingFileIndex.without(index.inner, directories, residuals.residualOf, Reply.read(reply, residuals.residuals.size()).skip, Verification.NONE, record))) {
-      Scala.list(directory.files()).forEach(file -> {
-        left[0]++;
-        left[1] += file.getLen();
-      });
-    }
-    return "[" + (before - left[0]) + "," + (record.bytes - left[1]) + "]";
+  /** What may give conditions that are not filters of the query; a JSON list. */
+  public String inducedBy() {
+    return Json.texts(new StringBuilder(), inducedBy).toString();
   }
 
   /**
-   * The files of Spark's listing. It asks as the query would.
+   * The objects and bytes that a reply would skip, and the row groups, with their files or out of others.
+   *
+   * @return {@code [objects, bytes, row groups]}
+   */
+  public String skipped(byte[] reply) {
+    index.left(Reply.read(reply, residuals.residuals.size()), directories, residuals.residualOf, record);
+    return record.skipped();
+  }
+
+  /**
+   * The files of Spark's listing. It asks as the query would, but does not check again what {@code verify} makes a query check.
    *
    * @throws LookupFailed there is no answer
    */
   public List<File> files(SparkSession session) {
-    SQLConf conf = session.sessionState().conf();
-    byte[] bytes = Bridge.ask(request, SessionSettings.patienceMs(conf), session.sparkContext());
-    KeySet[] skip = Reply.read(bytes, residuals.residuals.size()).skip;
-    List<PartitionDirectory> kept = directories;
-    if (skip != null) {
-      Verification verification = Verification.of(session, conf, index.relation, skip);
-      kept = Scala.list(SkippingFileIndex.without(index.inner, directories, residuals.residualOf, skip, verification, record));
-    }
-    Set<FileStatusWithMetadata> read = Collections.newSetFromMap(new IdentityHashMap<>());
-    for (PartitionDirectory directory : kept) read.addAll(Scala.list(directory.files()));
-    return files(file -> !read.contains(file));
+    byte[] bytes = Bridge.ask(request, SessionSettings.patienceMs(session.sessionState().conf()), session.sparkContext());
+    Reply reply = Reply.read(bytes, residuals.residuals.size());
+    List<PartitionDirectory> kept = Scala.list(index.left(reply, directories, residuals.residualOf, record));
+    Set<String> read = new HashSet<>();
+    for (PartitionDirectory directory : kept) Scala.list(directory.files()).forEach(file -> read.add(file.getPath().toString()));
+    return files(file -> !read.contains(file.getPath().toString()));
   }
 
   /** The files of Spark's listing for a query that Spark answers without any of them. */

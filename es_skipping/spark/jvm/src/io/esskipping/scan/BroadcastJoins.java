@@ -7,6 +7,7 @@ import java.util.concurrent.Future;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.plans.Cross$;
 import org.apache.spark.sql.catalyst.plans.ExistenceJoin;
 import org.apache.spark.sql.catalyst.plans.Inner$;
@@ -39,11 +40,19 @@ final class BroadcastJoins {
 
   private BroadcastJoins() {}
 
-  /** The conditions that the keys imply; none if they are not known yet, or if rows without a match stay. */
-  static List<Expression> keyConditions(BroadcastHashJoinExec join) {
-    if (!dropsRowsWithoutMatch(join.joinType()) || !leadsToScan(join.streamedPlan())) return List.of();
+  /**
+   * The conditions that the keys imply; none if rows without a match stay.
+   *
+   * @param known gets the conditions
+   * @param awaited gets the streamed keys if the broadcast is not finished
+   */
+  static void keyConditions(BroadcastHashJoinExec join, List<Expression> known, List<Expression> awaited) {
+    if (!dropsRowsWithoutMatch(join.joinType()) || !leadsToScan(join.streamedPlan())) return;
+    List<Expression> keys = Scala.list(join.streamedKeys());
     HashedRelation relation = relation(join.buildPlan());
-    return relation == null ? List.of() : BuildKeys.conditions(relation, Scala.list(join.streamedKeys()));
+    String name = join.joinType().sql() + " JOIN ON " + InducedBy.equalities(keys, Scala.list(join.buildKeys()));
+    if (relation != null) known.addAll(BuildKeys.conditions(relation, keys, name));
+    else for (Expression key : keys) if (key.deterministic()) awaited.add(InducedBy.name(new IsNotNull(key), name));
   }
 
   /**

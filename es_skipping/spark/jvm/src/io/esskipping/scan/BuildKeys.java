@@ -46,9 +46,10 @@ final class BuildKeys {
    * Conditions that hold for each row with a match in the relation, for every key whose type compares as its bytes do.
    *
    * @param keys computed from the streamed row, in the order of the relation's keys
+   * @param join the join's name, for people
    */
-  static List<Expression> conditions(HashedRelation relation, List<Expression> keys) {
-    if (relation == EmptyHashedRelation$.MODULE$) return List.of(new Literal(false, DataTypes.BooleanType));
+  static List<Expression> conditions(HashedRelation relation, List<Expression> keys, String join) {
+    if (relation == EmptyHashedRelation$.MODULE$) return List.of(never(join));
     boolean packed = relation.getClass() == LongHashedRelation.class;
     if (packed ? !fitsOneLong(keys) : relation.getClass() != UnsafeHashedRelation.class) return List.of();
     List<BuildKeys> columns = new ArrayList<>();
@@ -61,8 +62,12 @@ final class BuildKeys {
       else for (int k = 0; k < columns.size(); k++) columns.get(k).read(row, k);
     }
     List<Expression> found = new ArrayList<>();
-    for (BuildKeys column : columns) column.conditions(found);
+    for (BuildKeys column : columns) column.conditions(found, join);
     return found;
+  }
+
+  private static Expression never(String join) {
+    return InducedBy.name(new Literal(false, DataTypes.BooleanType), join + ": no keys");
   }
 
   /** Whether Spark packs such keys into one long, the last key in the lowest bits. */
@@ -120,15 +125,16 @@ final class BuildKeys {
     if (greatest == null || comparable.compareTo(greatest) > 0) greatest = comparable;
   }
 
-  private void conditions(List<Expression> found) {
+  private void conditions(List<Expression> found, String join) {
     if (!comparesByBytes() || !key.deterministic()) return;
     if (values.isEmpty()) {
-      found.add(new Literal(false, DataTypes.BooleanType));
+      found.add(never(join));
     } else if (listed) {
-      found.add(new InSet(key, scalaSet(values)));
+      found.add(InducedBy.name(new InSet(key, scalaSet(values)), join + ": " + values.size() + (values.size() == 1 ? " key" : " keys")));
     } else {
-      found.add(new GreaterThanOrEqual(key, new Literal(least, type)));
-      found.add(new LessThanOrEqual(key, new Literal(greatest, type)));
+      String range = join + ": a range of keys";
+      found.add(InducedBy.name(new GreaterThanOrEqual(key, new Literal(least, type)), range));
+      found.add(InducedBy.name(new LessThanOrEqual(key, new Literal(greatest, type)), range));
     }
   }
 

@@ -24,11 +24,13 @@ import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.expressions.ScalaUDF;
+import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DayTimeIntervalType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.ObjectType;
@@ -115,6 +117,7 @@ public final class ExpressionTrees {
       balanced(out, operands((BinaryOperator) expression), depth);
       return null;
     }
+    List<Expression> children = Scala.list(expression.children());
     if (expression instanceof GetStructField) {
       Json.field(out, "field", fieldName((GetStructField) expression));
     } else if (expression instanceof GetArrayStructFields) {
@@ -135,11 +138,16 @@ public final class ExpressionTrees {
       Json.name(out, "a").append('{');
       Json.field(out, "name", ((PythonUDF) expression).name());
       Json.field(out, "code", code((PythonUDF) expression)).append('}');
+    } else if (addsFixedTime(expression)) {
+      Option<String> zone = ((TimeZoneAwareExpression) expression).timeZoneId();
+      Json.name(out, "a").append('{');
+      Json.field(out, "microseconds", ((Literal) expression.children().apply(1)).value().toString());
+      Json.field(out, "timeZoneId", zone.isDefined() ? zone.get() : "").append('}');
+      children = children.subList(0, 1);
     } else if (expression instanceof Product) {
       String why = fields(out, (Product) expression);
       if (why != null) return why;
     }
-    List<Expression> children = Scala.list(expression.children());
     if (!children.isEmpty()) {
       Json.name(out, "ch").append('[');
       for (int i = 0; i < children.size(); i++) {
@@ -150,6 +158,15 @@ public final class ExpressionTrees {
     }
     out.append('}');
     return null;
+  }
+
+  /** Whether a timestamp is moved by a literal interval of days and parts of days: {@code ts - INTERVAL 1 DAY}. */
+  private static boolean addsFixedTime(Expression expression) {
+    String name = expression.getClass().getSimpleName();
+    if (!name.equals("TimestampAddInterval") && !name.equals("TimeAdd") || expression.children().size() != 2) return false;
+    Expression interval = expression.children().apply(1);
+    return expression instanceof TimeZoneAwareExpression && interval instanceof Literal
+        && interval.dataType() instanceof DayTimeIntervalType && ((Literal) interval).value() instanceof Long;
   }
 
   /** A field's name from its struct; the expression's own name has the query's spelling. */

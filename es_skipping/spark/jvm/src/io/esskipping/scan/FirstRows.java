@@ -3,15 +3,18 @@ package io.esskipping.scan;
 import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Descending$;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruning;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
@@ -43,11 +46,11 @@ final class FirstRows {
 
   private final int count;
   private final SortOrder order;
-  /** The first sort key; null if any rows will do. */
-  private final Attribute by;
+  /** The first sort key, a column or a field of one; null if any rows will do. */
+  private final Expression by;
   private final List<Expression> filters;
 
-  private FirstRows(int count, SortOrder order, Attribute by, List<Expression> filters) {
+  private FirstRows(int count, SortOrder order, Expression by, List<Expression> filters) {
     this.count = count;
     this.order = order;
     this.by = by;
@@ -72,8 +75,14 @@ final class FirstRows {
 
   private static FirstRows ordered(TakeOrderedAndProjectExec node) {
     SortOrder order = Scala.<SortOrder>list(node.sortOrder()).get(0);
-    if (node.limit() <= 0 || !(order.child() instanceof AttributeReference)) return NONE;
-    return new FirstRows(node.limit(), order, (Attribute) order.child(), List.of());
+    if (node.limit() <= 0 || columnOf(order.child()) == null) return NONE;
+    return new FirstRows(node.limit(), order, order.child(), List.of());
+  }
+
+  /** The column that an expression is, or is a field of; null if it is something else. */
+  private static AttributeReference columnOf(Expression key) {
+    while (key instanceof GetStructField) key = ((GetStructField) key).child();
+    return key instanceof AttributeReference ? (AttributeReference) key : null;
   }
 
   private static FirstRows any(int count) {
@@ -90,14 +99,13 @@ final class FirstRows {
   }
 
   private FirstRows throughProjection(ProjectExec node) {
-    Attribute below = by;
+    Map<ExprId, Expression> computed = new HashMap<>();
     for (NamedExpression named : Scala.list(node.projectList())) {
       if (!((Expression) named).deterministic()) return NONE;
-      if (by == null || !named.exprId().equals(by.exprId()) || !(named instanceof Alias)) continue;
-      Expression meant = ((Alias) named).child();
-      if (!(meant instanceof AttributeReference)) return NONE;
-      below = (Attribute) meant;
+      if (named instanceof Alias) computed.put(named.exprId(), ((Alias) named).child());
     }
+    Expression below = by == null ? null : Relations.substitute(by, computed);
+    if (below != null && columnOf(below) == null) return NONE;
     return new FirstRows(count, order, below, filters);
   }
 
@@ -105,7 +113,7 @@ final class FirstRows {
   Wanted of(FileSourceScanExec scan) {
     if (this == NONE || !readsWholeFiles(scan)) return null;
     RelationColumns columns = Relations.columns(scan.relation());
-    if (by != null && (!scan.outputSet().contains(by) || columns.dataName(by) == null)) return null;
+    if (by != null && (!scan.outputSet().contains(columnOf(by)) || columns.dataName(columnOf(by)) == null)) return null;
     StringBuilder out = new StringBuilder("{");
     Json.field(out, "k", count);
     if (by != null) {
@@ -118,7 +126,8 @@ final class FirstRows {
       if (!filter.references().subsetOf(scan.outputSet())) return null;
       conditions.append(ExpressionTrees.write(filter, columns));
     }
-    return new Wanted(out.append('}').toString(), filters, conditions.toString());
+    String name = (by == null ? "" : "ORDER BY " + InducedBy.text(order) + " ") + "LIMIT " + count;
+    return new Wanted(out.append('}').toString(), filters, conditions.toString(), name);
   }
 
   private static boolean readsWholeFiles(FileSourceScanExec scan) {
@@ -146,8 +155,11 @@ final class FirstRows {
     /** All filters between the scan and the limit. */
     final List<Expression> filters;
     private final String conditions;
+    /** The limit, for people; the number includes the rows of an OFFSET. */
+    final String name;
 
-    private Wanted(String json, List<Expression> filters, String conditions) {
+    private Wanted(String json, List<Expression> filters, String conditions, String name) {
+      this.name = name;
       this.json = json;
       this.filters = filters;
       this.conditions = conditions;
@@ -163,9 +175,7 @@ final class FirstRows {
         }
       }
       StringBuilder out = new StringBuilder(json.substring(0, json.length() - 1));
-      Json.name(out, "under").append('[');
-      for (String path : directories) Json.text(out.charAt(out.length() - 1) == '[' ? out : out.append(','), path);
-      return out.append("]}").toString();
+      return Json.texts(Json.name(out, "under"), directories).append('}').toString();
     }
 
     /** Whether Spark reads every row of every file that it opens, under these settings and the options of the read. */

@@ -1,6 +1,7 @@
 package io.esskipping.scan;
 
 import io.esskipping.protocol.KeySet;
+import io.esskipping.protocol.RowGroupKeys;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
@@ -81,6 +82,20 @@ final class ListedKeys {
   /** Whether a set contains the object at a position of the listing. */
   boolean in(KeySet set, int place) {
     return set.contains(keys[2 * place], keys[2 * place + 1]);
+  }
+
+  int size() {
+    return files.length;
+  }
+
+  /** The first rows of the object's row groups among these; null if there are none. */
+  long[] firstRows(RowGroupKeys groups, int place) {
+    return groups.firstRows(keys[2 * place], keys[2 * place + 1]);
+  }
+
+  /** Whether these are all row groups of the object. */
+  boolean areAll(RowGroupKeys groups, int place, long[] firstRows) {
+    return groups.areAll(keys[2 * place], keys[2 * place + 1], firstRows);
   }
 
   /** The key of the object at a position of the listing, as two numbers. */

@@ -272,11 +272,10 @@ public final class Relations {
     return made(index, partitions, schema, Option.empty(), format, Scala.map(options), session);
   }
 
-  /** A relation whose files another index lists. */
-  static HadoopFsRelation listedBy(HadoopFsRelation relation, FileIndex index) {
+  /** A relation whose files another index lists and another format reads. */
+  static HadoopFsRelation listedBy(HadoopFsRelation relation, FileIndex index, FileFormat format) {
     return made(
-        index, relation.partitionSchema(), relation.dataSchema(), relation.bucketSpec(), relation.fileFormat(), relation.options(),
-        session(relation));
+        index, relation.partitionSchema(), relation.dataSchema(), relation.bucketSpec(), format, relation.options(), session(relation));
   }
 
   private static HadoopFsRelation made(Object... fields) {

@@ -18,7 +18,10 @@ final class ScalarResults {
     List<Expression> found = new ArrayList<>();
     for (Expression filter : filters) {
       Expression known = filter.transform(Scala.everywhere(ScalarResults::resultOf));
-      if (known != filter) found.add(known.transformUp(Scala.everywhere(PartitionResiduals::fold)));
+      if (known == filter) continue;
+      Expression folded = known.transformUp(Scala.everywhere(PartitionResiduals::fold));
+      // A copy, because folding may leave a part of the query's own filter.
+      found.add(InducedBy.name((Expression) folded.clone(), "scalar subquery, compared with " + InducedBy.columns(filter)));
     }
     return found;
   }

@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.execution.ColumnarToRowExec;
 import org.apache.spark.sql.execution.FilterExec;
+import org.apache.spark.sql.execution.GenerateExec;
 import org.apache.spark.sql.execution.InputAdapter;
 import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -27,12 +28,12 @@ import org.apache.spark.sql.execution.python.EvalPythonExec;
  * The conditions that a scan's rows must meet to pass the nodes directly above it.
  *
  * <p>The rule passes them down a physical plan from node to child, through filters, projections and the evaluation of
- * Python functions, which treat each row separately, and through broadcast joins to their streamed side (see
- * {@link BroadcastJoins}). Any other node (a limit, an exchange, an aggregate) clears them, because its conditions do
+ * Python functions, which treat each row separately, through generators (see {@link Generators}), and through broadcast
+ * joins to their streamed side (see {@link BroadcastJoins}). Any other node (a limit, an exchange, an aggregate) clears them, because its conditions do
  * not apply to single rows of the scan.
  */
 public final class ScanConditions {
-  private static final ScanConditions NONE = new ScanConditions(List.of(), 0, null, null);
+  private static final ScanConditions NONE = new ScanConditions(List.of(), List.of(), 0, 0, null, null);
   private static final int MAX_CONJUNCTS = 10_000;
   private static final int MAX_PROJECTIONS = 8;
   private static final int MAX_PROJECTED_NODES = 64;
@@ -40,13 +41,19 @@ public final class ScanConditions {
   private static final ExprId UNKNOWN_ID = ExprId.apply(-1L);
 
   private final List<Expression> conjuncts;
+  /** Keys of joins whose broadcasts are not finished: each will be among the broadcast keys. */
+  private final List<Expression> awaited;
   private final int projections;
+  private final int generators;
   private final ScanConditions above;
   private final SparkPlan node;
 
-  private ScanConditions(List<Expression> conjuncts, int projections, ScanConditions above, SparkPlan node) {
+  private ScanConditions(
+      List<Expression> conjuncts, List<Expression> awaited, int projections, int generators, ScanConditions above, SparkPlan node) {
     this.conjuncts = conjuncts;
+    this.awaited = awaited;
     this.projections = projections;
+    this.generators = generators;
     this.above = above;
     this.node = node;
   }
@@ -58,13 +65,16 @@ public final class ScanConditions {
   /** The conditions on the rows of one of a node's children, given these conditions on the node's output. */
   ScanConditions below(SparkPlan node, SparkPlan child) {
     if (node instanceof BroadcastHashJoinExec) return throughJoin((BroadcastHashJoinExec) node, child);
+    if (node instanceof GenerateExec) return throughGenerator((GenerateExec) node);
     if (node instanceof FilterExec) {
       // Spark itself passes no condition over one that has a state, such as rand()
-      List<Expression> all = new ArrayList<>(((FilterExec) node).condition().deterministic() ? conjuncts : List.of());
+      boolean passes = ((FilterExec) node).condition().deterministic();
+      List<Expression> all = new ArrayList<>(passes ? conjuncts : List.of());
       for (Expression conjunct : split(((FilterExec) node).condition())) {
         if (conjunct.deterministic()) all.add(conjunct);
       }
-      return all.size() > MAX_CONJUNCTS ? NONE : new ScanConditions(all, projections, this, node);
+      if (all.size() > MAX_CONJUNCTS) return NONE;
+      return new ScanConditions(all, passes ? awaited : List.of(), projections, generators, this, node);
     }
     if (node instanceof ProjectExec) return throughProjection((ProjectExec) node);
     if (node instanceof EvalPythonExec) return throughFunctions((EvalPythonExec) node);
@@ -80,6 +90,7 @@ public final class ScanConditions {
 
   /** Whether conditions pass a node with one child. */
   static boolean treatsRowsSeparately(SparkPlan node) {
+    if (node instanceof GenerateExec) return Generators.treatsRowsSeparately((GenerateExec) node);
     return node instanceof FilterExec || node instanceof ProjectExec || node instanceof EvalPythonExec || handsRowsOn(node);
   }
 
@@ -90,35 +101,50 @@ public final class ScanConditions {
   private ScanConditions throughJoin(BroadcastHashJoinExec node, SparkPlan child) {
     if (child != node.streamedPlan()) return NONE;
     List<Expression> all = new ArrayList<>();
+    List<Expression> keys = new ArrayList<>();
     for (Expression conjunct : conjuncts) if (BroadcastJoins.passes(node, conjunct)) all.add(conjunct);
-    all.addAll(BroadcastJoins.keyConditions(node));
-    return all.size() > MAX_CONJUNCTS ? NONE : new ScanConditions(all, projections, null, null);
+    for (Expression key : awaited) if (BroadcastJoins.passes(node, key)) keys.add(key);
+    BroadcastJoins.keyConditions(node, all, keys);
+    return all.size() > MAX_CONJUNCTS ? NONE : new ScanConditions(all, keys, projections, generators, null, null);
+  }
+
+  private ScanConditions throughGenerator(GenerateExec node) {
+    if (!Generators.treatsRowsSeparately(node)) return NONE;
+    List<Expression> keys = new ArrayList<>();
+    for (Expression key : awaited) if (key.references().subsetOf(node.child().outputSet())) keys.add(key);
+    List<Expression> all = Generators.below(node, conjuncts, generators);
+    return new ScanConditions(all, keys, projections, generators + 1, null, null);
   }
 
   private ScanConditions throughProjection(ProjectExec node) {
-    if (conjuncts.isEmpty()) return new ScanConditions(conjuncts, projections, this, node);
-    if (projections == MAX_PROJECTIONS) return NONE;
+    ScanConditions stopped = conjuncts.isEmpty() ? new ScanConditions(conjuncts, List.of(), projections, generators, this, node) : NONE;
+    if (isEmpty() || projections == MAX_PROJECTIONS) return stopped;
     Map<ExprId, Expression> computed = new HashMap<>();
     for (NamedExpression named : Scala.list(node.projectList())) {
-      if (!((Expression) named).deterministic()) return NONE;
+      if (!((Expression) named).deterministic()) return stopped;
       if (named instanceof Alias) computed.put(named.exprId(), ((Alias) named).child());
     }
-    return new ScanConditions(substituted(computed), projections + 1, this, (SparkPlan) (Object) node);
+    return new ScanConditions(
+        substituted(conjuncts, computed), substituted(awaited, computed), projections + 1, generators, this, (SparkPlan) (Object) node);
+  }
+
+  private boolean isEmpty() {
+    return conjuncts.isEmpty() && awaited.isEmpty();
   }
 
   private ScanConditions throughFunctions(EvalPythonExec node) {
-    if (conjuncts.isEmpty()) return new ScanConditions(conjuncts, projections, null, null);
+    if (isEmpty()) return new ScanConditions(conjuncts, awaited, projections, generators, null, null);
     List<PythonUDF> functions = Scala.list(node.udfs());
     List<Attribute> results = Scala.list(node.resultAttrs());
     Map<ExprId, Expression> computed = new HashMap<>();
     for (PythonUDF function : functions) if (!function.deterministic()) return NONE;
     for (int i = 0; i < functions.size(); i++) computed.put(results.get(i).exprId(), functions.get(i));
-    return new ScanConditions(substituted(computed), projections, null, null);
+    return new ScanConditions(substituted(conjuncts, computed), substituted(awaited, computed), projections, generators, null, null);
   }
 
-  private List<Expression> substituted(Map<ExprId, Expression> computed) {
+  private static List<Expression> substituted(List<Expression> conditions, Map<ExprId, Expression> computed) {
     List<Expression> kept = new ArrayList<>();
-    for (Expression conjunct : conjuncts) {
+    for (Expression conjunct : conditions) {
       boolean small = true;
       for (Attribute used : Scala.list(conjunct.references())) {
         Expression meaning = computed.get(used.exprId());
@@ -145,13 +171,24 @@ public final class ScanConditions {
    * in the relation's spelling, subqueries as an attribute outside the relation.
    */
   List<Expression> over(List<Attribute> output) {
+    return placed(conjuncts, output);
+  }
+
+  /** The joins that will give a condition when their broadcasts are finished, for people. */
+  List<String> awaited(List<Attribute> output) {
+    List<String> found = new ArrayList<>();
+    for (Expression key : placed(awaited, output)) if (!found.contains(InducedBy.of(key))) found.add(InducedBy.of(key));
+    return found;
+  }
+
+  private static List<Expression> placed(List<Expression> conditions, List<Attribute> output) {
     Map<ExprId, Expression> places = new HashMap<>();
     for (int i = 0; i < output.size(); i++) {
       Attribute attribute = output.get(i);
       places.put(attribute.exprId(), attribute.withExprId(ExprId.apply(i)));
     }
     List<Expression> found = new ArrayList<>();
-    for (Expression conjunct : conjuncts) {
+    for (Expression conjunct : conditions) {
       boolean[] whole = {true};
       Expression placed = conjunct.transform(Scala.everywhere(node -> {
         if (node instanceof PlanExpression) return unknown(node);

@@ -3,6 +3,7 @@ package io.esskipping.scan;
 import io.esskipping.report.ExecutionLog;
 import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.classic.SparkSession;
@@ -30,6 +31,9 @@ public final class ScanRecord {
   double applyMs;
   private long skippedObjects;
   private long skippedBytes;
+  private long skippedRowGroups;
+  private boolean rowGroupsLeftOut;
+  private List<String> inducedBy = List.of();
   private String status = "nothing";
   private String reason;
 
@@ -64,15 +68,35 @@ public final class ScanRecord {
     }
   }
 
+  /** What gave conditions that the query does not state as filters of the scan. */
+  void inducedBy(List<String> sources) {
+    inducedBy = sources;
+  }
+
   Seq<PartitionDirectory> nothing(String why, Seq<PartitionDirectory> all) {
     reason = why;
     return all;
   }
 
-  void skipped(long count, long length) {
+  void skipped(long count, long length, long rowGroups) {
     status = "skipped";
     skippedObjects = count;
     skippedBytes = length;
+    skippedRowGroups = rowGroups;
+  }
+
+  void leavesRowGroupsOut() {
+    rowGroupsLeftOut = true;
+  }
+
+  /** Whether row groups are left out of a file that is read. */
+  boolean rowGroupsLeftOut() {
+    return rowGroupsLeftOut;
+  }
+
+  /** {@code [objects, bytes, row groups]}. */
+  public String skipped() {
+    return "[" + skippedObjects + "," + skippedBytes + "," + skippedRowGroups + "]";
   }
 
   void failed(String why) {
@@ -80,11 +104,12 @@ public final class ScanRecord {
     reason = why;
     skippedObjects = 0;
     skippedBytes = 0;
+    skippedRowGroups = 0;
   }
 
   void show(ScanMetrics metrics) {
-    String text = skippedObjects + " of " + objects + " files";
-    metrics.show(skippedObjects, skippedBytes, reason == null || skippedObjects > 0 ? text : text + ", " + reason);
+    String text = skippedObjects + " of " + objects + " files" + (skippedRowGroups > 0 ? ", " + skippedRowGroups + " row groups" : "");
+    metrics.show(skippedObjects, skippedBytes, reason == null || skippedObjects + skippedRowGroups > 0 ? text : text + ", " + reason);
   }
 
   /** Keeps the record for reports; never throws. */
@@ -92,17 +117,15 @@ public final class ScanRecord {
     try {
       StringBuilder out = new StringBuilder(512).append('{');
       identify(out);
-      Json.name(out, "roots").append('[');
-      List<Path> roots = Scala.list(relation.location().rootPaths());
-      for (int i = 0; i < Math.min(roots.size(), MAX_ROOTS); i++) {
-        if (i > 0) out.append(',');
-        Json.text(out, roots.get(i).toString());
-      }
-      out.append(']');
+      List<String> roots = new ArrayList<>();
+      for (Path root : Scala.<Path>list(relation.location().rootPaths())) if (roots.size() < MAX_ROOTS) roots.add(root.toString());
+      Json.texts(Json.name(out, "roots"), roots);
+      Json.texts(Json.name(out, "inducedBy"), inducedBy);
       Json.field(out, "objects", objects);
       Json.field(out, "skippedObjects", skippedObjects);
       Json.field(out, "bytes", bytes);
       Json.field(out, "skippedBytes", skippedBytes);
+      if (skippedRowGroups > 0) Json.field(out, "skippedRowGroups", skippedRowGroups);
       Json.name(out, "askMs").append(Math.round(askMs * 1_000) / 1_000d);
       Json.name(out, "applyMs").append(Math.round(applyMs * 1_000) / 1_000d);
       Json.field(out, "status", status);

@@ -34,7 +34,7 @@ public final class SessionSettings {
     }
   }
 
-  private static boolean flag(SQLConf conf, String name) {
+  static boolean flag(SQLConf conf, String name) {
     return "true".equalsIgnoreCase(conf.getConfString(PREFIX + name, "false").trim());
   }
 

@@ -3,21 +3,27 @@ package io.esskipping.scan;
 import io.esskipping.LookupFailed;
 import io.esskipping.protocol.KeySet;
 import io.esskipping.protocol.Reply;
+import io.esskipping.protocol.RowGroupKeys;
+import io.esskipping.rowgroups.RowGroupsFormat;
+import io.esskipping.rowgroups.SkippedRows;
 import io.esskipping.util.Json;
+import io.esskipping.util.OwnJar;
 import io.esskipping.util.Scala;
 import java.util.ArrayList;
-import java.util.BitSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.UnaryOperator;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
@@ -39,9 +45,15 @@ public final class SkippingFileIndex implements FileIndex {
   Object listing = this;
   /** All filters of the scan that lists with this index. */
   List<Expression> filters = List.of();
+  /** The joins whose keys are not known yet, for people. */
+  List<String> awaited = List.of();
   private final List<Expression> conditions;
   private final List<Expression> canonical;
   private final FirstRows.Wanted first;
+  /** Whether the scan's reader can leave out row groups. */
+  private boolean choosesRowGroups;
+  /** Whether a listing named row groups to leave out. */
+  private volatile boolean namedRowGroups;
 
   /**
    * @param session the query's session
@@ -65,6 +77,14 @@ public final class SkippingFileIndex implements FileIndex {
     this.conditions = conditions;
     this.canonical = new ArrayList<>();
     for (Expression condition : conditions) canonical.add(condition.canonicalized());
+  }
+
+  /** The format for a scan that lists with this index: of plain Parquet files one that can leave out row groups. */
+  FileFormat readBy() {
+    FileFormat format = relation.fileFormat();
+    if (!format.getClass().equals(ParquetFileFormat.class) || !SkippingRule.INDEXES.contains(inner.getClass().getName())) return format;
+    choosesRowGroups = true;
+    return new RowGroupsFormat(() -> namedRowGroups);
   }
 
   @Override public Seq<Path> rootPaths() {
@@ -116,22 +136,51 @@ public final class SkippingFileIndex implements FileIndex {
   }
 
   @Override public Seq<PartitionDirectory> listFiles(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
-    return narrowed(inner.listFiles(partitionFilters, dataFilters), Scala.list(dataFilters));
+    Seq<PartitionDirectory> all = listed(partitionFilters, dataFilters);
+    if (!(inner instanceof StoredListing)) return narrowed(all, Scala.list(dataFilters));
+    StoredListing stored = (StoredListing) inner;
+    Seq<PartitionDirectory> same = narrowed(all, Scala.list(dataFilters), stored::checked);
+    return same != null ? same : narrowed(stored.actual(partitionFilters, dataFilters), Scala.list(dataFilters));
+  }
+
+  /** The files among which a query skips. Those of a metadata store's listing are not compared with the file system. */
+  public Seq<PartitionDirectory> listed(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
+    return inner instanceof StoredListing
+        ? ((StoredListing) inner).stored(partitionFilters, dataFilters)
+        : inner.listFiles(partitionFilters, dataFilters);
   }
 
   /** What a listing is left with: without the objects that have no row for the data filters and the conditions. */
   Seq<PartitionDirectory> narrowed(Seq<PartitionDirectory> all, List<Expression> dataFilters) {
+    return narrowed(all, dataFilters, kept -> kept);
+  }
+
+  /**
+   * The same for a listing that may be out of date.
+   *
+   * @param check returns what is left as it is now, or null if it has changed; then this returns null and keeps no record
+   */
+  private Seq<PartitionDirectory> narrowed(
+      Seq<PartitionDirectory> all, List<Expression> dataFilters, UnaryOperator<Seq<PartitionDirectory>> check) {
     ScanRecord record = null;
+    boolean used = true;
     try {
-      SQLConf conf = session.sessionState().conf();
-      if (!Bridge.connected() || !SessionSettings.enabled(conf)) return all;
-      record = new ScanRecord(session, relation, table, all);
-      return kept(all, dataFilters, conf, record);
-    } catch (Throwable error) {
-      return unskipped(all, error, record);
+      Seq<PartitionDirectory> kept = all;
+      try {
+        SQLConf conf = session.sessionState().conf();
+        if (Bridge.connected() && SessionSettings.enabled(conf)) {
+          record = new ScanRecord(session, relation, table, all);
+          kept = kept(all, dataFilters, conf, record);
+        }
+      } catch (Throwable error) {
+        kept = unskipped(all, error, record);
+      }
+      kept = check.apply(kept);
+      used = kept != null;
+      return kept;
     } finally {
-      if (record != null) record.keep();
-      if (record != null && metrics != null) record.show(metrics);
+      if (record != null && used) record.keep();
+      if (record != null && used && metrics != null) record.show(metrics);
     }
   }
 
@@ -156,18 +205,25 @@ public final class SkippingFileIndex implements FileIndex {
     List<PartitionDirectory> directories = Scala.list(all);
     RelationColumns columns = Relations.columns(relation);
     PartitionResiduals residuals = PartitionResiduals.of(conjuncts, directories, relation.partitionSchema(), columns);
-    // A partition whose filter differs from that of others has rows of other worth.
-    if (residuals.residuals.size() != 1) wanted = null;
-    String wantedHere = wanted == null ? null : wanted.json(directories);
-    byte[] bytes = Bridge.ask(request(residuals.residuals, record, wantedHere), SessionSettings.patienceMs(conf), context);
+    record.inducedBy(sources(conjuncts));
+    byte[] bytes = Bridge.ask(request(residuals.residuals, record, directories), SessionSettings.patienceMs(conf), context);
     Reply reply = Reply.read(bytes, residuals.residuals.size());
     long asked = System.nanoTime();
     record.askMs = (asked - start) / 1e6;
     if (reply.unindexedMs > 0) unindexed.believe(reply.unindexedMs, epoch);
     if (reply.skip == null) return record.nothing(reply.reason, all);
-    KeySet[] skip = withBeyond(reply, directories, conf);
-    Verification verification = Verification.of(session, conf, relation, skip);
-    Seq<PartitionDirectory> kept = without(inner, directories, residuals.residualOf, skip, verification, record);
+    KeySet[] skip = reply.skip;
+    if (reply.guarantors != null && listsAll(reply, directories, Verification.of(session, conf, relation, new KeySet[] {reply.guarantors}))) {
+      skip = new KeySet[] {KeySet.union(reply.skip[0], reply.beyond)};
+      record.inducedBy(sources(conjuncts, wanted.name));
+    }
+    RowGroupKeys[] groups = OwnJar.reachesTasks(context) ? reply.rowGroups : null;
+    Verification verification = Verification.of(session, conf, relation, skip, groups);
+    Seq<PartitionDirectory> kept = without(inner, directories, residuals.residualOf, skip, groups, verification, record);
+    if (record.rowGroupsLeftOut()) {
+      OwnJar.ship(context);
+      namedRowGroups = true;
+    }
     record.applyMs = (System.nanoTime() - asked) / 1e6;
     return kept;
   }
@@ -180,12 +236,37 @@ public final class SkippingFileIndex implements FileIndex {
     return reads ? first : null;
   }
 
-  /** What a reply lets a scan of these directories skip. */
-  private KeySet[] withBeyond(Reply reply, List<PartitionDirectory> directories, SQLConf conf) {
-    if (reply.guarantors == null) return reply.skip;
-    Verification verification = Verification.of(session, conf, relation, new KeySet[] {reply.guarantors});
-    KeySet both = KeySet.union(reply.skip[0], reply.beyond);
-    return Guarantors.allListed(reply.guarantors, both, inner, directories, verification) ? new KeySet[] {both} : reply.skip;
+  /** Whether a scan of these directories lists all guarantors of a reply, and would read them. */
+  private boolean listsAll(Reply reply, List<PartitionDirectory> directories, Verification verification) {
+    return Guarantors.allListed(reply.guarantors, KeySet.union(reply.skip[0], reply.beyond), inner, directories, verification);
+  }
+
+  /** What gave the conditions, or the limit too, unless it is a filter of the query. */
+  private static List<String> sources(List<Expression> conditions, String... more) {
+    List<String> found = new ArrayList<>();
+    for (Expression condition : conditions) {
+      String source = InducedBy.of(condition);
+      if (source != null && !found.contains(source)) found.add(source);
+    }
+    found.addAll(List.of(more));
+    return found;
+  }
+
+  /** What may give conditions when the query runs, if it has these filters. */
+  public List<String> mayBeInducedBy(List<Expression> conjuncts) {
+    List<String> found = sources(conjuncts, awaited.toArray(new String[0]));
+    FirstRows.Wanted limit = firstRows(session.sessionState().conf());
+    if (limit != null) found.add(limit.name);
+    return found;
+  }
+
+  /** The objects that a reply leaves of a listing, without a check of files that the session asks for. */
+  public Seq<PartitionDirectory> left(Reply reply, List<PartitionDirectory> directories, int[] residualOf, ScanRecord record) {
+    KeySet[] skip = reply.skip;
+    if (reply.guarantors != null && listsAll(reply, directories, Verification.NONE)) {
+      skip = new KeySet[] {KeySet.union(reply.skip[0], reply.beyond)};
+    }
+    return skip == null ? Scala.seq(directories) : without(inner, directories, residualOf, skip, reply.rowGroups, Verification.NONE, record);
   }
 
   /** Conditions that were not known when the query was planned. */
@@ -219,12 +300,9 @@ public final class SkippingFileIndex implements FileIndex {
     return found;
   }
 
-  /** The request of a scan whose limit, if it has one, is not known. */
-  public String request(List<String> residuals, ScanRecord record) {
-    return request(residuals, record, null);
-  }
-
-  private String request(List<String> residuals, ScanRecord record, String wanted) {
+  public String request(List<String> residuals, ScanRecord record, List<PartitionDirectory> directories) {
+    // A partition whose filter differs from that of others has rows of other worth.
+    FirstRows.Wanted wanted = residuals.size() == 1 ? firstRows(session.sessionState().conf()) : null;
     StringBuilder out = new StringBuilder(4096).append('{');
     Json.field(out, "v", Reply.VERSION);
     record.identify(out);
@@ -235,55 +313,54 @@ public final class SkippingFileIndex implements FileIndex {
     out.append('}');
     Json.field(out, "objects", record.objects);
     Json.field(out, "bytes", record.bytes);
-    if (wanted != null) Json.name(out, "first").append(wanted);
+    if (choosesRowGroups) Json.name(out, "rowGroups").append(true);
+    if (wanted != null) Json.name(out, "first").append(wanted.json(directories));
     Json.name(out, "filters").append('[').append(String.join(",", residuals)).append("]}");
     return out.toString();
   }
 
-  public static Seq<PartitionDirectory> without(
-      FileIndex index, List<PartitionDirectory> directories, int[] residualOf, KeySet[] skip, Verification verification, ScanRecord record) {
+  /**
+   * A listing without the files and the row groups of these sets.
+   *
+   * @param groups of each residual, the row groups to leave out of files that are read; may be null
+   */
+  private static Seq<PartitionDirectory> without(
+      FileIndex index, List<PartitionDirectory> directories, int[] residualOf, KeySet[] skip, RowGroupKeys[] groups,
+      Verification verification, ScanRecord record) {
     List<FileStatusWithMetadata> candidates = new ArrayList<>();
-    BitSet found = found(index, directories, residualOf, skip, candidates);
+    FilesToSkip found = FilesToSkip.of(index, directories, residualOf, skip, groups, candidates);
     boolean[] passed = verification.pass(candidates);
     int place = 0;
     int candidate = 0;
     List<PartitionDirectory> kept = new ArrayList<>(directories.size());
     int skipped = 0;
     long skippedBytes = 0;
+    long rowGroups = 0;
     for (PartitionDirectory directory : directories) {
-      int before = skipped;
+      boolean changed = false;
       List<FileStatusWithMetadata> files = new ArrayList<>();
-      for (Iterator<FileStatusWithMetadata> j = directory.files().iterator(); j.hasNext();) {
+      for (Iterator<FileStatusWithMetadata> j = directory.files().iterator(); j.hasNext(); place++) {
         FileStatusWithMetadata file = j.next();
-        if (!found.get(place++) || !passed[candidate++]) {
+        boolean whole = found.whole.get(place);
+        SkippedRows rows = found.rows[place];
+        if (!whole && rows == null || !passed[candidate++]) {
           files.add(file);
-        } else {
-          skipped++;
-          skippedBytes += file.getLen();
+          continue;
         }
+        changed = true;
+        if (rows != null) rowGroups += rows.count();
+        if (!whole) {
+          files.add(rows.in(file));
+          record.leavesRowGroupsOut();
+          continue;
+        }
+        skipped++;
+        skippedBytes += file.getLen();
       }
-      if (skipped == before) kept.add(directory);
+      if (!changed) kept.add(directory);
       else if (!files.isEmpty()) kept.add(new PartitionDirectory(directory.values(), Scala.seq(files)));
     }
-    record.skipped(skipped, skippedBytes);
+    record.skipped(skipped, skippedBytes, rowGroups);
     return Scala.seq(kept);
-  }
-
-  /** The positions of the files that are in their set; also added to the candidates. */
-  private static BitSet found(
-      FileIndex index, List<PartitionDirectory> directories, int[] residualOf, KeySet[] skip, List<FileStatusWithMetadata> candidates) {
-    ListedKeys listed = ListedKeys.of(index, directories);
-    BitSet found = new BitSet();
-    int place = 0;
-    for (int i = 0; i < residualOf.length; i++) {
-      KeySet keys = skip[residualOf[i]];
-      for (Iterator<FileStatusWithMetadata> j = directories.get(i).files().iterator(); j.hasNext(); place++) {
-        FileStatusWithMetadata file = j.next();
-        if (!listed.in(keys, place)) continue;
-        found.set(place);
-        candidates.add(file);
-      }
-    }
-    return found;
   }
 }

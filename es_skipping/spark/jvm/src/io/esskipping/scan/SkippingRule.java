@@ -25,6 +25,7 @@ import scala.Option;
 public final class SkippingRule extends Rule<SparkPlan> {
   /** Exact class names: an index of Delta, Hudi or a streaming sink knows more than the existing files. */
   static final Set<String> INDEXES = Set.of(
+      StoredListing.class.getName(),
       "org.apache.spark.sql.execution.datasources.InMemoryFileIndex",
       "org.apache.spark.sql.execution.datasources.CatalogFileIndex");
 
@@ -40,6 +41,10 @@ public final class SkippingRule extends Rule<SparkPlan> {
   }
 
   @Override public SparkPlan apply(SparkPlan plan) {
+    return IndexedWriteExec.of(skipping(plan), session.sessionState().conf());
+  }
+
+  private SparkPlan skipping(SparkPlan plan) {
     try {
       SQLConf conf = session.sessionState().conf();
       if (!conf.contains(SessionSettings.ENABLED)) return plan;
@@ -106,9 +111,10 @@ public final class SkippingRule extends Rule<SparkPlan> {
     List<Attribute> output = Scala.list(scan.output());
     String table = scan.tableIdentifier().isDefined() ? scan.tableIdentifier().get().unquotedString() : null;
     SkippingFileIndex index = new SkippingFileIndex(session, relation, table, conditions.over(output), first);
+    index.awaited = conditions.awaited(output);
     // By position, not by name: Spark versions differ in the later fields of both.
     Object[] fields = fields(scan);
-    fields[0] = Relations.listedBy(relation, index);
+    fields[0] = Relations.listedBy(relation, index, index.readBy());
     FileSourceScanExec skipping = (FileSourceScanExec) scan.makeCopy(fields);
     index.filters = Scala.list(skipping.dataFilters());
     index.metrics = ScanMetrics.of(skipping);

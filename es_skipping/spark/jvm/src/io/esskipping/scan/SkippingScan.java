@@ -34,6 +34,8 @@ public abstract class SkippingScan implements Scan {
   final SparkSession session;
   final Scan inner;
   final List<Expression> conditions;
+  /** The joins whose keys are not known yet, for people. */
+  private List<String> awaited = List.of();
   private final List<Expression> canonical = new ArrayList<>();
   private final ColumnarSupportMode columnar;
   private List<?> asked;
@@ -80,7 +82,9 @@ public abstract class SkippingScan implements Scan {
     // By position, not by name: Spark versions differ in the later fields.
     Object[] fields = Scala.fields(scan);
     if (fields[1] != scan.scan()) throw new IllegalStateException("a batch scan's second field is not its scan in this Spark version");
-    fields[1] = FilesScan.isFilesScan(scan) ? new FilesScan(session, scan, conditions) : new IcebergScan(session, scan, conditions);
+    SkippingScan skipping = FilesScan.isFilesScan(scan) ? new FilesScan(session, scan, conditions) : new IcebergScan(session, scan, conditions);
+    skipping.awaited = above.awaited(output);
+    fields[1] = skipping;
     return (BatchScanExec) scan.makeCopy(fields);
   }
 
@@ -97,7 +101,9 @@ public abstract class SkippingScan implements Scan {
 
   /** The files that the source's own pruning leaves. */
   public final Listing listing() {
-    return listing(inner.toBatch().planInputPartitions());
+    Listing listing = listing(inner.toBatch().planInputPartitions());
+    if (listing != null) listing.index.awaited = awaited;
+    return listing;
   }
 
   @Override public final Batch toBatch() {

@@ -1,6 +1,7 @@
 package io.esskipping.scan;
 
 import io.esskipping.protocol.KeySet;
+import io.esskipping.protocol.RowGroupKeys;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -41,10 +42,15 @@ public final class Verification {
   }
 
   /** The checks that the settings and the format require, if at most these objects can be skipped. */
-  public static Verification of(SparkSession session, SQLConf conf, HadoopFsRelation relation, KeySet[] skip) {
+  static Verification of(SparkSession session, SQLConf conf, HadoopFsRelation relation, KeySet[] skip) {
+    return of(session, conf, relation, skip, null);
+  }
+
+  /** The same where row groups are left out of more files. */
+  static Verification of(SparkSession session, SQLConf conf, HadoopFsRelation relation, KeySet[] skip, RowGroupKeys[] groups) {
     String verify = conf.getConfString(SessionSettings.PREFIX + "verify", "none").trim();
     boolean always = verify.equals("open");
-    boolean unchanged = always || verify.equals("stat") && count(skip) <= limit(conf);
+    boolean unchanged = always || verify.equals("stat") && count(skip) + count(groups) <= limit(conf);
     boolean closed = always || isAppendedTo(relation.fileFormat());
     if (!unchanged && !closed) return NONE;
     boolean immutable = Tables.format(relation.location()) != null;
@@ -59,6 +65,12 @@ public final class Verification {
   private static long count(KeySet[] skip) {
     long keys = 0;
     for (KeySet set : skip) keys += set.size();
+    return keys;
+  }
+
+  private static long count(RowGroupKeys[] groups) {
+    long keys = 0;
+    if (groups != null) for (RowGroupKeys some : groups) keys += some.size();
     return keys;
   }
 

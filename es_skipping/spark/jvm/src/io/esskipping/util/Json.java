@@ -33,6 +33,13 @@ public final class Json {
     return name(out, name).append(value);
   }
 
+  /** Appends a list of quoted strings. */
+  public static StringBuilder texts(StringBuilder out, Iterable<String> values) {
+    out.append('[');
+    for (String value : values) text(out.charAt(out.length() - 1) == '[' ? out : out.append(','), value);
+    return out.append(']');
+  }
+
   public static String hex(byte[] bytes) {
     char[] text = new char[bytes.length * 2];
     for (int i = 0; i < bytes.length; i++) {

@@ -1,0 +1,1 @@
+"""A query tree: rows are divided by the conditions of queries, from the root down to the blocks."""

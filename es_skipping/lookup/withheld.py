@@ -1,0 +1,131 @@
+"""What reports and the query log leave out: conditions on columns with protected indexes.
+
+The query log is in the store, where others read it, so it never holds such a condition. A report or an explanation
+leaves it out only if this process lacks a key.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from es_skipping.catalog import DatasetDefinition, IndexDefinition
+from es_skipping.clauses.clause import KEEP, Clause, indexes_of
+from es_skipping.clauses.text import clause_text
+from es_skipping.errors import ProtectionError
+from es_skipping.indexes.registry import readable_id
+from es_skipping.lookup.registry import IndexedDataset
+from es_skipping.lookup.renames import as_indexed
+from es_skipping.lookup.request import ScanRequest, Trees
+from es_skipping.predicates.codec import operand_from_data
+from es_skipping.predicates.read import read_predicate
+from es_skipping.predicates.show import show
+from es_skipping.predicates.tree import And, Column, Opaque, Predicate
+from es_skipping.stores.parquet.evaluate import only
+from es_skipping.stores.protection.keys import key_of
+
+__all__ = ["Withheld"]
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """The columns of one dataset whose conditions are left out.
+
+    Parameters
+    ----------
+    columns
+        Names of columns at the top, in lower case.
+    indexes
+        The ids of the protected indexes.
+    """
+
+    columns: frozenset[str]
+    indexes: frozenset[str]
+
+    @classmethod
+    def from_log(cls, definition: DatasetDefinition) -> Withheld:
+        """Of all protected indexes of a dataset."""
+        return cls._of([index for index in definition.indexes if _is_protected(index)])
+
+    @classmethod
+    def without_keys(cls, definition: DatasetDefinition) -> Withheld:
+        """Of the protected indexes whose key this process lacks."""
+        return cls._of([index for index in definition.indexes if _is_protected(index) and not _has_key(index)])
+
+    @classmethod
+    def _of(cls, indexes: Sequence[IndexDefinition]) -> Withheld:
+        names = {
+            name.lower()
+            for index in indexes
+            for operand in index.operands
+            for name in _columns(operand_from_data(operand))
+            if name is not None
+        }
+        return cls(frozenset(names), frozenset(index.id for index in indexes))
+
+    def hides(self, node: Any) -> bool:
+        """Whether a part of a filter is about one of the columns, or cannot be told not to be."""
+        return bool(self.indexes) and any(name is None or name.lower() in self.columns for name in _columns(node))
+
+    def filter(self, predicate: Predicate) -> str:
+        """A filter as text, without what is withheld."""
+        if not self.hides(predicate):
+            return show(predicate)
+        parts = predicate.children if isinstance(predicate, And) else (predicate,)
+        shown = [show(part) for part in parts if not self.hides(part)]
+        return " AND ".join([*shown, f"<withheld: {', '.join(sorted(self.columns))}>"])
+
+    def clause(self, clause: Clause, dataset: IndexedDataset) -> str:
+        """A clause as text, without what is withheld."""
+        shown = only(clause, set(indexes_of(clause)) - self.indexes)
+        types = {definition.id: labeller.value_type for definition, labeller in dataset.labellers}
+        text = "nothing" if shown == KEEP else clause_text(shown, types, readable_id)
+        return text if shown == clause else f"{text} (and what is withheld)"
+
+    def unusable(self, pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+        """Why indexes were not used; an index's own error may quote the filter."""
+        failed = "it failed at "
+        return tuple(
+            (id, "it failed (withheld)" if id in self.indexes and why.startswith(failed) else why) for id, why in pairs
+        )
+
+    def trees(self, filters: Sequence[Trees], request: ScanRequest, schema: str) -> list[Any]:
+        """A request's filters without the conjuncts that are withheld."""
+        rename: Callable[[Predicate], Predicate] = as_indexed(request, schema)[1] if self.indexes else _as_it_is
+        return [[tree for tree in trees if not self.indexes or not self._hides(tree, rename)] for trees in filters]
+
+    def _hides(self, tree: Any, rename: Callable[[Predicate], Predicate]) -> bool:
+        read = read_predicate(tree)
+        return self.hides(read) or self.hides(rename(read))
+
+
+def _as_it_is(predicate: Predicate) -> Predicate:
+    return predicate
+
+
+def _is_protected(index: IndexDefinition) -> bool:
+    return index.protection is not None or bool({"hashed", "sealed"} & set(index.needs))
+
+
+def _has_key(index: IndexDefinition) -> bool:
+    try:
+        return index.protection is not None and bool(key_of(index.protection))
+    except ProtectionError:
+        return False
+
+
+def _columns(node: Any) -> Iterator[str | None]:
+    """The names of all columns anywhere in a node; None for a part that nobody could read."""
+    pending = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Column):
+            yield part.path[0]
+        elif isinstance(part, Opaque):
+            yield None
+        elif isinstance(part, (tuple, list)):
+            pending.extend(part)
+        elif dataclasses.is_dataclass(part):
+            pending.extend(getattr(part, field.name) for field in dataclasses.fields(part))

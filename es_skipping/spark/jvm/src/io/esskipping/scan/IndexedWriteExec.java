@@ -1,0 +1,97 @@
+package io.esskipping.scan;
+
+import io.esskipping.util.Json;
+import io.esskipping.util.Scala;
+import java.util.List;
+import java.util.function.BiFunction;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.command.DataWritingCommandExec;
+import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Seq;
+
+/** A write of files that reports its success to Python, on the thread that waits for the write. */
+public final class IndexedWriteExec extends SparkPlan {
+  private static volatile BiFunction<Object, String, String> python;
+
+  private final SparkPlan write;
+
+  /** Spark copies nodes of plans by their public constructor and the elements of the product. */
+  public IndexedWriteExec(SparkPlan write) {
+    this.write = write;
+  }
+
+  /** Sets what is told of writes: the callback takes a session and a JSON text. */
+  public static void reportTo(BiFunction<Object, String, String> callback) {
+    python = callback;
+  }
+
+  /** A plan that writes files, as one that reports it if the session asks for that; any other plan as it is. */
+  static SparkPlan of(SparkPlan plan, SQLConf conf) {
+    boolean reports = python != null && SessionSettings.flag(conf, "indexOnCommit") && plan instanceof DataWritingCommandExec
+        && ((DataWritingCommandExec) plan).cmd() instanceof InsertIntoHadoopFsRelationCommand;
+    return reports ? new IndexedWriteExec(plan) : plan;
+  }
+
+  @Override public InternalRow[] executeCollect() {
+    InternalRow[] rows = write.executeCollect();
+    report();
+    return rows;
+  }
+
+  @Override public RDD<InternalRow> doExecute() {
+    RDD<InternalRow> rows = write.execute();
+    report();
+    return rows;
+  }
+
+  /** The files are committed: whatever fails here, the write succeeded. */
+  private void report() {
+    try {
+      InsertIntoHadoopFsRelationCommand command = (InsertIntoHadoopFsRelationCommand) ((DataWritingCommandExec) write).cmd();
+      StringBuilder out = new StringBuilder("{");
+      Json.field(out, "path", command.outputPath().toString());
+      Json.field(out, "table", command.catalogTable().isDefined() ? command.catalogTable().get().identifier().unquotedString() : null);
+      python.apply((SparkSession) session(), out.append('}').toString());
+    } catch (Throwable error) {
+      Bridge.warnOnce("what a write committed is not indexed: " + error);
+    }
+  }
+
+  @Override public Seq<Attribute> output() {
+    return write.output();
+  }
+
+  @Override public Seq<SparkPlan> children() {
+    return Scala.seq(List.of(write));
+  }
+
+  @Override public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) {
+    return new IndexedWriteExec(children.head());
+  }
+
+  @Override public int productArity() {
+    return 1;
+  }
+
+  @Override public Object productElement(int n) {
+    return write;
+  }
+
+  @Override public boolean canEqual(Object other) {
+    return other instanceof IndexedWriteExec;
+  }
+
+  @Override public boolean equals(Object other) {
+    return this == other;
+  }
+
+  @Override public int hashCode() {
+    return System.identityHashCode(this);
+  }
+}

@@ -1,0 +1,186 @@
+"""The open views of a cluster. After an append a view is extended by the new documents, not opened anew."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from elasticsearch import ApiError, Elasticsearch
+
+from es_skipping.errors import StoreError, StoreUnavailable
+from es_skipping.stores.elasticsearch.answers import Deadline
+from es_skipping.stores.elasticsearch.views import KEEP_ALIVE, View
+from es_skipping.stores.selection import KeyTable, Selection, Selections
+
+if TYPE_CHECKING:
+    from es_skipping.stores.elasticsearch.answers import Answers
+    from es_skipping.stores.elasticsearch.bools import Query
+    from es_skipping.stores.elasticsearch.state import State
+
+__all__ = ["OpenView", "Views"]
+
+_MAX_OPEN_VIEWS: Final = 16
+_MIN_OLD_PER_NEW: Final = 10
+"""A view is extended while at most one in this many ordinals is new; then it is opened anew."""
+
+
+@dataclass(frozen=True)
+class OpenView:
+    """A view of a publication: one of an earlier publication, and one of the documents that were added since.
+
+    Parameters
+    ----------
+    version
+        Of the publication.
+    state, old
+        An earlier publication, or this one, and its view.
+    new
+        The documents added since; None where there are none.
+    """
+
+    version: int
+    state: State
+    old: View
+    new: View | None = None
+
+    def select(self, proof: Query, deadline: Deadline) -> Selection | Selections:
+        """The objects for which this query proves that no row matches."""
+        if self.new is None:
+            return self.old.select(proof, deadline)
+        return Selections((self.old.select(proof, deadline), self.new.select(proof, deadline)))
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        return (self.old,) if self.new is None else (self.old, self.new)
+
+
+class Views:
+    """The views of one cluster, by generation. Safe to use from several threads.
+
+    Parameters
+    ----------
+    client
+        With the deadline of a look-up.
+    seconds
+        How long the opening of a view may take. A look-up waits for it no longer than its own deadline; the opening
+        goes on without it, so that a dataset whose view takes longer to open than a look-up may take is asked soon all
+        the same.
+    """
+
+    def __init__(self, client: Elasticsearch, answers: Answers, seconds: float) -> None:
+        self._client = client
+        self._answers = answers
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._views: OrderedDict[str, OpenView] = OrderedDict()
+        self._opening: dict[tuple[str, int], Future[OpenView]] = {}
+
+    def view(self, state: State, deadline: Deadline) -> OpenView:
+        """The view of what is published; opened where there is none, or one of another publication.
+
+        Raises
+        ------
+        StoreUnavailable
+            It is still being opened at the deadline. A later look-up finds it, or goes on waiting.
+        """
+        name = (state.generation, state.version)
+        with self._lock:
+            view = self._views.get(state.generation)
+            if view is not None and view.version == state.version:
+                self._views.move_to_end(state.generation)
+                return view
+            opening = self._opening.get(name)
+            if opening is None:
+                opening = Future()
+                work = threading.Thread(target=self._open, args=(state, opening), name="es-skipping-view", daemon=True)
+                work.start()
+                self._opening[name] = opening
+        if not wait([opening], deadline.left()).done:
+            raise StoreUnavailable(f"the view of {state.entry.objects:,} objects is still being opened")
+        return opening.result()
+
+    def table(self, state: State, deadline: Deadline) -> KeyTable:
+        """The published documents that the server shows at this moment, whatever views are open."""
+        view = self._opened(state, deadline)
+        self._close(view)
+        return view.table
+
+    def _open(self, state: State, opening: Future[OpenView]) -> None:
+        try:
+            deadline = Deadline(self._seconds)
+            with self._lock:
+                before = self._views.get(state.generation)
+            fresh = None if before is None else self._extended(before, state, deadline)
+            if fresh is None:
+                fresh = OpenView(state.version, state, self._opened(state, deadline))
+        except BaseException as error:
+            self._ended(state)
+            opening.set_exception(error)
+            return
+        with self._lock:
+            gone = [self._views.pop(state.generation, None)]
+            self._views[state.generation] = fresh
+            gone += [self._views.popitem(last=False)[1] for _ in range(len(self._views) - _MAX_OPEN_VIEWS)]
+        self._ended(state)
+        opening.set_result(fresh)
+        self._close(*(view for one in gone if one is not None for view in one.views if view not in fresh.views))
+
+    def _extended(self, before: OpenView, state: State, deadline: Deadline) -> OpenView | None:
+        """The earlier view and what was added since; None unless objects were only added, and few.
+
+        A document never changes, so the earlier view's answers stay right. Objects that were removed or replaced since
+        would do no harm there either, but it would go on naming them.
+        """
+        old, first = before.state, before.state.next_ordinal
+        added = state.next_ordinal - first
+        if state.version < old.version or state.groups != old.groups or not 0 < added * _MIN_OLD_PER_NEW <= first:
+            return None
+        try:
+            new = self._opened(state, deadline, first)
+        except (ApiError, StoreError):
+            return None
+        if old.entry.objects + new.table.objects == state.entry.objects:
+            return replace(before, version=state.version, new=new)
+        self._close(new)
+        return None
+
+    def _ended(self, state: State) -> None:
+        with self._lock:
+            del self._opening[(state.generation, state.version)]
+
+    def _opened(self, state: State, deadline: Deadline, first: int = 0) -> View:
+        keys = self._answers.keys(state, deadline)
+        opened = self._client.options(request_timeout=deadline.left()).open_point_in_time(
+            index=state.generation, keep_alive=KEEP_ALIVE, allow_partial_search_results=False
+        )
+        try:
+            return View(self._client, opened["id"], state, keys, deadline, first)
+        except BaseException:
+            self._close_pit(opened["id"])
+            raise
+
+    def forget(self, generation: str) -> None:
+        """Close the view of a generation: it is gone, or its point in time is."""
+        with self._lock:
+            found = self._views.pop(generation, None)
+        if found is not None:
+            self._close(*found.views)
+
+    def close(self) -> None:
+        """Close all of them."""
+        with self._lock:
+            views = [view for one in self._views.values() for view in one.views]
+            self._views.clear()
+        self._close(*views)
+
+    def _close(self, *views: View) -> None:
+        for view in views:
+            self._close_pit(view.pit)
+
+    def _close_pit(self, pit: str) -> None:
+        with contextlib.suppress(Exception):  # it expires by itself soon
+            self._client.close_point_in_time(id=pit)

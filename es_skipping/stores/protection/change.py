@@ -1,0 +1,158 @@
+"""A change of a dataset with protected indexes: tokens go to the store, sealed metadata to companions.
+
+Companions are published first. If the store's own publication then fails, a companion knows more objects than the
+store; they are objects all the same, and the next change puts them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Final
+
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
+from es_skipping.clauses.metadata import Metadata, Values
+from es_skipping.errors import ProtectionError
+from es_skipping.stores.base import Change
+from es_skipping.stores.protection.companions import Companions, own_definition
+from es_skipping.stores.protection.keys import key_of
+from es_skipping.stores.protection.tokens import Tokenizer, Tokens
+
+__all__ = ["ProtectedChange", "marked"]
+
+_BATCH: Final = 1_000
+
+
+class ProtectedChange(Change):
+    """A change whose objects have protected metadata.
+
+    Parameters
+    ----------
+    change
+        Of the store itself.
+    definition
+        The dataset's.
+    companions
+        The store's.
+    fresh, name
+        As of `MetadataStore.change`.
+    context
+        Ends with the change.
+    """
+
+    def __init__(
+        self,
+        change: Change,
+        definition: DatasetDefinition,
+        companions: Companions,
+        fresh: bool,
+        name: str | None,
+        context: ExitStack,
+    ) -> None:
+        self._change = change
+        self._definition = definition
+        self._companions = companions
+        self._fresh, self._name = fresh, name
+        self._context = context
+        self._sealed = {one.id: one for one in definition.indexes if _mode(one) == "sealed"}
+        self._hashed = {one.id: one for one in definition.indexes if _mode(one) == "hashed"}
+        self._tokenizers: dict[str, Tokenizer] = {}
+        self._changes: dict[str, Change] = {}
+
+    def put(self, objects: Iterable[ObjectMetadata]) -> None:
+        waiting: dict[str, list[ObjectMetadata]] = {}
+
+        def split() -> Iterator[ObjectMetadata]:
+            for one in objects:
+                for id in self._sealed.keys() & one.metadata.keys():
+                    batch = waiting.setdefault(id, [])
+                    batch.append(replace(one, metadata={id: one.metadata[id]}))
+                    if len(batch) >= _BATCH:
+                        self._of(id).put(batch)
+                        batch.clear()
+                yield replace(one, metadata=self._in_clear(one))
+
+        self._change.put(split())
+        for id, batch in waiting.items():
+            self._of(id).put(batch)
+
+    def _in_clear(self, one: ObjectMetadata) -> dict[str, Metadata]:
+        """What the store itself gets of an object: nothing that is sealed, tokens of what is hashed."""
+        kept: dict[str, Metadata] = {}
+        for id, metadata in one.metadata.items():
+            if id in self._hashed:
+                tokens = self._tokenizer(id).metadata(metadata, one.id.key)
+                if isinstance(tokens, Values):
+                    kept[id] = Values(tokens.values, tokens.nulls, tokens.nans)
+            elif id not in self._sealed:
+                kept[id] = metadata
+        return kept
+
+    def _tokenizer(self, id: str) -> Tokenizer:
+        if id not in self._tokenizers:
+            index = self._hashed[id]
+            assert index.protection is not None
+            self._tokenizers[id] = Tokenizer(index, key_of(index.protection))
+        return self._tokenizers[id]
+
+    def _of(self, id: str) -> Change:
+        """The change of a companion, begun when it is needed: to drop another index takes no key."""
+        if id not in self._changes:
+            companion = self._companions.of(self._definition.id, self._sealed[id])
+            own = own_definition(self._definition, self._sealed[id])
+            begun = companion.change(own, fresh=self._fresh, name=self._name)
+            self._changes[id] = self._context.enter_context(begun)
+        return self._changes[id]
+
+    def remove(self, objects: Iterable[ObjectId]) -> None:
+        gone = list(objects)
+        self._change.remove(gone)
+        for id, _ in self._readable() if gone else ():
+            self._of(id).remove(gone)
+
+    def _readable(self) -> Iterator[tuple[str, IndexDefinition]]:
+        """The sealed indexes whose key is here."""
+        for id, index in self._sealed.items():
+            try:
+                self._companions.of(self._definition.id, index)
+            except ProtectionError:
+                continue
+            yield id, index
+
+    def publish(self, failed: Iterable[tuple[str, str]] = ()) -> DatasetEntry:
+        for id, index in self._readable():
+            if id not in self._changes and not self._fresh:
+                entry = self._companions.of(self._definition.id, index).dataset(self._definition.id)
+                if entry is not None and entry.definition == own_definition(self._definition, index):
+                    continue
+            self._of(id).publish()
+        published = self._change.publish(failed)
+        self._companions.keep_only(self._definition)
+        return published
+
+    def written(self) -> Iterator[ObjectId]:
+        return self._change.written()
+
+    def read(self, objects: Iterable[ObjectId]) -> Iterator[ObjectMetadata]:
+        wanted = list(objects)
+        sealed: dict[ObjectId, dict[str, Metadata]] = {}
+        for id in self._sealed:
+            for one in self._of(id).read(wanted):
+                sealed.setdefault(one.id, {}).update(one.metadata)
+        for one in self._change.read(wanted):
+            yield marked(one, self._hashed, sealed.get(one.id, {}))
+
+
+def marked(one: ObjectMetadata, hashed: Iterable[str], sealed: dict[str, Metadata]) -> ObjectMetadata:
+    """An object as a store returned it: its tokens marked as such, and with its sealed metadata."""
+    known = {**one.metadata, **sealed}
+    for id in hashed:
+        found = known.get(id)
+        if isinstance(found, Values):
+            known[id] = Tokens(found.values, found.nulls, found.nans)
+    return replace(one, metadata=known)
+
+
+def _mode(index: IndexDefinition) -> str:
+    return "plain" if index.protection is None else index.protection.mode

@@ -1,0 +1,127 @@
+"""Sealed indexes: each has a Parquet store of its own, in encrypted files beside the dataset's other metadata.
+
+Such a *companion* holds its own snapshots, whose definition and identities are authenticated with everything else.
+Whoever can write to the files can take metadata away, or bring an earlier snapshot back. Neither skips wrongly, because
+metadata is about an object's identity.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Final
+
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition
+from es_skipping.errors import ProtectionError, StoreError
+from es_skipping.stores.base import MetadataStore
+from es_skipping.stores.files import Files
+from es_skipping.stores.protection.files import Below, SealedFiles
+from es_skipping.stores.protection.keys import key_of
+
+__all__ = ["SEALED", "Companions", "own_definition"]
+
+SEALED: Final = ".sealed"
+"""The directory of all companions; no dataset's id begins with a dot."""
+
+_MAX_OPEN: Final = 256
+
+
+def own_definition(definition: DatasetDefinition, index: IndexDefinition) -> DatasetDefinition:
+    """A dataset's definition as the companion of one of its indexes holds it."""
+    return replace(definition, indexes=(index,), covered=None)
+
+
+class Companions:
+    """The companions of the datasets of one store. Safe to use from several threads.
+
+    Parameters
+    ----------
+    files
+        Where the store keeps files beside its metadata; None if it cannot.
+    url
+        The store's URL in messages.
+    """
+
+    def __init__(self, files: Files | None, url: str) -> None:
+        self._files = files
+        self._url = url
+        self._lock = threading.Lock()
+        self._open: OrderedDict[tuple[str, str], tuple[bytes, MetadataStore]] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, str, str], DatasetEntry | None] = OrderedDict()
+
+    def of(self, dataset: str, index: IndexDefinition) -> MetadataStore:
+        """The companion of a sealed index.
+
+        Raises
+        ------
+        ProtectionError
+            Its key or a library is missing, the key is another, or the store keeps no files.
+        """
+        from es_skipping.stores.parquet.store import ParquetStore
+
+        protection = index.protection
+        assert protection is not None
+        if self._files is None:
+            raise ProtectionError(f"{self._url} keeps no sealed indexes: that takes Elasticsearch or a Parquet store")
+        secret = key_of(protection).derived("seal", protection.salt, dataset, index.id)
+        at = (dataset, protection.salt)
+        with self._lock:
+            held = self._open.get(at)
+            if held is None or held[0] != secret:
+                directory = f"{SEALED}/{dataset}/{protection.salt}"
+                files = SealedFiles(Below(self._files, directory), secret)
+                held = self._open[at] = secret, ParquetStore(f"{self._url}/{directory}", files)
+            self._open.move_to_end(at)
+            while len(self._open) > _MAX_OPEN:
+                self._open.popitem(last=False)
+        return held[1]
+
+    def entry(self, companion: MetadataStore, entry: DatasetEntry, index: IndexDefinition) -> DatasetEntry | None:
+        """The companion's dataset as it is read beside a snapshot of the store; None if nothing was ever published."""
+        assert index.protection is not None
+        at = (entry.definition.id, index.protection.salt, entry.snapshot)
+        with self._lock:
+            if at in self._entries:
+                self._entries.move_to_end(at)
+                return self._entries[at]
+        found = companion.dataset(entry.definition.id)
+        with self._lock:
+            self._entries[at] = found
+            while len(self._entries) > _MAX_OPEN:
+                self._entries.popitem(last=False)
+        return found
+
+    def keep_only(self, definition: DatasetDefinition) -> None:
+        """Delete the companions of a dataset's indexes that are no more; what cannot be deleted stays."""
+        kept = {index.protection.salt for index in definition.indexes if index.protection is not None}
+        self._delete(definition.id, kept)
+
+    def drop(self, dataset: str) -> None:
+        """Delete all companions of a dataset; no key is needed."""
+        self._delete(dataset, set())
+
+    def _delete(self, dataset: str, kept: set[str]) -> None:
+        if self._files is None:
+            return
+        with contextlib.suppress(OSError, StoreError):
+            for name in self._files.list(f"{SEALED}/{dataset}"):
+                if name not in kept:
+                    _delete_all(self._files, f"{SEALED}/{dataset}/{name}")
+
+    def close(self) -> None:
+        with self._lock:
+            companions = [companion for _, companion in self._open.values()]
+            self._open.clear()
+            self._entries.clear()
+        for companion in companions:
+            companion.close()
+
+
+def _delete_all(files: Files, path: str) -> None:
+    names = files.list(path)
+    for name in names:
+        _delete_all(files, f"{path}/{name}")
+    with contextlib.suppress(OSError):  # directories vanish by themselves, or stay empty
+        files.delete(path)

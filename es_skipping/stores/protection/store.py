@@ -1,0 +1,281 @@
+"""`ProtectedStore`: any metadata store, with hashed and sealed indexes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
+from es_skipping.clauses.clause import KEEP, Clause, indexes_of
+from es_skipping.clauses.metadata import Metadata
+from es_skipping.errors import EsSkippingError, ProtectionError, StoreError
+from es_skipping.stores.base import Answer, Change, Check, MetadataStore, StoreQuery
+from es_skipping.stores.guarantors import Guarantor, Ordering
+from es_skipping.stores.parquet.evaluate import only
+from es_skipping.stores.protection.change import ProtectedChange, marked
+from es_skipping.stores.protection.companions import Companions, own_definition
+from es_skipping.stores.protection.evaluate import evaluated
+from es_skipping.stores.protection.keys import key_of
+from es_skipping.stores.protection.tokens import Tokenizer, rewritten
+from es_skipping.stores.query_log import LoggedQuery
+
+__all__ = ["ProtectedStore", "unprotected"]
+
+_log = logging.getLogger("es_skipping")
+
+
+class ProtectedStore(MetadataStore):
+    """A store whose indexes may be protected. Datasets without a protected index are left to the store as they are.
+
+    Parameters
+    ----------
+    store
+        Keeps all that is in clear, tokens included.
+
+    Examples
+    --------
+    >>> from es_skipping.stores.memory.store import MemoryStore
+    >>> ProtectedStore(MemoryStore("memory://scratch")).datasets()
+    []
+    """
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._companions = Companions(store.files, store.url)
+        self._lock = threading.Lock()
+        self._warned: set[tuple[str, str, str]] = set()
+
+    def __repr__(self) -> str:
+        return repr(self._store)
+
+    @property
+    def unprotected(self) -> MetadataStore:
+        """The store itself."""
+        return self._store
+
+    @property
+    def url(self) -> str:
+        return self._store.url
+
+    # --- datasets and changes --------------------------------------------------------------------------------------
+
+    def datasets(self, *, timeout: float | None = None) -> list[DatasetEntry]:
+        return self._store.datasets(timeout=timeout)
+
+    def dataset(self, id: str) -> DatasetEntry | None:
+        return self._store.dataset(id)
+
+    @contextmanager
+    def change(
+        self, definition: DatasetDefinition, *, fresh: bool = False, name: str | None = None
+    ) -> Iterator[Change]:
+        with ExitStack() as context:
+            change = context.enter_context(self._store.change(definition, fresh=fresh, name=name))
+            yield self._change(change, definition, fresh, name, context)
+
+    @contextmanager
+    def change_with(
+        self, definition: DatasetDefinition, name: str, index_settings: Mapping[str, Any]
+    ) -> Iterator[Change]:
+        with ExitStack() as context:
+            change = context.enter_context(self._store.change_with(definition, name, index_settings))
+            yield self._change(change, definition, True, name, context)
+
+    def _change(
+        self, change: Change, definition: DatasetDefinition, fresh: bool, name: str | None, context: ExitStack
+    ) -> Change:
+        if not _protected(definition) and not self._had_protected(definition.id):
+            return change
+        return ProtectedChange(change, definition, self._companions, fresh, name, context)
+
+    def _had_protected(self, id: str) -> bool:
+        try:
+            before = self._store.dataset(id)
+        except StoreError:  # damaged: then nothing is left to clean up after it
+            return False
+        return before is not None and bool(_protected(before.definition))
+
+    def drop(self, id: str) -> None:
+        self._store.drop(id)
+        self._companions.drop(id)
+
+    def superseded(self, id: str) -> list[str]:
+        return self._store.superseded(id)
+
+    def drop_superseded(self, id: str) -> list[str]:
+        return self._store.drop_superseded(id)
+
+    def log_queries(self, queries: Sequence[LoggedQuery], retention: float) -> None:
+        self._store.log_queries(queries, retention)
+
+    def logged_queries(self, dataset: str | None = None, since: int = 0) -> Iterator[LoggedQuery]:
+        return self._store.logged_queries(dataset, since)
+
+    def metadata_size(self, index: IndexDefinition, metadata: Metadata) -> int | None:
+        return None if index.protection is not None else self._store.metadata_size(index, metadata)
+
+    def checks(self, stale_days: float) -> Iterator[Check]:
+        yield from self._store.checks(stale_days)
+        for entry in self._store.datasets():
+            _, unusable = self._usable(entry, [index.id for index in entry.definition.indexes])
+            for index, reason in unusable:
+                yield Check(f"key of {index} of {entry.definition.id}", "note", reason)
+
+    def optimize(self, id: str) -> None:
+        self._store.optimize(id)
+        for _, companion in self._sealed(id):
+            companion.optimize(id)
+
+    def close(self) -> None:
+        self._companions.close()
+        self._store.close()
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def keys(self, id: str) -> bytes:
+        return self._store.keys(id)
+
+    def objects(
+        self, id: str, *, under: Collection[str] | None = None, keys: bytes | None = None
+    ) -> Iterator[tuple[ObjectId, frozenset[str]]]:
+        known = {
+            index: {one.key for one, ids in companion.objects(id, under=under, keys=keys) if ids}
+            for index, companion in self._sealed(id)
+        }
+        for one, ids in self._store.objects(id, under=under, keys=keys):
+            yield one, ids.union(index for index, keys_of in known.items() if one.key in keys_of) if known else ids
+
+    def metadata(self, id: str) -> Iterator[ObjectMetadata]:
+        sealed: dict[ObjectId, dict[str, Metadata]] = {}
+        for _, companion in self._sealed(id):
+            for one in companion.metadata(id):
+                sealed.setdefault(one.id, {}).update(one.metadata)
+        entry = self._store.dataset(id)
+        hashed = [] if entry is None else [index.id for index in entry.definition.indexes if "hashed" in index.needs]
+        for one in self._store.metadata(id):
+            yield marked(one, hashed, sealed.get(one.id, {})) if hashed or sealed else one
+
+    def _sealed(self, id: str) -> list[tuple[str, MetadataStore]]:
+        """The sealed indexes of a dataset that this process can read, with their companions."""
+        entry = self._store.dataset(id)
+        if entry is None or not _protected(entry.definition):
+            return []
+        found = []
+        for index in _protected(entry.definition).values():
+            if index.protection is not None and index.protection.mode == "sealed":
+                try:
+                    companion = self._companions.of(id, index)
+                except ProtectionError as error:
+                    self._warn(id, index.id, str(error))
+                    continue
+                found.append((index.id, companion))
+        return found
+
+    # --- look-ups --------------------------------------------------------------------------------------------------
+
+    def lookup(
+        self, entry: DatasetEntry, clause: Clause, *, timeout: float | None = None, detail: bool = False
+    ) -> Answer:
+        if not _protected(entry.definition).keys() & set(indexes_of(clause)):
+            return self._store.lookup(entry, clause, timeout=timeout, detail=detail)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        asked, sealed, unusable = self._asked(entry, clause)
+
+        def in_store(part: Clause, detail: bool) -> Answer:
+            left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
+            return self._store.lookup(entry, part, timeout=left, detail=detail)
+
+        def in_companion(index: str, part: Clause) -> Answer | None:
+            left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
+            defined = entry.definition.index(index)
+            try:
+                beside = self._companions.entry(sealed[index], entry, defined)
+                if beside is None:
+                    return None
+                beside = replace(beside, definition=own_definition(entry.definition, defined))
+                return sealed[index].lookup(beside, part, timeout=left)
+            except EsSkippingError as error:
+                unusable.append((index, f"its sealed metadata cannot be read: {error}"))
+                self._warn(entry.definition.id, index, str(error))
+                return None
+
+        answer = evaluated(asked, sealed.keys(), in_store, in_companion, entry.objects, detail=detail)
+        return replace(answer, unusable=tuple(dict.fromkeys((*answer.unusable, *unusable))))
+
+    def _asked(
+        self, entry: DatasetEntry, clause: Clause
+    ) -> tuple[Clause, dict[str, MetadataStore], list[tuple[str, str]]]:
+        """The clause as stores answer it, the companions that it asks, and which indexes cannot be used, and why."""
+        usable, unusable = self._usable(entry, indexes_of(clause))
+        asked = only(clause, usable)
+        tokenizers = {id: one for id, one in usable.items() if isinstance(one, Tokenizer)}
+        companions = {id: one for id, one in usable.items() if isinstance(one, MetadataStore)}
+        return rewritten(asked, tokenizers.get), companions, unusable
+
+    def _usable(
+        self, entry: DatasetEntry, ids: Sequence[str]
+    ) -> tuple[dict[str, Tokenizer | MetadataStore | None], list[tuple[str, str]]]:
+        protected = _protected(entry.definition)
+        usable: dict[str, Tokenizer | MetadataStore | None] = {}
+        unusable: list[tuple[str, str]] = []
+        for id in ids:
+            index = protected.get(id)
+            if index is None or index.protection is None:
+                usable[id] = None
+                continue
+            try:
+                if index.protection.mode == "sealed":
+                    usable[id] = self._companions.of(entry.definition.id, index)
+                else:
+                    usable[id] = Tokenizer(index, key_of(index.protection))
+            except ProtectionError as error:
+                unusable.append((id, str(error)))
+                self._warn(entry.definition.id, id, str(error))
+        return usable, unusable
+
+    def _warn(self, dataset: str, index: str, reason: str) -> None:
+        with self._lock:
+            if (dataset, index, reason) in self._warned:
+                return
+            self._warned.add((dataset, index, reason))
+        _log.warning("index %s of %s is not used, and skips nothing: %s", index, dataset, reason)
+
+    def guarantors(
+        self,
+        entry: DatasetEntry,
+        clause: Clause,
+        k: int,
+        ordering: Ordering | None = None,
+        *,
+        under: Collection[str] | None = None,
+        timeout: float | None = None,
+    ) -> tuple[Guarantor, ...]:
+        protected = _protected(entry.definition)
+        if ordering is not None and ordering.index in protected:
+            return ()
+        in_clear = only(clause, set(indexes_of(clause)) - protected.keys())
+        return self._store.guarantors(entry, in_clear, k, ordering, under=under, timeout=timeout)
+
+    def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
+        if not _protected(entry.definition).keys() & set(indexes_of(clause)):
+            return self._store.explain(entry, clause)
+        asked, sealed, unusable = self._asked(entry, clause)
+        in_store = only(asked, set(indexes_of(asked)) - sealed.keys())
+        query = self._store.explain(entry, in_store) if in_store != KEEP else StoreQuery("-- nothing is asked in clear")
+        notes = [f"{id} is sealed: this process decrypts and evaluates it" for id in sealed]
+        notes += [f"{id} is not used: {reason}" for id, reason in unusable]
+        return replace(query, notes=(*query.notes, *notes))
+
+
+def unprotected(store: MetadataStore) -> MetadataStore:
+    """The store that a `ProtectedStore` protects; any other store as it is."""
+    return store.unprotected if isinstance(store, ProtectedStore) else store
+
+
+def _protected(definition: DatasetDefinition) -> dict[str, IndexDefinition]:
+    return {index.id: index for index in definition.indexes if index.protection is not None}

@@ -1,0 +1,127 @@
+"""A write that succeeded is indexed: before it returns where footers suffice, otherwise soon; failed writes are not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import es_skipping as esk
+from es_skipping.build import auto_refresh
+from es_skipping.build.dataset import Dataset
+from tests.spark.objects_read import num_files
+from tests.spark.skipping_on_off import age, warned
+
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def on(spark: SparkSession) -> SparkSession:
+    spark.conf.set("spark.es_skipping.strict", "true")
+    spark.conf.set("spark.es_skipping.indexOnCommit", "true")
+    esk.enable(spark)
+    return spark
+
+
+def made(spark: SparkSession, folder: Path, *indexes: Any, by: tuple[str, ...] = ()) -> Dataset:
+    frame = spark.range(0, 400, 1, 4).selectExpr("id", "id DIV 100 AS p", "'w' || id AS word")
+    frame.write.partitionBy(*by).parquet(str(folder))
+    age(folder)
+    dataset = Dataset(spark, str(folder))
+    dataset.create_indexes(*(indexes or (esk.MinMax("id"),)))
+    return dataset
+
+
+def opened(spark: SparkSession, path: Path, condition: str) -> tuple[list[int], int]:
+    found = spark.read.parquet(str(path)).where(condition)
+    return sorted(row.id for row in found.collect()), sum(num_files(found))
+
+
+def rows(spark: SparkSession, low: int, high: int) -> Any:
+    return spark.range(low, high, 1, 2).selectExpr("id", "id DIV 100 AS p", "'w' || id AS word")
+
+
+def test_an_append_is_indexed_before_it_returns(on: SparkSession, tmp_path: Path) -> None:
+    made(on, tmp_path / "d")
+    rows(on, 1_000, 1_200).write.mode("append").parquet(str(tmp_path / "d"))
+    assert opened(on, tmp_path / "d", "id = 7") == ([7], 1)
+    assert opened(on, tmp_path / "d", "id = 1007") == ([1007], 1)
+    rows(on, 50, 60).write.mode("overwrite").parquet(str(tmp_path / "d"))
+    assert opened(on, tmp_path / "d", "id = 52") == ([52], 1)
+    assert opened(on, tmp_path / "d", "id = 7") == ([], 0)
+
+
+def test_other_indexes_follow_in_the_background(
+    on: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    whole = auto_refresh._refresh
+    monkeypatch.setattr(auto_refresh, "_refresh", lambda *args: (begun.append("now"), whole(*args)))
+    dataset = made(on, tmp_path / "d", esk.MinMax("id"), esk.ValueList("word"))
+    rows(on, 1_000, 1_200).write.mode("append").parquet(str(tmp_path / "d"))
+    until(lambda: dataset.health().coverage == 1)
+    assert begun == ["now"]
+    until(lambda: opened(on, tmp_path / "d", "word = 'w1007'") == ([1007], 1))
+
+
+def until(reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_partitions_that_are_overwritten(on: SparkSession, tmp_path: Path) -> None:
+    """Dynamically, and by writing into the directory of one."""
+    folder = tmp_path / "d"
+    dataset = made(on, folder, by=("p",))
+    on.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    rows(on, 200, 210).write.mode("overwrite").partitionBy("p").parquet(str(folder))
+    assert opened(on, folder, "p = 2 AND id >= 0")[0] == list(range(200, 210))
+    assert opened(on, folder, "id = 7") == ([7], 1)
+    assert dataset.health().coverage == 1
+    rows(on, 300, 305).drop("p").write.mode("overwrite").parquet(str(folder / "p=3"))
+    assert (dataset.health().coverage, dataset.health().gone) == (1, 0)
+    assert opened(on, folder, "id = 301")[0] == [301]
+
+
+def test_tables_and_buckets(on: SparkSession) -> None:
+    rows(on, 0, 200).write.bucketBy(2, "id").sortBy("id").saveAsTable("committed_t")
+    try:
+        dataset = Dataset(on, table="committed_t")
+        time.sleep(0.1)
+        dataset.create_indexes(esk.MinMax("id"))
+        on.sql("INSERT INTO committed_t SELECT id + 1000, p, word FROM committed_t")
+        assert dataset.health().coverage == 1
+        found = on.table("committed_t").where("id = 1007")
+        assert [row.id for row in found.collect()] == [1007]
+    finally:
+        on.sql("DROP TABLE committed_t")
+
+
+def test_a_failed_write_publishes_nothing(
+    on: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    dataset = made(on, tmp_path / "d")
+    before = dataset._store().dataset(dataset.id)
+    broken = rows(on, 1_000, 1_200).selectExpr("IF(id < 1150, id, raise_error('no')) AS id", "p", "word")
+    with pytest.raises(Exception, match="no"):
+        broken.write.mode("append").parquet(str(tmp_path / "d"))
+    assert dataset._store().dataset(dataset.id) == before
+    monkeypatch.setattr(Dataset, "refresh", lambda *args, **options: 1 / 0)
+    rows(on, 1_000, 1_200).write.mode("append").parquet(str(tmp_path / "d"))
+    assert warned(caplog) == [
+        f"what was written to file:{tmp_path}/d is not indexed: ZeroDivisionError: division by zero"
+    ]
+    assert opened(on, tmp_path / "d", "id = 1007") == ([1007], 2), "a write that is not indexed is read"
+
+
+def test_only_where_it_is_turned_on(on: SparkSession, tmp_path: Path) -> None:
+    dataset = made(on, tmp_path / "d")
+    on.conf.set("spark.es_skipping.indexOnCommit", "false")
+    rows(on, 1_000, 1_200).write.mode("append").parquet(str(tmp_path / "d"))
+    assert dataset.health().coverage < 1

@@ -1,0 +1,121 @@
+"""Protected indexes through Spark: the objects that queries read, and everything that a run wrote, searched."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import es_skipping as esk
+from es_skipping.errors import IndexDefinitionError, ProtectionError
+from es_skipping.spark.services import service_of, store_of
+from tests.spark.building import spark, write_each
+from tests.spark.skipping_on_off import age, objects_read
+
+__all__ = ["spark"]
+
+PLANTED = ("plantedtown", "9007001", "9007002", "11" * 32, "22" * 32)
+"""Cities and salaries that only protected indexes know, and the keys."""
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CITY_KEY", "11" * 32)
+    monkeypatch.setenv("PAY_KEY", "22" * 32)
+    objects = {
+        f"o{n}": {"city": [f"plantedtown{n}", "everywhere"], "pay": [9_007_000 + n, 9_007_000 + n], "day": [n, n]}
+        for n in range(4)
+    }
+    path = write_each(tmp_path / "data", objects)
+    age(path)
+    return path
+
+
+def _written(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Every file below a folder: its bytes as text, and if it is Parquet also its rows."""
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            content = file.read_bytes()
+            yield file, content.decode("latin-1")
+            if content[:4] == b"PAR1":
+                yield file, repr(pq.read_table(io.BytesIO(content)).to_pylist())
+
+
+def test_queries_skip_and_nothing_tells_what_is_protected(
+    spark: SparkSession,
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG, "es_skipping")
+    dataset = esk.Dataset(spark, str(data), protect="sealed", key="env:PAY_KEY")
+    city = esk.ValueList("city", protect="hashed", key="env:CITY_KEY")
+    dataset.create_indexes(esk.MinMax("pay"), city, esk.MinMax("day", protect="plain"))
+    spark.conf.set("spark.es_skipping.queryLog.enabled", "true")
+    table = f"parquet.`{data}`"
+    assert objects_read(spark, f"SELECT * FROM {table} WHERE pay > 9007002") == [1]
+    assert objects_read(spark, f"SELECT * FROM {table} WHERE city = 'plantedtown2'") == [1]
+    assert objects_read(spark, f"SELECT * FROM {table} WHERE city LIKE 'plantedtown2%'") == [4]  # not asked of hashes
+    assert objects_read(spark, f"SELECT * FROM {table} WHERE day <= 1 AND city IN ('plantedtown1', 'x')") == [1]
+    assert objects_read(spark, f"SELECT * FROM {table} WHERE day = 3 OR pay = 9007001") == [2]
+    esk.Dataset(spark, str(data)).refresh()
+    assert dataset.describe().count() == 3
+    (service := service_of(spark)).query_log.write(wait=False)
+    texts = dict(_written(tmp_path / "store"))
+    assert any(".sealed" in str(file) for file in texts)
+    for file, text in _written(tmp_path / "store"):
+        assert not [one for one in PLANTED if one in text], file
+    logged = list(store_of(spark).logged_queries())
+    assert len(logged) >= 5
+    told = repr(logged) + json.dumps([one.to_document() for one in logged], default=str)
+    assert not [one for one in PLANTED if one in told]
+    assert any("day" in one.filter and "withheld: city, pay" in one.filter for one in logged), "the rest is logged"
+    told = caplog.text + repr(dataset) + repr(city) + str(city) + str(dataset.describe().collect())
+    assert not [one for one in PLANTED if one in told]
+
+    # Without the key of the salaries.
+    query = spark.sql(f"SELECT * FROM {table} WHERE pay > 9007002 AND day < 9")
+    with_key = str(esk.explain(query))
+    assert "9007002" in with_key
+    monkeypatch.delenv("PAY_KEY")
+    assert objects_read(spark, f"SELECT * FROM {table} WHERE pay > 9007002") == [4]
+    assert objects_read(spark, f"SELECT * FROM {table} WHERE pay > 9007002 AND city = 'plantedtown3'") == [1]
+    with esk.observe(spark) as report:
+        spark.sql(f"SELECT * FROM {table} WHERE pay > 9007002").collect()
+    (scan,) = report.scans
+    assert scan.objects_skipped == 0
+    assert "the key env:PAY_KEY is missing" in str(scan.unusable)
+    for text in (str(esk.explain(query)), esk.explain(query)._repr_html_(), scan.filter, scan.clause):
+        assert "9007002" not in text
+    assert "env:PAY_KEY is missing" in str(esk.explain(query))
+    assert caplog.text.count("the key env:PAY_KEY is missing") == 1
+    with pytest.raises(ProtectionError, match="env:PAY_KEY is missing"):
+        dataset.refresh()
+    dataset.drop_indexes(esk.MinMax("pay"))  # losing a key loses the index, never the others
+    assert objects_read(spark, f"SELECT * FROM {table} WHERE city = 'plantedtown2'") == [1]
+    dataset.drop_indexes(all=True)
+    service.registry.forget()
+    assert [file for file in (tmp_path / "store" / ".sealed").rglob("*") if file.is_file()] == []
+
+
+def test_what_a_build_refuses(spark: SparkSession, data: Path) -> None:
+    dataset = esk.Dataset(spark, str(data))
+    dataset.create_indexes(esk.ValueList("city"))
+    with pytest.raises(IndexDefinitionError, match="another protection"):
+        dataset.ensure_indexes(esk.ValueList("city", protect="sealed", key="env:CITY_KEY"))
+    with pytest.raises(IndexDefinitionError, match="only equality can be asked of hashes"):
+        dataset.create_indexes(esk.MinMax("pay", protect="hashed", key="env:PAY_KEY"))
+    with pytest.raises(IndexDefinitionError, match="not a reference"):
+        dataset.create_indexes(esk.MinMax("pay", protect="sealed", key="22" * 32))
+    with pytest.raises(ProtectionError, match="NOWHERE is not set"):
+        dataset.create_indexes(esk.MinMax("pay", protect="sealed", key="env:NOWHERE"))
+    with pytest.raises(IndexDefinitionError, match="protect is 'locked'"):
+        esk.Dataset(spark, str(data), protect="locked")
+    assert dataset.describe().count() == 1

@@ -1,0 +1,37 @@
+"""Which cells of a table of tests ``make test`` runs: each value of each factor, not each combination of values.
+
+``@pytest.mark.in_turn("store", "adaptive")`` names parameters over which a test is repeated. Its cases, which the other
+parameters tell apart, take turns: the first case keeps the first combination of the named parameters, the second case
+the second one. All other combinations get the mark ``long``. On a module (``pytestmark``) all its tests take turns.
+
+``make test`` leaves out what is marked ``long``; ``make test-all`` and pytest itself run it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+__all__ = ["mark_long"]
+
+
+def mark_long(items: Sequence[pytest.Item]) -> None:
+    """Mark the combinations whose turn it is not."""
+    tables: dict[tuple[str, tuple[str, ...]], dict[object, dict[tuple[str, ...], list[pytest.Item]]]] = {}
+    for item in items:
+        mark = item.get_closest_marker("in_turn")
+        params: dict[str, object] = getattr(getattr(item, "callspec", None), "params", {})
+        if mark is None or not set(mark.args) & params.keys():
+            continue
+        combination = tuple(repr(params[name]) for name in mark.args if name in params)
+        others = tuple((name, repr(value)) for name, value in params.items() if name not in mark.args)
+        cases = tables.setdefault((str(item.path), mark.args), {})
+        combinations = cases.setdefault((getattr(item, "originalname", item.name), others), {})
+        combinations.setdefault(combination, []).append(item)
+    for cases in tables.values():
+        for turn, combinations in enumerate(cases.values()):
+            kept = list(combinations)[turn % len(combinations)]
+            for combination, repeated in combinations.items():
+                for item in repeated if combination != kept else ():
+                    item.add_marker("long")
