@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from es_skipping.build.dataset import Dataset
 from es_skipping.errors import EsSkippingError, IndexDefinitionError
 from es_skipping.indexes.registry import index_class, index_types
+from es_skipping.reports.advisor import advise
 from es_skipping.reports.explainer import explain
 
 if TYPE_CHECKING:
@@ -22,7 +23,11 @@ __all__ = ["carry_out"]
 
 _FORMATS: Final = ("parquet", "orc", "csv", "json", "text", "delta", "iceberg")
 
+_BUDGET: Final = "50 MB"
+"""The budget of an advice that names none."""
+
 Rows = list[list[Any]]
+Statement = Mapping[str, Any]
 
 
 class _WrongIndex(Exception):
@@ -42,7 +47,7 @@ def carry_out(spark: SparkSession, statement: str) -> str:
         The session that runs the statement.
     statement
         JSON of ``io.esskipping.sql.Statement``: ``do``, ``lenient`` (IF [NOT] EXISTS was given), ``target`` (the parts
-        of the table's name), ``indexes``, and for EXPLAIN ``query``.
+        of the table's name), ``indexes``, for EXPLAIN ``query``, and for procedures ``options``: their other arguments.
 
     Returns
     -------
@@ -61,12 +66,12 @@ def carry_out(spark: SparkSession, statement: str) -> str:
         )
 
 
-def _rows(spark: SparkSession, statement: Mapping[str, Any]) -> Rows:
+def _rows(spark: SparkSession, statement: Statement) -> Rows:
     if statement["do"] == "explain":
         return [[str(explain(spark.sql(statement["query"])))]]
     dataset = _dataset(spark, statement["target"])
     indexes = [_index(number, written) for number, written in enumerate(statement["indexes"])]
-    return _ACTIONS[statement["do"]](dataset, indexes, statement["lenient"])
+    return _ACTIONS[statement["do"]](dataset, indexes, statement)
 
 
 def _dataset(spark: SparkSession, parts: Sequence[str]) -> Dataset:
@@ -103,26 +108,26 @@ def _counts(result: RefreshResult) -> Rows:
     return [[*(int(count) for count in counted), len(result.failed)]]
 
 
-def _create(dataset: Dataset, indexes: list[Index], lenient: bool) -> Rows:
-    return _counts(dataset.ensure_indexes(*indexes) if lenient else dataset.create_indexes(*indexes))
+def _create(dataset: Dataset, indexes: list[Index], statement: Statement) -> Rows:
+    return _counts(dataset.ensure_indexes(*indexes) if statement["lenient"] else dataset.create_indexes(*indexes))
 
 
-def _refresh(dataset: Dataset, indexes: list[Index], lenient: bool) -> Rows:
+def _refresh(dataset: Dataset, indexes: list[Index], statement: Statement) -> Rows:
     return _counts(dataset.refresh())
 
 
-def _drop(dataset: Dataset, indexes: list[Index], lenient: bool) -> Rows:
-    if lenient and not dataset.is_indexed():
+def _drop(dataset: Dataset, indexes: list[Index], statement: Statement) -> Rows:
+    if statement["lenient"] and not dataset.is_indexed():
         return []
     dataset.drop_indexes(*indexes) if indexes else dataset.drop_indexes(all=True)
     return []
 
 
-def _show(dataset: Dataset, indexes: list[Index], lenient: bool) -> Rows:
+def _show(dataset: Dataset, indexes: list[Index], statement: Statement) -> Rows:
     return [[f"{row.type}({', '.join(row.columns)})"] for row in dataset.describe().collect()]
 
 
-def _describe(dataset: Dataset, indexes: list[Index], lenient: bool) -> Rows:
+def _describe(dataset: Dataset, indexes: list[Index], statement: Statement) -> Rows:
     found = dataset.describe().collect()
     return [[row.type, ", ".join(row.columns), _shown(row.params), row.objects, row.metadata_bytes] for row in found]
 
@@ -131,18 +136,32 @@ def _shown(params: Mapping[str, str]) -> str:
     return ", ".join(f"{name} => {value}" for name, value in sorted(params.items()))
 
 
-def _optimize(dataset: Dataset, indexes: list[Index], lenient: bool) -> Rows:
+def _optimize(dataset: Dataset, indexes: list[Index], statement: Statement) -> Rows:
     dataset.optimize()
     return []
 
 
-def _health(dataset: Dataset, indexes: list[Index], lenient: bool) -> Rows:
+def _health(dataset: Dataset, indexes: list[Index], statement: Statement) -> Rows:
     found = dataset.health()
     counts = (found.stale, found.missing, found.gone, len(found.failed))
     return [[found.objects, found.covered, float(found.coverage), *counts]]
 
 
-_ACTIONS: Final[Mapping[str, Callable[[Dataset, list[Index], bool], Rows]]] = {
+def _advise(dataset: Dataset, indexes: list[Index], statement: Statement) -> Rows:
+    options = {"budget": _BUDGET, **statement["options"]}
+    if isinstance(options.get("log"), str):
+        options["log"] = [options["log"]]
+    found = advise(dataset._spark, dataset, **options)
+    rows: Rows = [
+        [one.action, str(one.index), one.bytes, one.gain.share, one.gain.low, one.gain.high, None]
+        for one in found.table
+    ]
+    if found.reason is not None:
+        rows.append(["none", *[None] * 5, found.reason])
+    return rows
+
+
+_ACTIONS: Final[Mapping[str, Callable[[Dataset, list[Index], Statement], Rows]]] = {
     "create": _create,
     "refresh": _refresh,
     "drop": _drop,
@@ -150,4 +169,5 @@ _ACTIONS: Final[Mapping[str, Callable[[Dataset, list[Index], bool], Rows]]] = {
     "describe": _describe,
     "optimize": _optimize,
     "health": _health,
+    "advise": _advise,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -109,9 +110,13 @@ def test_parsing_does_nothing(spark: SparkSession, path: str) -> None:
         ("CREATE SKIPPING INDEX IF EXISTS ON t (minmax(id))", " IF EXISTS", "takes no IF EXISTS"),
         ("REFRESH SKIPPING INDEX ON t (minmax(id))", "(minmax", "takes no list"),
         ("DROP SKIPPING INDEX", None, "expected ON"),
-        ("CALL es_skipping.helth('t')", "helth", "the procedure is es_skipping.health"),
-        ("CALL es_skipping.health(3)", "(3)", "expected a table"),
-        ("CALL es_skipping.health('t', 't')", "('t'", "expected a table"),
+        ("CALL es_skipping.helth('t')", "helth", "the procedures are es_skipping.health and es_skipping.advise"),
+        ("CALL es_skipping.health(3)", "3)", "expected a table"),
+        ("CALL es_skipping.health()", "()", "expected a table"),
+        ("CALL es_skipping.health('t', 'u')", "'u'", "takes each of these once: table"),
+        ("CALL es_skipping.health(budget => '1k')", "'1k'", "takes each of these once: table"),
+        ("CALL es_skipping.advise('t', table => 'u')", "'u'", "takes each of these once: table, budget, log"),
+        ("CALL es_skipping.advise('t', log => array(3))", "array", "expected a literal, or array(...) of literals"),
         ("EXPLAIN SKIPPING", None, "expected a query"),
         ("EXPLAIN SKIPPING SELEC 1", "SELEC", ""),
         ("EXPLAIN SKIPPING DROP TABLE t", "DROP", "expected a query"),
@@ -163,3 +168,66 @@ def test_errors_of_datasets_name_the_statement(spark: SparkSession, path: str) -
         spark.sql("REFRESH SKIPPING INDEX ON nowhere")
     with pytest.raises(Exception, match=r"CREATE SKIPPING INDEX: .*missing"):
         spark.sql(f"CREATE SKIPPING INDEX ON parquet.`{path}` (minmax(missing))")
+
+
+def test_skipping_files_are_those_that_the_query_does_not_read(spark: SparkSession, path: str) -> None:
+    table = f"parquet.`{path}`"
+    run(spark, f"CREATE SKIPPING INDEX ON {table} (minmax(id))")
+    files = f"skipping_files('{table}', 'id IN (3, 45)')"
+    read = {name for (name,) in run(spark, f"SELECT _metadata.file_path FROM {table} WHERE id IN (3, 45)")}
+    assert {name for (name,) in run(spark, f"SELECT path FROM {files} WHERE NOT skipped")} == read
+    assert len(read) == 2
+    sizes = {f"file:{file}": file.stat().st_size for file in Path(path).glob("*.parquet")}
+    assert dict(run(spark, f"SELECT path, size FROM {files}")) == sizes
+    child = spark.newSession()
+    named = f"SELECT count_if(skipped), count(*) FROM skipping_files(filter => 'false', table => '{table}')"
+    assert run(child, named) == [(5, 5)]  # Spark reads none of them
+    ((plan,),) = run(spark, f"EXPLAIN SELECT * FROM {files}")
+    assert "LocalTableScan" in plan
+    esk.disable(spark)
+    with pytest.raises(Exception, match="skipping_files: skipping is off in this session"):
+        run(spark, f"SELECT * FROM {files}")
+
+
+def test_skipping_files_fails_where_a_look_up_fails(spark: SparkSession, path: str) -> None:
+    run(spark, f"CREATE SKIPPING INDEX ON parquet.`{path}` (minmax(id))")
+    spark.conf.set("spark.es_skipping.store.url", "http://127.0.0.1:9")
+    with pytest.raises(Exception, match="skipping_files: the look-up failed, so that a query reads all files"):
+        run(spark, f"SELECT * FROM skipping_files('parquet.`{path}`', 'id = 3')")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ("'{table}', 3", "give skipping_files a table and a filter"),
+        ("'{table}'", "give skipping_files a table and a filter"),
+        ("'{table}', 'id = 3', 'id = 4'", "give skipping_files a table and a filter"),
+        ("'{table}', where => 'id = 3'", "give skipping_files a table and a filter"),
+        ("'{table}', 'nothing = 3'", "`nothing` cannot be resolved"),
+        ("'nowhere', 'id = 3'", "`nowhere` cannot be found"),
+    ],
+)
+def test_an_error_of_skipping_files_points_to_it(spark: SparkSession, path: str, arguments: str, hint: str) -> None:
+    with pytest.raises(Exception, match=re.escape(hint)) as raised:
+        spark.sql(f"SELECT 1,\n  path FROM skipping_files({arguments.format(table=f'parquet.`{path}`')})")
+    if "'," in arguments:
+        assert re.search(r"line 2,? pos 12", str(raised.value))
+
+
+def test_advise(spark: SparkSession, path: str) -> None:
+    table = f"parquet.`{path}`"
+    log = "array(" + ", ".join(f"'id = {at}'" for at in range(0, 100, 5)) + ")"
+    found = run(spark, f"CALL es_skipping.advise(table => '{table}', budget => '50 MB', log => {log})")
+    (created,) = [row for row in found if row[0] == "create"]
+    assert "(id" in created[1]
+    assert created[2] > 0
+    assert 0.7 < created[3] <= 0.8  # 4 of 5 files
+    assert created[4] <= created[3] <= created[5]
+    assert not esk.Dataset(spark, path).is_indexed()
+    (nothing,) = run(spark, f"CALL es_skipping.advise('{table}', 50000000, 'day = 3')")
+    assert nothing[0] == "none"
+    assert "No index helps" in nothing[-1]
+    with pytest.raises(Exception, match=r"CALL es_skipping.advise: .*budget.*many"):
+        run(spark, f"CALL es_skipping.advise('{table}', budget => 'many', log => 'id = 3')")
+    with pytest.raises(Exception, match=r"CALL es_skipping.advise: .*quer"):
+        run(spark, f"CALL es_skipping.advise('{table}')")  # there is no query log

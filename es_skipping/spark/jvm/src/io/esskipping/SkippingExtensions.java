@@ -3,6 +3,7 @@ package io.esskipping;
 import io.esskipping.helper.Helper;
 import io.esskipping.scan.Bridge;
 import io.esskipping.scan.SkippingColumnarRule;
+import io.esskipping.sql.SkippingFiles;
 import io.esskipping.sql.SkippingParser;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
@@ -21,6 +22,7 @@ public final class SkippingExtensions extends AbstractFunction1<SparkSessionExte
     Bridge.startHelpersWith(Helper::of);
     extensions.injectColumnar(new Builder());
     extensions.injectParser(new SkippingParser());
+    SkippingFiles.inject(extensions);
     return BoxedUnit.UNIT;
   }
 

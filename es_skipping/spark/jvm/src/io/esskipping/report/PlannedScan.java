@@ -1,25 +1,31 @@
 package io.esskipping.report;
 
+import io.esskipping.LookupFailed;
 import io.esskipping.groups.GroupsScan;
 import io.esskipping.protocol.Reply;
+import io.esskipping.scan.Bridge;
 import io.esskipping.scan.PartitionResiduals;
 import io.esskipping.scan.RelationColumns;
 import io.esskipping.scan.Relations;
 import io.esskipping.scan.ScanRecord;
+import io.esskipping.scan.SessionSettings;
 import io.esskipping.scan.SkippingFileIndex;
 import io.esskipping.scan.SkippingScan;
 import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Predicate;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.FileSourceScanExec;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import scala.collection.immutable.Seq;
 
@@ -32,6 +38,9 @@ public final class PlannedScan {
   private final List<String> inducedBy;
   private final SkippingFileIndex index;
   private final String columns;
+
+  /** A file that Spark listed for the scan, and whether the answer to the scan's request leaves it out. */
+  public record File(String path, long size, boolean skipped) {}
 
   private PlannedScan(
       SparkSession session, SkippingFileIndex index, Seq<PartitionDirectory> all, Seq<Expression> dataFilters, String columns) {
@@ -123,5 +132,34 @@ public final class PlannedScan {
   public String skipped(byte[] reply) {
     index.left(Reply.read(reply, residuals.residuals.size()), directories, residuals.residualOf, record);
     return record.skipped();
+  }
+
+  /**
+   * The files of Spark's listing. It asks as the query would, but does not check again what {@code verify} makes a query check.
+   *
+   * @throws LookupFailed there is no answer
+   */
+  public List<File> files(SparkSession session) {
+    byte[] bytes = Bridge.ask(request, SessionSettings.patienceMs(session.sessionState().conf()), session.sparkContext());
+    Reply reply = Reply.read(bytes, residuals.residuals.size());
+    List<PartitionDirectory> kept = Scala.list(index.left(reply, directories, residuals.residualOf, record));
+    Set<String> read = new HashSet<>();
+    for (PartitionDirectory directory : kept) Scala.list(directory.files()).forEach(file -> read.add(file.getPath().toString()));
+    return files(file -> !read.contains(file.getPath().toString()));
+  }
+
+  /** The files of Spark's listing for a query that Spark answers without any of them. */
+  public List<File> allSkipped() {
+    return files(file -> true);
+  }
+
+  private List<File> files(Predicate<FileStatusWithMetadata> skipped) {
+    List<File> found = new ArrayList<>();
+    for (PartitionDirectory directory : directories) {
+      for (FileStatusWithMetadata file : Scala.list(directory.files())) {
+        found.add(new File(file.getPath().toString(), file.getLen(), skipped.test(file)));
+      }
+    }
+    return found;
   }
 }

@@ -73,7 +73,7 @@ public final class Bridge {
   }
 
   /** Like {@link #connected()}; where nothing is connected it starts a helper, and waits for it. */
-  static boolean connected(SparkContext context) {
+  public static boolean connected(SparkContext context) {
     if (driver == null) helper = helperStarter.apply(context);
     return connected();
   }
@@ -97,7 +97,7 @@ public final class Bridge {
    *
    * @throws LookupFailed Python did not answer in time, or failed
    */
-  static byte[] ask(String request, long patienceMs, SparkContext context) throws LookupFailed {
+  public static byte[] ask(String request, long patienceMs, SparkContext context) throws LookupFailed {
     LookupClient asked = client();
     if (asked == null) throw new LookupFailed("no Python is connected");
     // Python may run Spark jobs, which then belong to the waiting query.

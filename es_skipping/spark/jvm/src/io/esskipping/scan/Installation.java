@@ -1,6 +1,7 @@
 package io.esskipping.scan;
 
 import io.esskipping.SkippingExtensions;
+import io.esskipping.sql.SkippingFiles;
 import io.esskipping.sql.SkippingParser;
 import io.esskipping.util.Scala;
 import java.lang.reflect.Field;
@@ -21,7 +22,8 @@ public final class Installation {
    */
   public static synchronized void install(SparkSession session) throws ReflectiveOperationException {
     SessionState state = session.sessionState();
-    if (!installed(state)) {
+    boolean isNew = !installed(state);
+    if (isNew) {
       List<ColumnarRule> rules = Scala.list(state.columnarRules());
       rules.add(new SkippingColumnarRule(session));
       field(SessionState.class, "columnarRules").set(state, Scala.seq(rules));
@@ -29,7 +31,9 @@ public final class Installation {
     if (!hasBuilder(session)) {
       session.extensions().injectColumnar(new SkippingExtensions.Builder());
       session.extensions().injectParser(new SkippingParser());
+      SkippingFiles.inject(session.extensions());
     }
+    if (isNew) session.extensions().registerTableFunctions(state.tableFunctionRegistry()); // all of them, ours too
     if (!SkippingParser.is(state.sqlParser())) {
       field(SessionState.class, "sqlParser").set(state, new SkippingParser().apply(session, state.sqlParser()));
     }

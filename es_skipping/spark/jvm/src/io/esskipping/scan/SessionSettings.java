@@ -21,7 +21,7 @@ public final class SessionSettings {
 
   private SessionSettings() {}
 
-  static boolean enabled(SQLConf conf) {
+  public static boolean enabled(SQLConf conf) {
     return flag(conf, "enabled");
   }
 
@@ -42,7 +42,7 @@ public final class SessionSettings {
    * The time limit of the whole callback. Python itself keeps the store's deadline; this limit guards against a Python
    * that does not answer.
    */
-  static long patienceMs(SQLConf conf) {
+  public static long patienceMs(SQLConf conf) {
     return GRACE_MS + milliseconds(conf.getConfString(PREFIX + "store.timeout", ""));
   }
 

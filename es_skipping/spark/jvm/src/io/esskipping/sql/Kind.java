@@ -19,25 +19,30 @@ enum Kind {
   SHOW("index STRING"),
   DESCRIBE("type STRING, columns STRING, params STRING, objects BIGINT, metadata_bytes BIGINT"),
   OPTIMIZE(""),
-  HEALTH("objects BIGINT, covered BIGINT, coverage DOUBLE, stale BIGINT, missing BIGINT, gone BIGINT, failed BIGINT"),
+  HEALTH("objects BIGINT, covered BIGINT, coverage DOUBLE, stale BIGINT, missing BIGINT, gone BIGINT, failed BIGINT", "table"),
+  ADVISE("action STRING, index STRING, bytes BIGINT, saves DOUBLE, low DOUBLE, high DOUBLE, reason STRING", "table", "budget", "log"),
   EXPLAIN("plan STRING");
 
   private static final String COUNTS = "added BIGINT, updated BIGINT, removed BIGINT, unchanged BIGINT, failed BIGINT";
 
   /** How a statement begins, for messages. */
   final String words;
+  /** The names of a procedure's arguments, the table first; empty for statements that are not procedures. */
+  final List<String> parameters;
   private final String columns;
 
-  Kind(String columns) {
+  Kind(String columns, String... parameters) {
     this.columns = columns;
+    this.parameters = List.of(parameters);
     if (name().equals("EXPLAIN")) words = "EXPLAIN SKIPPING";
-    else if (name().equals("HEALTH")) words = "CALL es_skipping.health";
+    else if (parameters.length > 0) words = "CALL es_skipping." + name().toLowerCase(Locale.ROOT);
     else words = name() + " SKIPPING INDEX";
   }
 
   /** The procedure of that name; null if there is none. */
   static Kind procedure(String name) {
-    return name.toUpperCase(Locale.ROOT).equals("HEALTH") ? HEALTH : null;
+    for (Kind kind : values()) if (!kind.parameters.isEmpty() && kind.name().equalsIgnoreCase(name)) return kind;
+    return null;
   }
 
   List<Attribute> output() {

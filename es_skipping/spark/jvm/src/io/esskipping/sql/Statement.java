@@ -4,7 +4,10 @@ import io.esskipping.CommandFailed;
 import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
@@ -17,6 +20,7 @@ import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.ParsedStatement;
+import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.StringType;
 
 /**
@@ -33,6 +37,7 @@ final class Statement {
   private static final Pattern EXISTS = Pattern.compile(SPACE + "+IF(" + SPACE + "+NOT)?" + SPACE + "+EXISTS\\b", Pattern.CASE_INSENSITIVE);
   private static final Pattern ON = Pattern.compile(SPACE + "+ON\\b", Pattern.CASE_INSENSITIVE);
 
+  private static final String TABLE = "expected a table, such as ('db.events')";
   private static final String LIST = "expected a list of indexes, such as (minmax(ts))";
 
   final Kind kind;
@@ -42,6 +47,7 @@ final class Statement {
   private List<String> target = List.of();
   private String query;
   private final List<Expression> indexes = new ArrayList<>();
+  private final Map<String, Expression> arguments = new LinkedHashMap<>();
 
   private Statement(Kind kind, String sql, int from) {
     this.kind = kind;
@@ -67,14 +73,14 @@ final class Statement {
     Matcher call = CALL.matcher(sql).region(from, sql.length());
     if (call.lookingAt()) {
       Kind procedure = Kind.procedure(call.group(1));
-      if (procedure == null) throw Errors.syntax(sql, call.start(1), call.group(1), "the procedure is es_skipping.health");
+      if (procedure == null) throw Errors.syntax(sql, call.start(1), call.group(1), "the procedures are es_skipping.health and es_skipping.advise");
       Statement made = new Statement(procedure, sql, from);
-      made.readTable(call.end(), spark);
+      made.readArguments(call.end(), spark);
       return made;
     }
     Matcher head = HEAD.matcher(sql).region(from, sql.length());
     if (!head.lookingAt()) return null;
-    String word = head.group(1).toUpperCase(java.util.Locale.ROOT);
+    String word = head.group(1).toUpperCase(Locale.ROOT);
     Statement made = new Statement(Kind.valueOf(word.equals("DESC") ? "DESCRIBE" : word), sql, from);
     made.read(head.end(), spark);
     return made;
@@ -104,17 +110,38 @@ final class Statement {
     else if (kind == Kind.CREATE) throw Errors.syntax(sql, open, "end of input", LIST);
   }
 
-  /** The argument of a procedure: the text of a table's name. */
-  private void readTable(int open, ParserInterface spark) throws ParseException {
-    List<Expression> arguments = readCall(open, spark, "expected a table, such as ('db.events')");
-    Expression table = arguments.size() == 1 ? arguments.get(0) : null;
-    if (table instanceof NamedArgumentExpression && ((NamedArgumentExpression) table).key().equalsIgnoreCase("table")) {
-      table = ((NamedArgumentExpression) table).value();
+  /** The arguments of a procedure, by place or by name. */
+  private void readArguments(int open, ParserInterface spark) throws ParseException {
+    for (Expression argument : readCall(open, spark, TABLE)) {
+      boolean named = argument instanceof NamedArgumentExpression;
+      Expression value = named ? ((NamedArgumentExpression) argument).value() : argument;
+      String name = named ? ((NamedArgumentExpression) argument).key().toLowerCase(Locale.ROOT)
+          : kind.parameters.get(Math.min(arguments.size(), kind.parameters.size() - 1));
+      if (!kind.parameters.contains(name) || arguments.containsKey(name)) {
+        throw Errors.at(sql, value, kind.words + " takes each of these once: " + String.join(", ", kind.parameters));
+      }
+      arguments.put(name, value);
     }
-    if (!(table instanceof Literal) || !(table.dataType() instanceof StringType)) {
-      throw Errors.syntax(sql, open, "(", "expected a table, such as ('db.events')");
-    }
+    Expression table = arguments.remove("table");
+    if (table == null) throw Errors.syntax(sql, open, "(", TABLE);
+    if (!isText(table)) throw Errors.at(sql, table, TABLE);
     target = Scala.list(spark.parseMultipartIdentifier(String.valueOf(((Literal) table).value())));
+    for (Map.Entry<String, Expression> one : arguments.entrySet()) {
+      if (!isValue(one.getValue())) throw Errors.at(sql, one.getValue(), "expected a literal, or array(...) of literals, for " + one.getKey());
+    }
+  }
+
+  private static boolean isText(Expression expression) {
+    return expression instanceof Literal && expression.dataType() instanceof StringType && ((Literal) expression).value() != null;
+  }
+
+  private static boolean isValue(Expression expression) {
+    if (isText(expression) || expression instanceof Literal && expression.dataType() instanceof NumericType) return true;
+    return isArray(expression) && Scala.<Expression>list(((UnresolvedFunction) expression).arguments()).stream().allMatch(Statement::isText);
+  }
+
+  private static boolean isArray(Expression expression) {
+    return isPlainCall(expression) && String.join(".", Scala.<String>list(((UnresolvedFunction) expression).nameParts())).equalsIgnoreCase("array");
   }
 
   private void readIndexes(int open, ParserInterface spark) throws ParseException {
@@ -194,14 +221,25 @@ final class Statement {
   /** What Python is asked. */
   String json() {
     StringBuilder out = new StringBuilder("{");
-    Json.field(out, "do", kind.name().toLowerCase(java.util.Locale.ROOT));
+    Json.field(out, "do", kind.name().toLowerCase(Locale.ROOT));
     Json.name(out, "lenient").append(lenient);
     if (query != null) Json.field(out, "query", query);
     Json.name(out, "target").append('[');
     for (String part : target) Json.text(separated(out), part);
     Json.name(out.append(']'), "indexes").append('[');
     for (Expression index : indexes) index(separated(out), (UnresolvedFunction) index);
-    return out.append("]}").toString();
+    Json.name(out.append(']'), "options").append('{');
+    for (Map.Entry<String, Expression> one : arguments.entrySet()) {
+      Json.name(out, one.getKey());
+      if (!isArray(one.getValue())) {
+        value(out, one.getValue());
+        continue;
+      }
+      out.append('[');
+      for (Expression item : Scala.<Expression>list(((UnresolvedFunction) one.getValue()).arguments())) value(separated(out), item);
+      out.append(']');
+    }
+    return out.append("}}").toString();
   }
 
   private static StringBuilder separated(StringBuilder out) {
