@@ -1,6 +1,6 @@
 """Rows of lineitem that TPC-H's joins read, if lineitem alone is laid out and its dimensions stay as they are.
 
-Run: ``python -m benchmarks.star_tpch --scale 0.1 --rows 500`` (needs ``tpchgen-cli``; ten minutes on two cores). Writes
+Run: ``python -m benchmarks.star_tpch`` (needs ``tpchgen-cli``; ten minutes on two cores). It writes
 ``docs/benchmarks/star_tpch.json``.
 
 q3, q5, q8, q10, q12 and q14 of TPC-H on normalised tables, their parameters drawn as the specification says. One
@@ -105,9 +105,9 @@ def main() -> None:
     options.add_argument("--scale", type=float, default=0.1)
     options.add_argument("--folder", type=Path, default=Path("benchmark-data"))
     options.add_argument("--rows", type=int, default=500, help="least rows of a block")
-    options.add_argument("--features", type=int, default=15)
-    options.add_argument("--each", type=int, default=10, help="queries of each template to design for")
-    options.add_argument("--tests", type=int, default=4, help="queries of each template to count")
+    options.add_argument("--features", type=int, default=20)
+    options.add_argument("--each", type=int, default=20, help="queries of each template to design for")
+    options.add_argument("--tests", type=int, default=3, help="queries of each template to count")
     options.add_argument("--memory", default="3g")
     given = options.parse_args()
     spark = session(given.folder.resolve(), given.memory)
@@ -138,7 +138,8 @@ def main() -> None:
     spark.read.parquet(str(target)).createOrReplaceTempView("lineitem")
     held = queries(given.tests, 2)
     result: dict[str, Any] = {
-        "command": f"python -m benchmarks.star_tpch --scale {given.scale:g} --rows {given.rows}",
+        "command": f"python -m benchmarks.star_tpch --scale {given.scale:g} --rows {given.rows} "
+        f"--features {given.features} --each {given.each} --tests {given.tests}",
         "rows": plan.rows,
         "blocks": plan.blocks,
         "features": list(plan.conditions),
