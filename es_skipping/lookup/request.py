@@ -70,6 +70,8 @@ class ScanRequest:
         entry of filters, and they are all that stands between the scan and the limit.
     row_groups
         Whether the scan can leave row groups out of a file that it reads.
+    induced
+        Whether the filters hold conditions that the query does not state, such as keys of a join.
     parsed_settings
         The package's own settings.
     """
@@ -90,6 +92,7 @@ class ScanRequest:
     snapshot: str | None = None
     first: FirstRows | None = None
     row_groups: bool = False
+    induced: bool = False
     parsed_settings: Settings = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -126,6 +129,7 @@ class ScanRequest:
             snapshot=read.get("snapshot"),
             first=None if "first" not in read else _first_rows(read["first"]),
             row_groups=bool(read.get("rowGroups", False)),
+            induced=bool(read.get("induced", False)),
         )
 
     @property
