@@ -12,11 +12,12 @@ import math
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from es_skipping.build.columns import column_for_index
+from es_skipping.build.dimensions import bits_of, with_bits
 from es_skipping.build.elements import collected_elements
 from es_skipping.build.failures import is_systemic, named_in
 from es_skipping.build.footers import can_answer, from_footers
@@ -38,6 +39,7 @@ from es_skipping.build.worker import (
 )
 from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.errors import DatasetError
+from es_skipping.indexes.induced import Induced
 from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.built_with import TEXT_FORMATS, columns_of, depends_on_columns_read
 from es_skipping.spark.failures import error_text, reason
@@ -147,6 +149,10 @@ class Collection:
             self._note(dict.fromkeys((one.id for one in wanted), next(iter(doubtful.values()))))
             yield from (ObjectMetadata(object, None, {}) for object in doubtful)
             objects, all_objects = [object for object in objects if object not in doubtful], False
+        wanted = self._with_dimensions(wanted)
+        if not wanted:
+            yield from (ObjectMetadata(object, None, {}) for object in objects)
+            return
         groups = self._groups(wanted)
         for group in groups:
             rounds = iter(_chunks(objects, _OBJECTS_PER_JOB))
@@ -171,6 +177,21 @@ class Collection:
                         yield one
                 except _JobFailed as failure:
                     pending.extend(self._without_culprit(chunk, failure.error))
+
+    def _with_dimensions(self, wanted: Sequence[Wanted]) -> list[Wanted]:
+        """The indexes whose dimensions can be read, with the bits of these."""
+        found = []
+        for one in wanted:
+            if isinstance(one.index, Induced):
+                bits = bits_of(self.source, one.index)
+                if not isinstance(bits, str) and self.row_groups is not None and not bits.is_small:
+                    bits = "a dimension of this size can only be joined for the metadata of whole files"
+                if isinstance(bits, str):
+                    self._note({one.id: bits})
+                    continue
+                one = replace(one, index=one.index.at(bits.snapshot), bits=bits)
+            found.append(one)
+        return found
 
     def _groups(self, wanted: Sequence[Wanted]) -> list[list[Wanted]]:
         """Group the indexes that one pass may collect together.
@@ -327,7 +348,10 @@ def _partials(
     selected: list[Column] = [F.xxhash64(read.path).alias("object")]
     plain: dict[str, int] = {}
     parts: list[Part] = []
+    with_keys = [one for one in group if one.bits is not None]
     for one in group:
+        if one.bits is not None:
+            continue
         columns = [column_for_index(frame, column.text) for column in one.columns]
         levels = max(column.levels for column in one.columns)
         places = []
@@ -344,7 +368,14 @@ def _partials(
         collector = one.index.collector(one.types)
         known = format not in TEXT_FORMATS
         parts.append(Part(one.id, collector, tuple(places), one.index.kind, one.value_type, known, levels))
-    rows = frame.select(*selected, *([] if runs is None else [read.place.alias("place")]))
+    keys = [column_for_index(frame, one.columns[0].text).alias(f"k{at}") for at, one in enumerate(with_keys)]
+    rows = frame.select(*selected, *keys, *([] if runs is None else [read.place.alias("place")]))
+    width = len(selected)
+    for at, one in enumerate(with_keys):
+        assert one.bits is not None
+        rows = with_bits(rows, one.bits, f"k{at}", width)
+        places = list(range(width, width := width + len(one.bits.words)))
+        parts.append(Part(one.id, one.index.collector(one.types), tuple(places), one.index.kind, one.value_type))
     # Arrays are never reduced: their elements and nulls are counted one by one.
     every = runs is not None or any(part.collector.repeats_matter or part.levels for part in parts)
     fewer = None if every else distinct_rows(rows, _limits(parts))

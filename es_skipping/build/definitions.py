@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_skipping.build.columns import ResolvedColumn, resolve
 from es_skipping.build.elements import check_elements
+from es_skipping.build.index_arguments import lasting
 from es_skipping.build.wanted import Wanted
 from es_skipping.catalog import DatasetDefinition, IndexDefinition, Protection
 from es_skipping.errors import ColumnError, IndexDefinitionError
 from es_skipping.indexes.base import Index
+from es_skipping.indexes.induced import Induced
 from es_skipping.indexes.registry import from_definition, index_id, readable_id
 from es_skipping.lookup.built_with import dataset_facts, index_facts, is_secret
 from es_skipping.predicates.codec import operand_to_data
@@ -39,7 +41,7 @@ class Defined:
     wanted
         All of these indexes, for collecting.
     new
-        The ids of the added ones.
+        The ids of the added ones, and of those that objects lack in their current form: a dimension has changed.
     fresh
         Whether all stored metadata is built again, or there is none.
     """
@@ -75,9 +77,16 @@ def defined_dataset(
     """
     known = stored.indexes if stored else ()
     kept = [
-        defined(source, from_definition(index), again=True, resolving=resolving, protection=index.protection)
+        defined(
+            source,
+            _as_now(source, from_definition(index)),
+            again=True,
+            resolving=resolving,
+            protection=index.protection,
+        )
         for index in known
     ]
+    outdated = {now.id for (now, _), before in zip(kept, known, strict=True) if now.parameters != before.parameters}
     added: list[tuple[IndexDefinition, Wanted]] = []
     for index in add:
         asked = defined(source, index, resolving=resolving)
@@ -107,9 +116,36 @@ def defined_dataset(
     return Defined(
         definition,
         tuple(wanted for _, wanted in both),
-        frozenset(one.id for one, _ in added),
+        frozenset(one.id for one, _ in added) | outdated,
         stored is None or _is_rebuilt(stored, definition),
     )
+
+
+def _as_now(source: Source | FilesSource, index: Index) -> Index:
+    """A stored index, for the dimensions as they are now."""
+    from es_skipping.build.dimensions import current_snapshot
+    from es_skipping.build.source import Source
+
+    if isinstance(index, Induced) and isinstance(source, Source):
+        now = current_snapshot(source, index)
+        return index if now is None else index.at(now)
+    return index
+
+
+def _resolved(source: Source | FilesSource, index: Induced) -> Induced:
+    from es_skipping.build.dimensions import resolved
+    from es_skipping.build.source import Source
+
+    if index.protect not in (None, "plain"):
+        raise IndexDefinitionError(
+            f"{index} cannot be {index.protect}: its definition holds values of the dimension in clear; pass "
+            "protect='plain' if they may be seen"
+        )
+    if index.resolved:
+        return index
+    if not isinstance(source, Source):
+        raise ColumnError(f"{index} joins a dimension, which only Spark can do")
+    return resolved(source, index)
 
 
 def defined(
@@ -140,6 +176,8 @@ def defined(
     """
     mode = index.protect or "plain"
     check_protection(mode, index.key)
+    if isinstance(index, Induced):
+        index = _resolved(source, index)
     try:
         given = tuple(resolving(source, one) for one in index.columns)
         columns = _summarised(source, index, given, resolving)
@@ -207,4 +245,5 @@ def _is_rebuilt(stored: DatasetDefinition, now: DatasetDefinition) -> bool:
 
 def _facts(index: IndexDefinition) -> tuple[Any, ...]:
     plain = replace(index, operands=(), built_with={}, parameters={})
-    return plain, list(index.operands), dict(index.built_with), dict(index.parameters)
+    parameters = lasting(from_definition(index), index.parameters)
+    return plain, list(index.operands), dict(index.built_with), parameters

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from es_skipping.catalog import IndexDefinition
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.base import Index
 
-__all__ = ["checked", "is_definition_of"]
+__all__ = ["checked", "is_definition_of", "lasting"]
 
 
 def checked(indexes: Sequence[Index]) -> Sequence[Index]:
@@ -37,10 +37,15 @@ def checked(indexes: Sequence[Index]) -> Sequence[Index]:
 
 def is_definition_of(definition: IndexDefinition, index: Index) -> bool:
     """Whether a stored definition matches a user's index."""
-    if definition.type != index.type or dict(definition.parameters) != dict(index.parameters):
+    if definition.type != index.type or lasting(index, definition.parameters) != lasting(index, index.parameters):
         return False
     given = tuple(column if isinstance(column, str) else str(column) for column in index.columns)
     return tuple(definition.columns) == given or [_bare(c) for c in definition.columns] == [_bare(c) for c in given]
+
+
+def lasting(index: Index, parameters: Mapping[str, int | float | str]) -> dict[str, int | float | str]:
+    """The parameters of an index without those that may change while its metadata stays valid."""
+    return {name: value for name, value in parameters.items() if name not in index.changing}
 
 
 def _bare(column: str) -> str:

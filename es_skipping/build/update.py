@@ -198,6 +198,11 @@ class Update:
                 f"{self.reading.name} has another schema, other options or other settings than when it was indexed: "
                 "refresh it without paths and partitions to index all of it again"
             )
+        if stored is not None and not restriction.everything:  # the other objects still await their refresh
+            definition = defined.definition
+            before = {index.id: index.parameters for index in stored.indexes}
+            kept = tuple(replace(one, parameters=before.get(one.id, one.parameters)) for one in definition.indexes)
+            defined = replace(defined, definition=replace(definition, indexes=kept))
         return defined
 
     def _run(

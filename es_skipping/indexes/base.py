@@ -144,6 +144,16 @@ class Index(ABC):
         """The stored parameters besides the columns; the constructor takes them by keyword."""
         return {}
 
+    @property
+    def naming(self) -> Mapping[str, int | float | str]:
+        """The parameters that are part of the index's id where they differ from their defaults."""
+        return self.parameters
+
+    @property
+    def changing(self) -> frozenset[str]:
+        """Names of parameters that may change while the metadata of objects stays valid."""
+        return frozenset()
+
     def named_by(self, columns: Sequence[str]) -> Sequence[str]:
         """The columns' part of the index's id: the columns, unless they are many and long."""
         return columns

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column as SparkColumn
 
-__all__ = ["WORD_BITS", "Features", "feature_words"]
+__all__ = ["WORD_BITS", "Features", "feature_words", "union_of_words"]
 
 WORD_BITS: Final = 62
 """Features per integer."""
@@ -124,17 +124,22 @@ def feature_words(features: Sequence[SparkColumn]) -> list[SparkColumn]:
     return words
 
 
+def union_of_words(columns: Sequence[pa.Array]) -> tuple[int, ...]:
+    """The OR of each column of `feature_words`."""
+    import numpy as np
+
+    return tuple(
+        int(np.bitwise_or.reduce(column.to_numpy(zero_copy_only=False))) if len(column) else 0 for column in columns
+    )
+
+
 class _UnionCollector(Collector["tuple[int, ...]"]):
     """The words of all rows, joined by OR."""
 
     repeats_matter = False
 
     def partial(self, columns: Sequence[pa.Array]) -> tuple[int, ...]:
-        import numpy as np
-
-        return tuple(
-            int(np.bitwise_or.reduce(column.to_numpy(zero_copy_only=False))) if len(column) else 0 for column in columns
-        )
+        return union_of_words(columns)
 
     def merge(self, first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(one | other for one, other in zip(first, second, strict=True))

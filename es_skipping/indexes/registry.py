@@ -40,6 +40,7 @@ _OURS: Final = {
     "GeoBox": "es_skipping.indexes.geobox",
     "GeometryBox": "es_skipping.indexes.geometrybox",
     "Features": "es_skipping.indexes.features",
+    "Induced": "es_skipping.indexes.induced",
     "Remembered": "es_skipping.indexes.remembered",
     "Formatted": "es_skipping.indexes.formatted",
     "GapList": "es_skipping.indexes.gaplist",
@@ -171,7 +172,7 @@ def index_id(index: Index, column_texts: Sequence[str]) -> str:
     defaults: dict[str, Any] = {}
     if dataclasses.is_dataclass(index):
         defaults = {field.name: field.default for field in dataclasses.fields(index)}
-    parameters = [f"{name}={value}" for name, value in index.parameters.items() if defaults.get(name) != value]
+    parameters = [f"{name}={value}" for name, value in index.naming.items() if defaults.get(name) != value]
     return f"{index.type.lower()}({','.join([*index.named_by(column_texts), *parameters])})"
 
 

@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from es_skipping.indexes.foreignkey import ForeignKey
+from es_skipping.layout.appending import append
 from es_skipping.layout.designing.design import Design, design
 from es_skipping.layout.designing.study import Forecast
 from es_skipping.layout.drift import Status, status
@@ -38,6 +40,7 @@ __all__ = [
     "Design",
     "Diagnosis",
     "Feature",
+    "ForeignKey",
     "Forecast",
     "GroupPlan",
     "GroupStatus",
@@ -51,6 +54,7 @@ __all__ = [
     "TreePlan",
     "Written",
     "WrittenGroups",
+    "append",
     "append_groups",
     "design",
     "diagnose",

@@ -91,15 +91,25 @@ def key_of(coarse: Column, words: Sequence[Column]) -> Column:
 
 
 def blocked(
-    df: DataFrame, words: Sequence[Column], within: Sequence[str], clustered: Sequence[GroupBlocks]
+    df: DataFrame,
+    words: Sequence[Column],
+    within: Sequence[str],
+    clustered: Sequence[GroupBlocks],
+    columns: Sequence[str] | None = None,
 ) -> DataFrame:
-    """Shuffle the rows of a scan so that each block is one partition of the DataFrame; see `placed`."""
+    """Shuffle the rows of a scan so that each block is one partition of the DataFrame; see `placed`.
+
+    Parameters
+    ----------
+    columns
+        The columns to keep; None for all.
+    """
     from es_skipping.spark.classic import functions as F
 
     blocks = sum(len(one.blocks.rows) for one in clustered)
     numbers = places(df.sparkSession, [blocks + 1])[blocks + 1]
     assigned = placed(df, words, within, clustered, numbers)
-    return assigned.repartition(blocks + 1, PLACE).select(*(F.col(quoted_name(name)) for name in df.columns))
+    return assigned.repartition(blocks + 1, PLACE).select(*(F.col(quoted_name(name)) for name in columns or df.columns))
 
 
 def placed(

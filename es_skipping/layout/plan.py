@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from es_skipping.indexes.foreignkey import ForeignKey
 from es_skipping.layout.bounds import Bounds
 from es_skipping.layout.chart import Role, bar_chart
 from es_skipping.layout.features.helping import Help, Helping
@@ -64,6 +65,10 @@ class Plan:
         ``(feature, reason)`` of wanted features that cannot be evaluated or stored.
     seconds
         Duration by step.
+    own
+        Number of features on the dataset's own columns, which come first; None if all are.
+    joins
+        The foreign keys to the dimensions that the other features are on.
     """
 
     features: tuple[Feature, ...]
@@ -76,6 +81,8 @@ class Plan:
     tested: Prediction
     refused: tuple[tuple[str, str], ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
+    own: int | None = None
+    joins: tuple[ForeignKey, ...] = ()
 
     @property
     def rows(self) -> int:

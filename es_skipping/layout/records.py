@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,10 +13,12 @@ from es_skipping.errors import StoreFormatError
 if TYPE_CHECKING:
     from es_skipping.layout.plan import Plan
 
-__all__ = ["RECORD", "LayoutRecord", "read_record", "write_record"]
+__all__ = ["APPENDED", "RECORD", "LayoutRecord", "note_appended", "read_record", "write_record"]
 
 RECORD: Final = "_es_skipping_layout.json"
 """Spark ignores files whose names begin with an underscore."""
+APPENDED: Final = "_es_skipping_appended_"
+"""The names of the notes of `note_appended` begin with it: one file for each write, so that two writers never meet."""
 _VERSION: Final = 1
 
 
@@ -35,6 +38,10 @@ class LayoutRecord:
         The dry run's share of rows that a query reads, and share of queries that a feature helps.
     written
         Completion time, in milliseconds since the epoch.
+    own
+        Number of features that are conditions on the dataset's own columns, which come first; None if all are.
+    joins
+        The foreign keys to the dimensions that the other features are on: pairs of column and reference.
     """
 
     conditions: tuple[str, ...]
@@ -46,6 +53,8 @@ class LayoutRecord:
     share: float
     helped: float
     written: int
+    own: int | None = None
+    joins: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, plan: Plan) -> LayoutRecord:
@@ -61,7 +70,14 @@ class LayoutRecord:
             share=described.share,
             helped=described.helped / len(described.shares) if described.shares else 0.0,
             written=int(time.time() * 1000),
+            own=plan.own,
+            joins=tuple((key.column, key.references) for key in plan.joins),
         )
+
+    @property
+    def own_conditions(self) -> tuple[str, ...]:
+        """The features on the dataset's own columns."""
+        return self.conditions[: self.own]
 
 
 def write_record(root: str, record: LayoutRecord) -> None:
@@ -70,6 +86,14 @@ def write_record(root: str, record: LayoutRecord) -> None:
 
     data = json.dumps({"version": _VERSION, **asdict(record)}, ensure_ascii=False, indent=1)
     files_of(root).write(RECORD, data.encode("utf-8"))
+
+
+def note_appended(root: str, writes: Iterable[str]) -> None:
+    """Note the ids that Spark gave to writes of laid-out rows; each is part of the names of the write's objects."""
+    from es_skipping.spark.hadoop_files import files_of
+
+    for write in writes:
+        files_of(root).write(f"{APPENDED}{write}", b"")
 
 
 def read_record(root: str) -> LayoutRecord | None:

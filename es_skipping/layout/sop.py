@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from es_skipping.indexes.base import Index
+from es_skipping.indexes.features import Features
+from es_skipping.indexes.foreignkey import ForeignKey
 from es_skipping.layout.features.conditions import Rank
 from es_skipping.layout.histogram import Histogram
 from es_skipping.layout.maker import dataset_of, refuse_unknown
 from es_skipping.layout.passes import blocked, histogram, words_of
 from es_skipping.layout.plan import Plan, predict
 from es_skipping.layout.row_layout import Clock, RowLayout
+from es_skipping.layout.star import Star, StarFeature
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.workload.mining import Feature
 
@@ -51,6 +55,9 @@ class SOP(RowLayout[Plan]):
         dissertation, by the queries that each helps and no stricter one helps.
     within
         SQL expressions; rows with different values never share an object. Partition columns of the dataset count too.
+    joins
+        Foreign keys to dimensions. Filters on the dimensions then become features too, if the workload is whole
+        queries (`QueryLog.from_sql`), and `write` builds an `Induced` index for each dimension with features.
     refine
         Whether to try a feature for each arm of an OR, and for each window of values that queries ask for, in place of
         looser features. They are taken if a dry run with blocks of ``min_rows`` reads less, and may be more than
@@ -79,6 +86,7 @@ class SOP(RowLayout[Plan]):
         min_support: int | None = None,
         rank: Rank = "savings",
         within: Sequence[str] = (),
+        joins: Sequence[ForeignKey] = (),
         refine: bool = False,
         **deprecated: Any,
     ) -> None:
@@ -89,6 +97,10 @@ class SOP(RowLayout[Plan]):
         )
         self._count = features
         self._refine = refine
+        self._star = Star(self._source, joins) if joins else None
+        self._star_features: list[StarFeature] = []
+        if refine and joins:
+            raise ValueError("refine=True and joins exclude each other: features of dimensions are not refined")
 
     def fit(self, log: QueryLog | Sequence[str], *, holdout: float = 0.2, progress: Progress | None = None) -> Plan:
         """Find features and blocks, and predict what held-out queries would read.
@@ -111,16 +123,26 @@ class SOP(RowLayout[Plan]):
         """
         clock = Clock(progress)
         train, test = self._parts(log, holdout)
+        most = self._count or max(_FEATURE_COUNTS)
+        rows = self.df
         with clock.step("mine"):
-            features, conditions, refused = self._finder.features(train, self._count or max(_FEATURE_COUNTS))
+            if self._star is None:
+                features, conditions, refused = self._finder.features(train, most)
+            else:
+                rows = self._star.joined(self.df)
+                self._star_features = self._star.features(train, most, self._finder.rank, self._finder.min_support)
+                train, test = self._star.whole(train), self._star.whole(test)
+                features = tuple(one.feature for one in self._star_features)
+                conditions, refused = tuple(one.condition for one in self._star_features), ()
         with clock.step("count"):
-            counted = histogram(self.df, conditions, self._within)
+            counted = histogram(rows, conditions, self._within)
         if self._count is None:
             with clock.step("choose"):
                 best = self._best_count(counted, features, train)
             features, conditions = features[:best], conditions[:best]
+            self._star_features = self._star_features[:best]
             with clock.step("count"):
-                counted = histogram(self.df, conditions, self._within)
+                counted = histogram(rows, conditions, self._within)
         if self._refine:
             with clock.step("refine"):
                 refined = self._refined(features, conditions, train)
@@ -143,6 +165,8 @@ class SOP(RowLayout[Plan]):
             tested=tested,
             refused=refused,
             seconds=clock.seconds,
+            own=None if self._star is None else sum(one.chain is None for one in self._star_features),
+            joins=() if self._star is None else self._star.joins,
         )
         return self._plan
 
@@ -173,4 +197,10 @@ class SOP(RowLayout[Plan]):
         return min(count for count, share in shares.items() if share <= _TOLERATED_READ_FACTOR * best)
 
     def _blocked(self, plan: Plan) -> DataFrame:
-        return blocked(self.df, words_of(plan.conditions), self._within, plan.clustered)
+        rows = self.df if self._star is None else self._star.joined(self.df)
+        return blocked(rows, words_of(plan.conditions), self._within, plan.clustered, self.df.columns)
+
+    def _indexes(self, plan: Plan) -> list[Index]:
+        own = plan.conditions[: plan.own]
+        induced = [] if self._star is None else self._star.indexes(self._star_features)
+        return [*([Features(*own)] if own else []), *induced]

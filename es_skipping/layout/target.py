@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from es_skipping.build.dataset import Dataset
     from es_skipping.build.source import Source
 
-__all__ = ["delete_tree", "finished", "free_place", "names", "refuse_protected", "require_empty", "write_blocks"]
+__all__ = [
+    "append_blocks",
+    "delete_tree",
+    "finished",
+    "free_place",
+    "names",
+    "refuse_protected",
+    "require_empty",
+    "write_blocks",
+]
 
 _LEFT_BEHIND: Final = frozenset({"_temporary", "_SUCCESS", RECORD})
 """Names that an unfinished write may leave and that Spark does not read."""
@@ -83,6 +92,32 @@ def write_blocks(source: Source, rows: DataFrame, path: str | None, table: str |
     except PySparkException as error:
         reason = str(error).strip().splitlines()[0]
         raise DatasetError(f"the layout could not be written to {path or table}: {reason}") from error
+
+
+def append_blocks(source: Source, rows: DataFrame) -> None:
+    """Write each partition of a DataFrame as one more Parquet object of a laid-out dataset.
+
+    Raises
+    ------
+    DatasetError
+        Spark cannot write it.
+    """
+    from pyspark.errors import PySparkException
+
+    from es_skipping.layout.zeros import options_for_zeros
+
+    writer = rows.write.format("parquet").option("maxRecordsPerFile", 0).options(**options_for_zeros(rows))
+    if source.partition_columns:
+        writer = writer.partitionBy(*source.partition_columns)
+    place = source.table or source.roots[0]
+    try:
+        if source.table is None:
+            writer.mode("append").save(place)
+        else:
+            writer.mode("append").saveAsTable(place)
+    except PySparkException as error:
+        reason = str(error).strip().splitlines()[0]
+        raise DatasetError(f"the rows could not be appended to {place}: {reason}") from error
 
 
 def _begin(spark: SparkSession, root: str, path: str) -> None:

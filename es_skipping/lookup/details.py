@@ -50,6 +50,8 @@ class ScanDetail:
         Both as text for people.
     unusable
         ``(index id, reason)`` of the indexes that this read must not use.
+    induced_by
+        The filters on joined dimensions that the clause also comes from.
     row_groups
         How many row groups the stores know of the datasets.
     store
@@ -73,6 +75,7 @@ class ScanDetail:
     store: str | None = None
     elements: tuple[str, ...] = ()
     seconds: float = 0.0
+    induced_by: tuple[str, ...] = ()
     row_groups: int = 0
     logged: LoggedFilter = LoggedFilter()
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
+from es_skipping.lookup.joins import Joins, Trees
 from es_skipping.lookup.reply import PROTOCOL
 from es_skipping.settings import Settings
 
 __all__ = ["FirstRows", "ScanRequest", "Trees"]
-
-Trees: TypeAlias = Sequence[Mapping[str, Any]]
-"""A conjunction of filter trees, as parsed JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +66,8 @@ class ScanRequest:
     first
         The rows that suffice; None if the query needs all rows that pass the filters. If it is given, there is one
         entry of filters, and they are all that stands between the scan and the limit.
+    joins
+        The dimensions that the rows must find a match in.
     row_groups
         Whether the scan can leave row groups out of a file that it reads.
     induced
@@ -91,6 +91,7 @@ class ScanRequest:
     filters: tuple[Trees, ...] = ()
     snapshot: str | None = None
     first: FirstRows | None = None
+    joins: Joins = field(default_factory=Joins)
     row_groups: bool = False
     induced: bool = False
     parsed_settings: Settings = field(init=False, repr=False, compare=False)
@@ -128,6 +129,7 @@ class ScanRequest:
             filters=tuple(read["filters"]),
             snapshot=read.get("snapshot"),
             first=None if "first" not in read else _first_rows(read["first"]),
+            joins=Joins.parse(read["joins"]) if "joins" in read else Joins(),
             row_groups=bool(read.get("rowGroups", False)),
             induced=bool(read.get("induced", False)),
         )

@@ -208,6 +208,7 @@ def _detail(request: ScanRequest, store: MetadataStore, found: Lookup) -> ScanDe
         row_groups=found.known_row_groups,
         store=store.url,
         elements=found.elements,
+        induced_by=tuple(dict.fromkeys(by for part in found.flat for by in part.verdict.induced_by)),
     )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from es_skipping.clauses.clause import Clause
+from es_skipping.clauses.clause import Clause, conjunction
 from es_skipping.clauses.merge import Trace, merge_traced
+from es_skipping.indexes.induced import Induced
 from es_skipping.lookup.built_with import columns_of, compatible, depends_on_columns_read
+from es_skipping.lookup.induced import induced_clause
 from es_skipping.lookup.registry import IndexedDataset
 from es_skipping.lookup.renames import as_indexed
 from es_skipping.lookup.request import ScanRequest, Trees
@@ -71,16 +73,20 @@ class Verdict:
         ``(index id, reason)`` of the indexes that this read must not use, or that failed on a part of the predicate.
     trace
         Each node's outcome, for people; None unless traced.
+    induced_by
+        The filters on dimensions that the clause also comes from, for people.
     """
 
     clause: Clause
     unusable: tuple[tuple[str, str], ...] = ()
     trace: Trace | None = None
+    induced_by: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class _Usable:
     labellers: list[Any] = field(default_factory=list)
+    induced: list[tuple[Any, Any]] = field(default_factory=list)
     unusable: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -110,16 +116,23 @@ def clause_for(
     if depends_on_columns_read(request.format, request.options):
         read = set(columns_of(operands_of(predicate)))
     for definition, labeller in dataset.labellers:
+        by_joins = isinstance(labeller.index, Induced)
+        if by_joins and not request.joins.equal:
+            continue
         reason = compatible(dataset.entry.definition, definition, request)
         if reason is None and read is not None and not read.issuperset(columns_of(labeller.target.operands)):
             reason = _OTHER_COLUMNS
-        if reason is None:
+        if reason is None and by_joins:
+            usable.induced.append((definition, labeller))
+        elif reason is None:
             usable.labellers.append(replace(labeller, target=replace(labeller.target, functions=declared)))
         else:
             usable.unusable.append((definition.id, reason))
     trace = merge_traced(predicate, usable.labellers)
-    unusable = tuple(dict.fromkeys([*usable.unusable, *trace.failures()]))
-    return Verdict(trace.clause, unusable, trace if traced else None)
+    joined = induced_clause(usable.induced, request, declared, read_filters)
+    unusable = tuple(dict.fromkeys([*usable.unusable, *trace.failures(), *joined.unusable]))
+    clause = conjunction([trace.clause, joined.clause])
+    return Verdict(clause, unusable, trace if traced else None, joined.by)
 
 
 def bounding_index(dataset: IndexedDataset, column: Column, request: ScanRequest) -> str | None:

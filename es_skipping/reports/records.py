@@ -97,7 +97,10 @@ def scan_report(record: Mapping[str, Any], details: ScanDetails) -> ScanReport:
         snapshot=record.get("snapshot"),
         row_groups_total=detail.row_groups if detail else 0,
         row_groups_skipped=groups,
-        induced_by=(*(record.get("inducedBy") or ()), *(detail.elements if detail else ())),
+        induced_by=(
+            *(record.get("inducedBy") or ()),
+            *((*detail.elements, *detail.induced_by) if detail else ()),
+        ),
     )
 
 

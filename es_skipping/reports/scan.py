@@ -50,8 +50,8 @@ class ScanReport:
         their files or out of a file that was read. ``bytes_skipped`` counts whole files only.
     induced_by
         What gave conditions that the query does not state as filters of this scan: joins with their number of keys,
-        the limit that made other objects suffice, scalar subqueries, generators and elements of arrays. The store was
-        asked about them, whether or not an index knows their columns.
+        the limit that made other objects suffice, scalar subqueries, generators, elements of arrays and filters on
+        joined dimensions. The store was asked about them, whether or not an index knows their columns.
 
     Examples
     --------

@@ -47,6 +47,7 @@ def test_all_of_ours_are_found() -> None:
         "GeoBox",
         "GeometryBox",
         "Hybrid",
+        "Induced",
         "MetricDistance",
         "MinMax",
         "Prefix",

@@ -34,23 +34,28 @@ final class RunningPlan {
    * @param listing the file index or the Iceberg scan, which only one scan of the plan has
    */
   static List<Expression> conditions(SparkSession session, Object listing) {
-    String id = session.sparkContext().getLocalProperty("spark.sql.execution.id");
-    QueryExecution execution = id == null ? null : SQLExecution$.MODULE$.getQueryExecution(Long.parseLong(id));
-    SparkPlan finished = execution == null ? null : finished(execution);
+    QueryExecution execution = execution(session);
+    SparkPlan finished = execution == null ? null : (SparkPlan) made(execution, "lazyExecutedPlan");
     if (finished == null) return List.of();
     RunningPlan plan = new RunningPlan(listing);
     plan.walk(finished, ScanConditions.none());
     return plan.found.size() == 1 ? plan.found.get(0) : List.of();
   }
 
+  /** The execution that runs in this thread; null if there is none. */
+  static QueryExecution execution(SparkSession session) {
+    String id = session.sparkContext().getLocalProperty("spark.sql.execution.id");
+    return id == null ? null : SQLExecution$.MODULE$.getQueryExecution(Long.parseLong(id));
+  }
+
   /**
-   * An execution's plan; null while Spark still makes it. It reads the field, because the method of the same name makes
-   * the plan: called from a listing that planning itself asks for, it would plan for ever.
+   * A plan of an execution; null while Spark still makes it. It reads the field, because the method of the same name
+   * makes the plan: called from a listing that planning itself asks for, it would plan for ever.
    */
-  private static SparkPlan finished(QueryExecution execution) {
-    Object lazy = Reflection.field(execution, "lazyExecutedPlan", null);
+  static Object made(QueryExecution execution, String lazyPlan) {
+    Object lazy = Reflection.field(execution, lazyPlan, null);
     Object made = lazy == null ? null : Reflection.field(lazy, "tryT", null);
-    return made instanceof Try && ((Try<?>) made).isSuccess() ? (SparkPlan) ((Try<?>) made).get() : null;
+    return made instanceof Try && ((Try<?>) made).isSuccess() ? ((Try<?>) made).get() : null;
   }
 
   private void walk(SparkPlan node, ScanConditions conditions) {

@@ -147,9 +147,9 @@ public final class SkippingFileIndex implements FileIndex {
 
   /** The files among which a query skips. Those of a metadata store's listing are not compared with the file system. */
   public Seq<PartitionDirectory> listed(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
-    return inner instanceof StoredListing
-        ? ((StoredListing) inner).stored(partitionFilters, dataFilters)
-        : inner.listFiles(partitionFilters, dataFilters);
+    if (inner instanceof StoredListing) return ((StoredListing) inner).stored(partitionFilters, dataFilters);
+    Seq<PartitionDirectory> pinned = PinnedListings.now(session, inner);
+    return pinned == null ? inner.listFiles(partitionFilters, dataFilters) : pinned;
   }
 
   /** What a listing is left with: without the objects that have no row for the data filters and the conditions. */
@@ -200,7 +200,8 @@ public final class SkippingFileIndex implements FileIndex {
     if (unindexed.believed()) return record.nothing(Reply.NOT_INDEXED, all);
     List<Expression> conjuncts = conjuncts(dataFilters, knownNow());
     FirstRows.Wanted wanted = firstRows(conf);
-    if (conjuncts.isEmpty() && wanted == null) return record.nothing("no filter", all);
+    String joins = listing == this ? JoinedDimensions.json(session, inner) : null;
+    if (conjuncts.isEmpty() && wanted == null && joins == null) return record.nothing("no filter", all);
     long start = System.nanoTime();
     long epoch = Unindexed.epoch();
     SparkContext context = session.sparkContext();
@@ -208,7 +209,7 @@ public final class SkippingFileIndex implements FileIndex {
     RelationColumns columns = Relations.columns(relation);
     PartitionResiduals residuals = PartitionResiduals.of(conjuncts, directories, relation.partitionSchema(), columns);
     record.inducedBy(sources(conjuncts));
-    byte[] bytes = Bridge.ask(request(residuals.residuals, record, directories), SessionSettings.patienceMs(conf), context);
+    byte[] bytes = Bridge.ask(request(residuals.residuals, record, directories, joins), SessionSettings.patienceMs(conf), context);
     Reply reply = Reply.read(bytes, residuals.residuals.size());
     long asked = System.nanoTime();
     record.askMs = (asked - start) / 1e6;
@@ -303,7 +304,12 @@ public final class SkippingFileIndex implements FileIndex {
     return found;
   }
 
+  /** The request of a scan whose joins are not known. */
   public String request(List<String> residuals, ScanRecord record, List<PartitionDirectory> directories) {
+    return request(residuals, record, directories, null);
+  }
+
+  private String request(List<String> residuals, ScanRecord record, List<PartitionDirectory> directories, String joins) {
     // A partition whose filter differs from that of others has rows of other worth.
     FirstRows.Wanted wanted = residuals.size() == 1 ? firstRows(session.sessionState().conf()) : null;
     StringBuilder out = new StringBuilder(4096).append('{');
@@ -317,7 +323,8 @@ public final class SkippingFileIndex implements FileIndex {
     Json.field(out, "objects", record.objects);
     Json.field(out, "bytes", record.bytes);
     if (choosesRowGroups) Json.name(out, "rowGroups").append(true);
-    if (record.isInduced()) Json.name(out, "induced").append(true);
+    if (record.isInduced() || joins != null) Json.name(out, "induced").append(true);
+    if (joins != null) Json.name(out, "joins").append(joins);
     if (wanted != null) Json.name(out, "first").append(wanted.json(directories));
     Json.name(out, "filters").append('[').append(String.join(",", residuals)).append("]}");
     return out.toString();
