@@ -116,7 +116,7 @@ class RowGroupsUpdate:
         left = iter(files)
         while page := list(islice(left, _FOOTERS_PER_CALL)):
             rows = footer_rows(self.spark, [file.path for file in page])
-            told |= {file: tuple(counts) for file, counts in zip(page, rows, strict=True) if counts}
+            told |= {file: tuple(counts) for file, counts in zip(page, rows, strict=True) if counts and any(counts)}
         return told
 
     def refuse(self) -> None:
