@@ -233,10 +233,9 @@ class Dataset:
 
     def optimize(self) -> None:
         """Compact the metadata that many refreshes wrote. Readers continue undisturbed."""
-        store = self._store()
-        store.optimize(self.id)
-        if store.dataset(row_groups_of(self.id)) is not None:
-            store.optimize(row_groups_of(self.id))
+        store, groups = self._store(), row_groups_of(self.id)
+        for id in (self.id, groups) if store.dataset(groups) is not None else (self.id,):
+            store.optimize(id)
         service_of(self._spark).registry.forget()
 
     # --- looking --------------------------------------------------------------------------------------------------
@@ -378,15 +377,12 @@ class Dataset:
                 names = ", ".join(readable_id(one.id) for one in there) or f"none in the store {store.url}"
                 raise IndexDefinitionError(f"{index} is not an index of {self._as_given.name}; it has {names}")
             left.remove(found)
-        groups = store.dataset(row_groups_of(self.id))
-        for one in (groups, entry):
-            if one is None:
-                continue
+        for one in filter(None, (store.dataset(row_groups_of(self.id)), entry)):
             if not left:
                 store.drop(one.definition.id)
-            else:
-                with store.change(replace(one.definition, indexes=tuple(left))) as change:
-                    change.publish(one.failed)
+                continue
+            with store.change(replace(one.definition, indexes=tuple(left))) as change:
+                change.publish(one.failed)
         service_of(self._spark).registry.forget()
 
 
