@@ -44,8 +44,7 @@ def name_of(id: int) -> str:
 Maker = Callable[..., str]
 
 
-@pytest.fixture
-def maker(iceberg: SparkSession) -> Iterator[Maker]:
+def _making(iceberg: SparkSession) -> Iterator[Maker]:
     """Makes a table of four files in the catalog; each file is a split."""
     made: list[str] = []
 
@@ -63,6 +62,19 @@ def maker(iceberg: SparkSession) -> Iterator[Maker]:
     yield make
     for name in made:
         iceberg.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+@pytest.fixture
+def maker(iceberg: SparkSession) -> Iterator[Maker]:
+    """For a test that changes its tables."""
+    yield from _making(iceberg)
+
+
+@pytest.fixture(scope="module")
+def unchanged(iceberg: SparkSession) -> Iterator[str]:
+    """A table without statistics of its own: what is skipped, we skip. Tests leave it as it was, without an index."""
+    for make in _making(iceberg):
+        yield make(**NO_STATISTICS)
 
 
 def append(spark: SparkSession, table: str, first: int, last: int, files: int = 1) -> None:
@@ -109,13 +121,16 @@ INDEXES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", INDEXES)
-def test_each_index_type_leaves_one_file(iceberg: SparkSession, maker: Maker, name: str) -> None:
-    table = maker(**NO_STATISTICS)
+def test_each_index_type_leaves_one_file(iceberg: SparkSession, unchanged: str, name: str) -> None:
     index, condition = INDEXES[name]
-    assert opened(iceberg, f"SELECT * FROM {table} WHERE {condition}") == FILES
-    result = esk.Dataset(iceberg, table=table).create_indexes(index())
-    assert (result.added, result.failed) == (FILES, ())
-    assert opened(iceberg, f"SELECT * FROM {table} WHERE {condition}") == 1
+    assert opened(iceberg, f"SELECT * FROM {unchanged} WHERE {condition}") == FILES
+    dataset = esk.Dataset(iceberg, table=unchanged)
+    result = dataset.create_indexes(index())
+    try:
+        assert (result.added, result.failed) == (FILES, ())
+        assert opened(iceberg, f"SELECT * FROM {unchanged} WHERE {condition}") == 1
+    finally:
+        dataset.drop_indexes(all=True)
 
 
 def test_what_a_report_says(iceberg: SparkSession, maker: Maker) -> None:
