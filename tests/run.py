@@ -126,7 +126,8 @@ FEWEST_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "200"}
 """For each store; the thousand that are the default, and the record runs, are for people."""
 
 LEGS_OF_THEIR_OWN = {
-    "spark": ["tests/spark", "tests/layout/spark", "tests/build", "tests/lookup"],
+    "spark": ["tests/spark"],
+    "build": ["tests/build", "tests/layout/spark", "tests/lookup"],
     "stores": ["tests/stores"],
     "commands": ["tests/cli"],
     "traps": ["tests/traps"],
@@ -236,7 +237,7 @@ def legs_of(given: argparse.Namespace) -> list[Leg]:
         return Leg(name, python, [*paths, *more], {}, long=True) if given.all else Leg(name, python, paths, few or {})
 
     return [
-        leg("spark", given.newest, LEGS_OF_THEIR_OWN["spark"], []),
+        *(leg(name, given.newest, LEGS_OF_THEIR_OWN[name], []) for name in ("spark", "build")),
         leg("newest", given.newest, EVERYTHING_ELSE, [], FEWER_PREDICATES),
         leg("delta", given.delta, ON_DELTA, []),
         *(leg(name, given.newest, LEGS_OF_THEIR_OWN[name], []) for name in ("commands", "stores")),

@@ -61,7 +61,7 @@ def _index(spark: SparkSession, path: str, table: str | None) -> None:
         paths = None if definition.table is not None or path in definition.roots else (path,)
         if paths is not None and not is_under(path, definition.roots):
             continue
-        if _by_footers(definition) or not isinstance(service.on_use, AutoRefresh):
+        if (found.row_groups is None and _by_footers(definition)) or not isinstance(service.on_use, AutoRefresh):
             indexed_dataset(spark, definition).refresh(paths, progress=lambda done, total, phase: None)
         else:
             service.on_use.soon(spark, store.url, definition, paths)

@@ -373,11 +373,14 @@ class Dataset:
                 names = ", ".join(readable_id(one.id) for one in there) or f"none in the store {store.url}"
                 raise IndexDefinitionError(f"{index} is not an index of {self._as_given.name}; it has {names}")
             left.remove(found)
+        kept = {one.id for one in left}
         for one in filter(None, (store.dataset(row_groups_of(self.id)), entry)):
-            if not left:
+            # Row groups may be behind the files: they keep their own definitions.
+            still = tuple(each for each in one.definition.indexes if each.id in kept)
+            if not still:
                 store.drop(one.definition.id)
                 continue
-            with store.change(replace(one.definition, indexes=tuple(left))) as change:
+            with store.change(replace(one.definition, indexes=still)) as change:
                 change.publish(one.failed)
         service_of(self._spark).registry.forget()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,7 +20,7 @@ from es_skipping.build.listing import Listing, Restriction, changed_since
 from es_skipping.build.row_group_numbers import row_groups_in
 from es_skipping.catalog import DatasetDefinition, ObjectId, ObjectMetadata
 from es_skipping.row_groups import FILE_KEY_BYTES, row_groups_of
-from es_skipping.spark.relations import footer_rows
+from es_skipping.spark.relations import footer_rows, has_row_groups
 from es_skipping.stores.object_list import Keys, ObjectList, as_keys, is_among
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ __all__ = ["RowGroupsUpdate", "definition_of_row_groups"]
 
 _AUTO_MEAN_BYTES: Final = 128 << 20
 """With `auto`, files of more bytes than this on average: writers' default for a row group."""
+
+_FOOTERS_PER_CALL: Final = 4_096
 
 _log = logging.getLogger("es_skipping")
 
@@ -83,6 +86,7 @@ class RowGroupsUpdate:
                 self.store.drop(id)
             return
         definition = definition_of_row_groups(defined.definition)
+        has_row_groups(self.spark, defined.definition.roots)
         fresh = entry is None or entry.definition != definition
         partly = partly or not restriction.everything
         if fresh and partly and entry is not None:
@@ -92,8 +96,9 @@ class RowGroupsUpdate:
         gone = [] if partly else self._gone(id, listing, known)
         if not (fresh or len(files) or gone):
             return
-        rows = dict(zip(files, footer_rows(self.spark, [file.path for file in files]), strict=True))
-        told = {file: tuple(counts) for file, counts in rows.items() if counts}
+        told = self._row_groups_of(files)
+        if not (fresh or told or gone):
+            return  # files without row groups are asked again each time, and leave nothing to publish
         files = ObjectList(told)
         collection = Collection(listing.source, self.progress, row_groups=told)
         with self.store.change(definition, fresh=fresh) as change:
@@ -104,6 +109,15 @@ class RowGroupsUpdate:
             changed = list(changed_since(self.spark, self.reading, listing, files))
             change.remove(group for file in changed for group in row_groups_in(file, told[file]) if group is not None)
             change.publish()
+
+    def _row_groups_of(self, files: ObjectList) -> dict[ObjectId, tuple[int, ...]]:
+        """The numbers of rows of each file's row groups, by the footers; without files that have none."""
+        told: dict[ObjectId, tuple[int, ...]] = {}
+        left = iter(files)
+        while page := list(islice(left, _FOOTERS_PER_CALL)):
+            rows = footer_rows(self.spark, [file.path for file in page])
+            told |= {file: tuple(counts) for file, counts in zip(page, rows, strict=True) if counts and any(counts)}
+        return told
 
     def refuse(self) -> None:
         """Say that the setting has no effect on this dataset."""

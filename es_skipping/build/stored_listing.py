@@ -36,8 +36,20 @@ _PARTITION_SETTINGS: Final = (
     "spark.sql.sources.partitionColumnTypeInference.enabled",
     "spark.sql.session.timeZone",
     "spark.sql.caseSensitive",
+    "spark.sql.timestampType",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.sources.validatePartitionColumns",
 )
 """Settings by which Spark reads the values of partitions from paths."""
+_SCHEMA_SETTINGS: Final = {
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.mergeSchema": "false",
+    "spark.sql.orc.mergeSchema": "false",
+}
+"""Settings by which Spark finds the types of columns, and their defaults. The store knows the schema of the build."""
 _log: Final = logging.getLogger("es_skipping")
 
 
@@ -82,7 +94,7 @@ def read(spark: SparkSession, dataset: Dataset | str) -> DataFrame:
     for _ in range(_ATTEMPTS):
         entry = store.dataset(opened.id)
         reading = opened._reading(entry)
-        if entry is None or session is not spark or not _is_listed(entry, reading):
+        if entry is None or session is not spark or not _is_listed(entry, reading) or not _has_schema(session, entry):
             break
         found = _by_store(session, store, entry, reading)
         if found is not None:
@@ -97,6 +109,15 @@ def _is_listed(entry: DatasetEntry, reading: Reading) -> bool:
         return False
     same = definition.format == reading.format and dict(definition.options) == _lower(reading.options)
     return same and bool(definition.indexes) and not definition.not_understood() and len(entry.failed) <= _MAX_FAILED
+
+
+def _has_schema(spark: SparkSession, entry: DatasetEntry) -> bool:
+    """Whether Spark would find the schema that the build found: all settings that decide have their defaults."""
+    return all(
+        str(spark.conf.get(name, default)).lower() == default.lower()
+        and all(str(one.built_with.get(name, default)).lower() == default.lower() for one in entry.definition.indexes)
+        for name, default in _SCHEMA_SETTINGS.items()
+    )
 
 
 def _by_store(spark: SparkSession, store: MetadataStore, entry: DatasetEntry, reading: Reading) -> DataFrame | None:

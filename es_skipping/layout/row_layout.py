@@ -124,9 +124,10 @@ class RowLayout(LayoutMaker[PlanT], Generic[PlanT]):
             Both path and table are given, or neither; or the target exists, or lies in the dataset itself.
         """
         from es_skipping.build.dataset import Dataset, session_of
-        from es_skipping.layout.target import finished, write_blocks
+        from es_skipping.layout.target import finished, refuse_protected, write_blocks
 
         plan = self.plan
+        refuse_protected(self._dataset)
         if (path is None) == (table is None):
             raise DatasetError(f"pass either a path or a table to write to, not path={path!r} and table={table!r}")
         clock = Clock(progress)

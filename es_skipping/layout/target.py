@@ -13,9 +13,19 @@ from es_skipping.stores.base import is_under
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from es_skipping.build.dataset import Dataset
     from es_skipping.build.source import Source
 
-__all__ = ["append_blocks", "delete_tree", "finished", "free_place", "names", "require_empty", "write_blocks"]
+__all__ = [
+    "append_blocks",
+    "delete_tree",
+    "finished",
+    "free_place",
+    "names",
+    "refuse_protected",
+    "require_empty",
+    "write_blocks",
+]
 
 _LEFT_BEHIND: Final = frozenset({"_temporary", "_SUCCESS", RECORD})
 """Names that an unfinished write may leave and that Spark does not read."""
@@ -24,6 +34,27 @@ _UNFINISHED: Final = "_es_skipping_unfinished"
 objects remain and look like a dataset."""
 _WRITTEN: Final = re.compile(r"_.*|part-.*|[^=]+=.*")
 """Names that such a write may create: Spark's objects, and partition directories."""
+
+
+def refuse_protected(dataset: Dataset) -> None:
+    """Layouts index the conditions of queries, and keep them in a record beside the data, both in clear.
+
+    Raises
+    ------
+    DatasetError
+        The dataset has a protected index.
+    """
+    from es_skipping.lookup.withheld import Withheld
+    from es_skipping.spark.services import store_of
+
+    entry = store_of(dataset._spark).dataset(dataset.id)
+    hidden = sorted(Withheld.from_log(entry.definition).columns) if entry is not None else []
+    if hidden or dataset._protection[0] not in (None, "plain"):
+        of = f" of {', '.join(hidden)}" if hidden else ""
+        raise DatasetError(
+            f"{dataset._as_given.name} has protected indexes{of}, and a layout would keep "
+            "conditions of queries in clear: lay out a dataset without protected indexes, and protect the result"
+        )
 
 
 def write_blocks(source: Source, rows: DataFrame, path: str | None, table: str | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from es_skipping.clauses.clause import KEEP, indexes_of
-from es_skipping.errors import StoreUnavailable
+from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.first_rows import Guarantee, guarantee
 from es_skipping.lookup.functions import DeclaredFunctions
@@ -101,6 +101,11 @@ class Lookup:
     def rules_out_row_groups(self) -> bool:
         """Whether any answer rules a row group out."""
         return any(answer.skipped for answers in self.row_groups for answer in answers)
+
+    @property
+    def has_unused_row_groups(self) -> bool:
+        """Whether row groups are known and the scan cannot leave them out; the reply says so, for later scans."""
+        return not self.row_groups and any(one.row_groups is not None for one in self.datasets)
 
     @property
     def known_row_groups(self) -> int:
@@ -209,7 +214,7 @@ def look_up(
     if request.row_groups and guaranteed is None:
         try:
             groups = _row_groups([[part(one, group) for group in having] for one in predicates] if having else [])
-        except StoreUnavailable:
+        except StoreError:
             if not any(one.answer is not None for found in parts for one in found):
                 raise
             # The files have their answer already; without one about row groups the scan reads all of the others.

@@ -70,6 +70,8 @@ class ScanRequest:
         The dimensions that the rows must find a match in.
     row_groups
         Whether the scan can leave row groups out of a file that it reads.
+    induced
+        Whether the filters hold conditions that the query does not state, such as keys of a join.
     parsed_settings
         The package's own settings.
     """
@@ -91,6 +93,7 @@ class ScanRequest:
     first: FirstRows | None = None
     joins: Joins = field(default_factory=Joins)
     row_groups: bool = False
+    induced: bool = False
     parsed_settings: Settings = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -128,6 +131,7 @@ class ScanRequest:
             first=None if "first" not in read else _first_rows(read["first"]),
             joins=Joins.parse(read["joins"]) if "joins" in read else Joins(),
             row_groups=bool(read.get("rowGroups", False)),
+            induced=bool(read.get("induced", False)),
         )
 
     @property

@@ -143,7 +143,10 @@ class LookupService:
             datasets = self.registry.find(store, request.roots, request.table, lifetime, timeout, request.format)
             if not datasets:
                 believed = 0.0 if is_logged(settings) else self.registry.remains(store, lifetime)
-                logged = LoggedFilter(trees=list(request.filters))
+                # A protected dataset may be inside of what is read, or have been protected until a moment ago.
+                logged = (
+                    LoggedFilter(trees=list(request.filters)) if self._knows_no_protection(request) else LoggedFilter()
+                )
                 return reply.unindexed(believed), ScanDetail(
                     request.scan, reason="not indexed", store=store.url, logged=logged
                 )
@@ -152,6 +155,8 @@ class LookupService:
             for dataset in found.datasets:
                 self.on_use(request, store.url, dataset.entry)
         detail = _detail(request, store, found)
+        if is_logged(settings) and (not request.induced or self._knows_no_protection(request)):
+            detail = replace(detail, logged=_logged(request, found))
         if found.why_unfit:  # the store itself warns about hidden metadata
             self._warn_once(f"some indexes of {detail.dataset} cannot be used: {found.why_unfit}")
         return reply_to(found), detail
@@ -186,8 +191,8 @@ def reply_to(found: Lookup) -> bytes:
     guarantee = found.guarantee
     if guarantee is not None:
         return reply.skip_beyond(found.answers, [one.key for one in guarantee.guarantors], guarantee.answer)
-    if found.rules_out_row_groups:
-        return reply.skip_row_groups(found.answers, found.row_groups)
+    if found.rules_out_row_groups or found.has_unused_row_groups:
+        return reply.skip_row_groups(found.answers, found.row_groups or [()] * len(found.parts))
     return reply.skip(found.answers) if found.rules_out else reply.nothing(found.reason or "")
 
 
@@ -204,12 +209,14 @@ def _detail(request: ScanRequest, store: MetadataStore, found: Lookup) -> ScanDe
         store=store.url,
         elements=found.elements,
         induced_by=tuple(dict.fromkeys(by for part in found.flat for by in part.verdict.induced_by)),
-        logged=_logged(request, found) if is_logged(request.parsed_settings) else LoggedFilter(),
     )
 
 
 def _logged(request: ScanRequest, found: Lookup) -> LoggedFilter:
-    """What the query log gets: no condition on a column with a protected index."""
+    """What the query log gets: no condition on a column with a protected index.
+
+    Induced conditions hold values of other datasets. They are logged only if no dataset of the store is protected.
+    """
     trees: list[Any] = list(request.filters)
     withheld = {id(dataset): Withheld.from_log(dataset.entry.definition) for dataset in found.datasets}
     for dataset in found.datasets:

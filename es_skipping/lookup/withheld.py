@@ -38,7 +38,7 @@ class Withheld:
     columns
         Names of columns at the top, in lower case.
     indexes
-        The ids of the protected indexes.
+        The ids of the protected indexes, and of all others that read one of the columns.
     """
 
     columns: frozenset[str]
@@ -47,23 +47,20 @@ class Withheld:
     @classmethod
     def from_log(cls, definition: DatasetDefinition) -> Withheld:
         """Of all protected indexes of a dataset."""
-        return cls._of([index for index in definition.indexes if _is_protected(index)])
+        return cls._of(definition, [index for index in definition.indexes if _is_protected(index)])
 
     @classmethod
     def without_keys(cls, definition: DatasetDefinition) -> Withheld:
         """Of the protected indexes whose key this process lacks."""
-        return cls._of([index for index in definition.indexes if _is_protected(index) and not _has_key(index)])
+        hidden = [index for index in definition.indexes if _is_protected(index) and not _has_key(index)]
+        return cls._of(definition, hidden)
 
     @classmethod
-    def _of(cls, indexes: Sequence[IndexDefinition]) -> Withheld:
-        names = {
-            name.lower()
-            for index in indexes
-            for operand in index.operands
-            for name in _columns(operand_from_data(operand))
-            if name is not None
-        }
-        return cls(frozenset(names), frozenset(index.id for index in indexes))
+    def _of(cls, definition: DatasetDefinition, indexes: Sequence[IndexDefinition]) -> Withheld:
+        names = {name for index in indexes for name in _read_by(index) if name is not None}
+        # Another index of such a column would quote what the query asks of it.
+        others = (one for one in definition.indexes if names and any(n is None or n in names for n in _read_by(one)))
+        return cls(frozenset(names), frozenset(index.id for index in (*indexes, *others)))
 
     def hides(self, node: Any) -> bool:
         """Whether a part of a filter is about one of the columns, or cannot be told not to be."""
@@ -99,6 +96,12 @@ class Withheld:
     def _hides(self, tree: Any, rename: Callable[[Predicate], Predicate]) -> bool:
         read = read_predicate(tree)
         return self.hides(read) or self.hides(rename(read))
+
+
+def _read_by(index: IndexDefinition) -> list[str | None]:
+    """The columns at the top that an index reads, in lower case; None for a part that nobody could read."""
+    found = [name for operand in index.operands for name in _columns(operand_from_data(operand))]
+    return [name if name is None else name.lower() for name in found]
 
 
 def _as_it_is(predicate: Predicate) -> Predicate:

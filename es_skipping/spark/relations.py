@@ -20,6 +20,7 @@ __all__ = [
     "existing_files",
     "expression_tree",
     "footer_rows",
+    "has_row_groups",
     "list_objects",
     "list_objects_again",
     "refuse_all_but_files",
@@ -189,6 +190,11 @@ def footer_rows(spark: SparkSession, paths: Sequence[str]) -> list[list[int] | N
     """For each of these Parquet files the number of rows of each row group; None where the footer does not tell."""
     found: list[list[int] | None] = json.loads(jvm_api(spark).footerRows(spark._jsparkSession, json.dumps(list(paths))))
     return found
+
+
+def has_row_groups(spark: SparkSession, roots: Sequence[str]) -> None:
+    """Let scans of these directories leave out row groups; see ``io.esskipping.rowgroups.KnownRowGroups``."""
+    jvm_api(spark).hasRowGroups(json.dumps(list(roots)))
 
 
 def same_files(spark: SparkSession, files: Sequence[tuple[str, int, int]]) -> bool:

@@ -145,7 +145,7 @@ def test_a_worker_without_our_needs_is_told(
 
 
 class _Failing:
-    def __init__(self, parts: Any, *, distinct: bool = False) -> None:
+    def __init__(self, *parts: Any, **more: Any) -> None:
         pass
 
     def __call__(self, batches: Any) -> Any:

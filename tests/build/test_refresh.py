@@ -288,9 +288,9 @@ def test_what_a_later_version_protects_is_left_as_it_is(spark: SparkSession, tmp
     entry = store.dataset(dataset.id)
     assert entry is not None
     definition = entry.definition
-    sealed = replace(definition.index("minmax(x)"), needs=("sealed",))
+    sealed = replace(definition.index("minmax(x)"), needs=("later",))
     with pytest.MonkeyPatch.context() as later:
-        later.setattr(catalog, "UNDERSTOOD", frozenset({"sealed"}))
+        later.setattr(catalog, "UNDERSTOOD", frozenset({"later"}))
         kept = tuple(index for index in definition.indexes if index.id != sealed.id)
         with store.change(replace(definition, indexes=(sealed, *kept))) as change:
             change.publish()
@@ -301,7 +301,7 @@ def test_what_a_later_version_protects_is_left_as_it_is(spark: SparkSession, tmp
         lambda: dataset.create_indexes(esk.BloomFilter("x")),
         lambda: dataset.ensure_indexes(esk.MinMax("x")),
     ):
-        with pytest.raises(StoreFormatError, match=r"minmax\(x\) .* needs sealed"):
+        with pytest.raises(StoreFormatError, match=r"minmax\(x\) .* needs later"):
             change_it()
     assert store.dataset(dataset.id) == before
     assert {row["id"]: row["objects"] for row in dataset.describe().collect()} == {"minmax(x)": 0, "valuelist(x)": 2}

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 
 import es_skipping as esk
 from es_skipping.build.dataset import Dataset
@@ -84,6 +85,42 @@ def test_schema_and_plan_are_those_of_spark_read(parquet: SparkSession, tmp_path
         assert sorted(map(repr, seen)) == sorted(map(repr, wanted))
     esk.disable(parquet)
     assert ids(ours) == list(range(800))
+
+
+@pytest.mark.parametrize("schema", ["id BIGINT NOT NULL", StructType([StructField("id", LongType(), False)])])
+def test_a_schema_does_not_make_nulls_impossible(parquet: SparkSession, tmp_path: Path, schema: Any) -> None:
+    (tmp_path / "d").mkdir()
+    pq.write_table(pa.table({"id": pa.array([1, None, 3], pa.int64())}), tmp_path / "d" / "a.parquet")
+    age(tmp_path / "d")
+    dataset = Dataset(parquet, str(tmp_path / "d"), schema=schema)
+    dataset.create_indexes(esk.MinMax("id"))
+    read = esk.read(parquet, dataset)
+    assert read.schema == parquet.read.schema(schema).parquet(str(tmp_path / "d")).schema
+    assert read.selectExpr("count(*)", "count(id)", "count_if(id IS NULL)").first() == (3, 2, 1)
+    assert read.where("id IS NULL").count() == 1
+
+
+def test_a_directory_that_fits_no_partition_is_new(parquet: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    for number in range(300):
+        (folder / f"p={number}").mkdir(parents=True)
+        pq.write_table(pa.table({"id": [number]}), folder / f"p={number}" / "a.parquet")
+    age(folder)
+    dataset = Dataset(parquet, str(folder))
+    dataset.create_indexes(esk.MinMax("id"))
+    (folder / "p=unknown").mkdir()
+    pq.write_table(pa.table({"id": [-1]}), folder / "p=unknown" / "a.parquet")
+    assert ids(esk.read(parquet, dataset)) == list(range(300))
+
+
+def test_another_setting_of_types_lists(parquet: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    pq.write_table(pa.table({"id": [1], "b": [b"x"]}), tmp_path / "d" / "a.parquet")
+    age(tmp_path / "d")
+    dataset = Dataset(parquet, str(tmp_path / "d"))
+    dataset.create_indexes(esk.MinMax("id"))
+    parquet.conf.set("spark.sql.parquet.binaryAsString", "true")
+    assert esk.read(parquet, dataset).schema == parquet.read.parquet(str(tmp_path / "d")).schema
 
 
 def append(spark: SparkSession, folder: Path, low: int) -> None:

@@ -55,6 +55,23 @@ def test_the_log_gets_no_condition_on_a_protected_column(definition: DatasetDefi
     assert log.unusable(failed) == (("valuelist(city)", "it failed (withheld)"), failed[1])
 
 
+def test_another_index_of_the_column_quotes_nothing(
+    definition: DatasetDefinition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = IndexDefinition("minmax(city)", "MinMax", ("City",), "intervals", TEXT, (operand_to_data(CITY),), (TEXT,))
+    both = replace(definition, indexes=(*definition.indexes, plain))
+    dataset = IndexedDataset.of(MemoryStore("memory://withheld"), DatasetEntry(both, "1", 0, 0, 0))
+    asked = Ask("minmax(city)", AnyOf(("Oslo",)))
+    failed = [("minmax(city)", "it failed at City = 'Oslo': Boom")]
+    log = Withheld.from_log(both)
+    assert "Oslo" not in log.clause(asked, dataset)
+    assert log.unusable(failed) == (("minmax(city)", "it failed (withheld)"),)
+    with_key = Withheld.without_keys(both)
+    assert "Oslo" in with_key.clause(asked, dataset)
+    monkeypatch.setenv("CITY_KEY", "22" * 32)
+    assert "Oslo" not in Withheld.without_keys(both).clause(asked, dataset)
+
+
 def _tree(column: str, value: int) -> Any:
     """The bridge's tree of ``column = value``."""
     literal = {"c": "Literal", "t": "int", "v": value}

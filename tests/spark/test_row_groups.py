@@ -230,3 +230,37 @@ def test_life(spark: SparkSession, tmp_path: Path) -> None:
     assert (read("id = 2101"), known()) == (5 * 2 + 1, GROUPS)  # the other file is read whole
     dataset.drop_indexes(all=True)
     assert (known(), store_of(spark).datasets()) == (0, [])
+
+
+def test_other_scans_keep_sparks_own_format(indexed: SparkSession, spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(10).write.parquet(str(tmp_path / "plain"))
+    age(tmp_path / "plain")
+    esk.Dataset(spark, str(tmp_path / "plain")).create_indexes(esk.MinMax("id"))
+    esk.enable(spark)
+    esk.enable(indexed)
+    formats = {
+        place: str(scans(frame)[0].relation().fileFormat().getClass().getSimpleName())
+        for place, frame in {
+            "plain": spark.read.parquet(str(tmp_path / "plain")).where("id = 3"),
+            "row groups": indexed.table("t").where("id = 3005"),
+        }.items()
+    }
+    assert formats == {"plain": "ParquetFileFormat", "row groups": "RowGroupsFormat"}
+
+
+def test_a_file_without_row_groups_publishes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    write(folder / "full.parquet", 0)
+    pq.write_table(pq.read_table(folder / "full.parquet").slice(0, 0), folder / "empty.parquet")
+    age(folder)
+    spark.conf.set(GRANULARITY, "rowGroup")
+    dataset = esk.Dataset(spark, str(folder))
+    dataset.create_indexes(esk.MinMax("id"))
+    snapshots = []
+    for _ in range(2):
+        dataset.refresh()
+        entry = store_of(spark).dataset(row_groups_of(dataset.id))
+        assert entry is not None
+        snapshots.append(entry.snapshot)
+    assert snapshots[0] == snapshots[1]

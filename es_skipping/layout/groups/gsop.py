@@ -17,6 +17,7 @@ from es_skipping.layout.groups.table import WrittenGroups, write_groups
 from es_skipping.layout.histogram import Histogram
 from es_skipping.layout.maker import LayoutMaker, dataset_of, refuse_unknown
 from es_skipping.layout.passes import histogram
+from es_skipping.layout.target import refuse_protected
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.show import show
 from es_skipping.workload.mining import Feature
@@ -208,6 +209,7 @@ class GSOP(LayoutMaker[GroupPlan]):
         DatasetError
             The path is not empty, or lies in the dataset itself.
         """
+        refuse_protected(self._dataset)
         return write_groups(
             self.df,
             self.plan.groups,

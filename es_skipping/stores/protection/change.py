@@ -14,7 +14,7 @@ from typing import Final
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Metadata, Values
 from es_skipping.errors import ProtectionError
-from es_skipping.stores.base import Change
+from es_skipping.stores.base import Change, MetadataStore
 from es_skipping.stores.protection.companions import Companions, own_definition
 from es_skipping.stores.protection.keys import key_of
 from es_skipping.stores.protection.tokens import Tokenizer, Tokens
@@ -101,7 +101,7 @@ class ProtectedChange(Change):
         if id not in self._changes:
             companion = self._companions.of(self._definition.id, self._sealed[id])
             own = own_definition(self._definition, self._sealed[id])
-            begun = companion.change(own, fresh=self._fresh, name=self._name)
+            begun = companion.change(own, fresh=self._fresh or _is_of_other_values(companion, own), name=self._name)
             self._changes[id] = self._context.enter_context(begun)
         return self._changes[id]
 
@@ -142,6 +142,15 @@ class ProtectedChange(Change):
                 sealed.setdefault(one.id, {}).update(one.metadata)
         for one in self._change.read(wanted):
             yield marked(one, self._hashed, sealed.get(one.id, {}))
+
+
+def _is_of_other_values(companion: MetadataStore, own: DatasetDefinition) -> bool:
+    """Whether a companion has metadata of files that were read in another way: a change that died has left it there."""
+    before = companion.dataset(own.id)
+    return before is not None and (before.definition.format, before.definition.built_with) != (
+        own.format,
+        own.built_with,
+    )
 
 
 def marked(one: ObjectMetadata, hashed: Iterable[str], sealed: dict[str, Metadata]) -> ObjectMetadata:

@@ -5,6 +5,7 @@ import io.esskipping.distinct.DistinctRows;
 import io.esskipping.helper.Helper;
 import io.esskipping.report.ExecutionLog;
 import io.esskipping.rowgroups.FooterRows;
+import io.esskipping.rowgroups.KnownRowGroups;
 import io.esskipping.scan.Bridge;
 import io.esskipping.scan.ExpressionTrees;
 import io.esskipping.scan.IndexedWriteExec;
@@ -106,6 +107,11 @@ public final class PythonApi {
   /** See {@link ListedFiles#existing}. */
   public String existingFiles(Object session, String paths) throws Exception {
     return ListedFiles.existing((SparkSession) session, paths);
+  }
+
+  /** See {@link KnownRowGroups#add}. */
+  public void hasRowGroups(String roots) throws Exception {
+    KnownRowGroups.add(roots);
   }
 
   /** See {@link FooterRows#of}. */

@@ -33,17 +33,18 @@ final class OpenReader {
         field(opened.file, "blocks"), field(opened.file, "blockIndexStores"), field(opened.file, "blockRowRanges")};
       if (field(opened.file, "currentBlock").getInt(opened.file) != 0) return; // it has begun to read
       kept = kept(opened.file, lists, skipped);
+      if (kept == null) return;
+      lists[0].set(opened.file, kept.get(0)); // the fields are final, and a JVM may refuse to change the first of them
     } catch (ReflectiveOperationException | RuntimeException error) {
-      if (!warned) LOG.warn("this version of Spark or Parquet does not let row groups be chosen, so all are read: " + error);
+      if (!warned) LOG.warn("this version of Spark, Parquet or Java does not let row groups be chosen, so all are read: " + error);
       warned = true;
       return;
     }
-    if (kept == null) return;
     try {
-      for (int i = 0; i < lists.length; i++) lists[i].set(opened.file, kept.get(i));
+      for (int i = 1; i < lists.length; i++) lists[i].set(opened.file, kept.get(i));
       opened.total.setLong(opened.owner, opened.file.getFilteredRecordCount());
     } catch (IllegalAccessException error) {
-      throw new IllegalStateException(error); // the fields were made accessible before anything changed
+      throw new IllegalStateException(error); // the first could be changed, and so can these
     }
   }
 

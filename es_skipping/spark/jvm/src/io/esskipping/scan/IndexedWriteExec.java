@@ -11,8 +11,10 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.command.DataWritingCommandExec;
 import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
+import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
 /** A write of files that reports its success to Python, on the thread that waits for the write. */
@@ -34,7 +36,9 @@ public final class IndexedWriteExec extends SparkPlan {
   /** A plan that writes files, as one that reports it if the session asks for that; any other plan as it is. */
   static SparkPlan of(SparkPlan plan, SQLConf conf) {
     boolean reports = python != null && SessionSettings.flag(conf, "indexOnCommit") && plan instanceof DataWritingCommandExec
-        && ((DataWritingCommandExec) plan).cmd() instanceof InsertIntoHadoopFsRelationCommand;
+        && ((DataWritingCommandExec) plan).cmd() instanceof InsertIntoHadoopFsRelationCommand
+        // Otherwise Spark looks for the write at the root of the plan, to remove its shuffles.
+        && conf.getConfString("spark.sql.optimizer.plannedWrite.enabled", "true").equals("true");
     return reports ? new IndexedWriteExec(plan) : plan;
   }
 
@@ -61,6 +65,11 @@ public final class IndexedWriteExec extends SparkPlan {
     } catch (Throwable error) {
       Bridge.warnOnce("what a write committed is not indexed: " + error);
     }
+  }
+
+  /** Listeners look for the write's metrics at the root of the plan. */
+  @Override public Map<String, SQLMetric> metrics() {
+    return write.metrics();
   }
 
   @Override public Seq<Attribute> output() {

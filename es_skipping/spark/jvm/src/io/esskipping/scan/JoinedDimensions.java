@@ -31,7 +31,7 @@ import org.apache.spark.sql.execution.datasources.PartitionDirectory;
  */
 final class JoinedDimensions {
   /** The request carries a digest of a dimension's listing; hashing a longer one would delay the query. */
-  private static final int MAX_FILES = 20_000;
+  private static final int MAX_FILES = 4_096;
   /** A longer filter is left out, which weakens the condition. */
   private static final int MAX_FILTER_LENGTH = 1 << 16;
   private static final int FACT = -1;

@@ -73,6 +73,10 @@ public final class ScanRecord {
     inducedBy = sources;
   }
 
+  boolean isInduced() {
+    return !inducedBy.isEmpty();
+  }
+
   Seq<PartitionDirectory> nothing(String why, Seq<PartitionDirectory> all) {
     reason = why;
     return all;

@@ -4,6 +4,7 @@ import io.esskipping.LookupFailed;
 import io.esskipping.protocol.KeySet;
 import io.esskipping.protocol.Reply;
 import io.esskipping.protocol.RowGroupKeys;
+import io.esskipping.rowgroups.KnownRowGroups;
 import io.esskipping.rowgroups.RowGroupsFormat;
 import io.esskipping.rowgroups.SkippedRows;
 import io.esskipping.util.Json;
@@ -79,10 +80,11 @@ public final class SkippingFileIndex implements FileIndex {
     for (Expression condition : conditions) canonical.add(condition.canonicalized());
   }
 
-  /** The format for a scan that lists with this index: of plain Parquet files one that can leave out row groups. */
+  /** The format for a scan that lists with this index: of plain Parquet files with known row groups one that can leave some out. */
   FileFormat readBy() {
     FileFormat format = relation.fileFormat();
     if (!format.getClass().equals(ParquetFileFormat.class) || !SkippingRule.INDEXES.contains(inner.getClass().getName())) return format;
+    if (!KnownRowGroups.below(Scala.list(inner.rootPaths()))) return format;
     choosesRowGroups = true;
     return new RowGroupsFormat(() -> namedRowGroups);
   }
@@ -213,6 +215,7 @@ public final class SkippingFileIndex implements FileIndex {
     record.askMs = (asked - start) / 1e6;
     if (reply.unindexedMs > 0) unindexed.believe(reply.unindexedMs, epoch);
     if (reply.skip == null) return record.nothing(reply.reason, all);
+    if (reply.rowGroups != null) KnownRowGroups.add(Scala.list(inner.rootPaths()));
     KeySet[] skip = reply.skip;
     if (reply.guarantors != null && listsAll(reply, directories, Verification.of(session, conf, relation, new KeySet[] {reply.guarantors}))) {
       skip = new KeySet[] {KeySet.union(reply.skip[0], reply.beyond)};
@@ -320,6 +323,7 @@ public final class SkippingFileIndex implements FileIndex {
     Json.field(out, "objects", record.objects);
     Json.field(out, "bytes", record.bytes);
     if (choosesRowGroups) Json.name(out, "rowGroups").append(true);
+    if (record.isInduced() || joins != null) Json.name(out, "induced").append(true);
     if (joins != null) Json.name(out, "joins").append(joins);
     if (wanted != null) Json.name(out, "first").append(wanted.json(directories));
     Json.name(out, "filters").append('[').append(String.join(",", residuals)).append("]}");

@@ -30,6 +30,7 @@ import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.collection.immutable.Seq;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * A dataset's files as one generation of the metadata store knows them, in place of a listing of directories.
@@ -127,6 +128,12 @@ public final class StoredListing implements FileIndex {
   }
 
   private InMemoryFileIndex listedNow() {
+    StructType types = schema.isDefined() ? schema.get() : partitionSchema();
+    return index(existing(), Option.apply(types), NoopCache$.MODULE$);
+  }
+
+  /** The roots that are there; all of them if none is. */
+  private Seq<Path> existing() {
     Configuration hadoop = hadoop();
     List<Path> there = new ArrayList<>();
     for (Path root : Scala.<Path>list(roots)) {
@@ -136,8 +143,7 @@ public final class StoredListing implements FileIndex {
         there.add(root); // Spark reports it
       }
     }
-    StructType types = schema.isDefined() ? schema.get() : partitionSchema();
-    return index(there.isEmpty() ? roots : Scala.seq(there), Option.apply(types), NoopCache$.MODULE$);
+    return there.isEmpty() ? roots : Scala.seq(there);
   }
 
   /** The same files with their present state; null if one has changed or is gone, or if its state is unknown. */
@@ -163,9 +169,17 @@ public final class StoredListing implements FileIndex {
     }
   }
 
+  /** All files without their partitions: a new directory may not fit the partition columns. */
   private Map<Path, FileStatus> listed() {
+    Map<String, String> flat = new HashMap<>();
+    CollectionConverters.asJava(options).forEach((name, value) -> {
+      if (!name.equalsIgnoreCase("basePath")) flat.put(name, value);
+    });
+    flat.put("recursiveFileLookup", "true");
+    InMemoryFileIndex index = new InMemoryFileIndex(
+        session, existing(), Scala.map(flat), Option.empty(), NoopCache$.MODULE$, Option.empty(), Option.empty());
     Map<Path, FileStatus> found = new HashMap<>();
-    for (FileStatus file : Scala.<FileStatus>list(listedNow().allFiles())) found.put(file.getPath(), file);
+    for (FileStatus file : Scala.<FileStatus>list(index.allFiles())) found.put(file.getPath(), file);
     return found;
   }
 

@@ -65,7 +65,9 @@ public final class StoredListings {
     StructType data = read.get("schema").isNull()
         ? (StructType) StructType.fromJson(read.get("dataSchema").textValue())
         : without((StructType) StructType.fromJson(read.get("schema").textValue()), partitions, session);
-    HadoopFsRelation relation = Relations.of(session, listing, partitions, data, format(session, read.get("format").textValue()), options);
+    // As Spark does when it reads files: they may hold nulls, whatever a schema says.
+    HadoopFsRelation relation = Relations.of(
+        session, listing, partitions, data.asNullable(), format(session, read.get("format").textValue()), options);
     return session.baseRelationToDataFrame(relation);
   }
 
