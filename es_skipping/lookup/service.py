@@ -142,13 +142,12 @@ class LookupService:
             deadline = time.monotonic() + timeout
             datasets = self.registry.find(store, request.roots, request.table, lifetime, timeout, request.format)
             if not datasets:
-                believed = 0.0 if is_logged(settings) else self.registry.remains(store, lifetime)
+                logged = is_logged(settings)
+                believed = 0.0 if logged else self.registry.remains(store, lifetime)
                 # A protected dataset may be inside of what is read, or have been protected until a moment ago.
-                logged = (
-                    LoggedFilter(trees=list(request.filters)) if self._knows_no_protection(request) else LoggedFilter()
-                )
+                trees = list(request.filters) if logged and self._knows_no_protection(request) else []
                 return reply.unindexed(believed), ScanDetail(
-                    request.scan, reason="not indexed", store=store.url, logged=logged
+                    request.scan, reason="not indexed", store=store.url, logged=LoggedFilter(trees=trees)
                 )
             found = look_up(request, datasets, self.functions, lambda: deadline - time.monotonic())
         if self.on_use is not None:
