@@ -31,6 +31,7 @@ from es_skipping.spark.formats import TABLES
 from es_skipping.spark.relations import existing_files
 from es_skipping.stores.base import check_understood
 from es_skipping.stores.object_list import Keys, ObjectList, as_keys, is_among
+from es_skipping.stores.protection.rotation import with_new_key
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -98,6 +99,8 @@ class Update:
         Whether metadata of objects that a table removed is kept while their files exist.
     granularity
         Whether row groups get metadata of their own; None keeps what the dataset has.
+    new_key
+        ``(to_key, from_key)`` of `es_skipping.stores.protection.rotation.with_new_key`: all metadata is built anew.
     """
 
     spark: SparkSession
@@ -115,6 +118,7 @@ class Update:
     collected: Collected | None = None
     retain_removed: bool = False
     granularity: str | None = None
+    new_key: tuple[str, str | None] | None = None
 
     def run(self) -> RefreshResult:
         """List the dataset, compare, collect the new metadata, and publish all of it at once.
@@ -192,7 +196,10 @@ class Update:
         stored = entry.definition if entry is not None else None
         if stored is not None:  # an index made again lacks its needs: of a protected one all would be in clear
             check_understood(stored)
-        defined = defined_dataset(source, self.id, stored, self.add, ensure=self.ensure)
+        rotated = stored if stored is None or self.new_key is None else with_new_key(stored, *self.new_key)
+        defined = defined_dataset(source, self.id, rotated, self.add, ensure=self.ensure)
+        if rotated != stored:  # stored tokens are of the old key
+            defined = replace(defined, fresh=True)
         if stored is not None and not restriction.everything and defined.fresh:
             raise DatasetError(
                 f"{self.reading.name} has another schema, other options or other settings than when it was indexed: "

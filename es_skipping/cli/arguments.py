@@ -134,6 +134,12 @@ def _reindex(commands: Commands) -> None:
     command.add_argument(
         "--drop-old", action="store_true", help="remove the target's old indexes that are no longer in use"
     )
+    command.add_argument(
+        "--to-key",
+        metavar="REFERENCE",
+        help="give protected indexes a new key: env:NAME or file:PATH; hashed indexes are built anew from the data",
+    )
+    command.add_argument("--from-key", metavar="REFERENCE", help="with --to-key: only the indexes that have this key")
 
 
 def _layout(commands: Commands) -> None:

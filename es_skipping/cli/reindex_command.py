@@ -9,6 +9,7 @@ from typing import Any
 
 from es_skipping.catalog import DatasetEntry
 from es_skipping.cli.output import Console
+from es_skipping.cli.rotation import rotate
 from es_skipping.cli.session import given_conf, key_values
 from es_skipping.errors import DatasetError, SettingError
 from es_skipping.indexes.registry import readable_id
@@ -34,6 +35,8 @@ def run_reindex(args: argparse.Namespace, console: Console) -> int:
     chosen = _chosen(source, args.datasets, args.all)
     if args.drop_old:
         return _drop_old(target, [entry.definition.id for entry in chosen], args.dry_run, console)
+    if args.to_key or args.from_key:
+        return rotate(args, source, chosen, console)
     settings: dict[str, Any] = {}
     if args.shards is not None:
         settings["number_of_shards"] = args.shards

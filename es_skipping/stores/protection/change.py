@@ -15,7 +15,7 @@ from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition
 from es_skipping.clauses.metadata import Metadata, Values
 from es_skipping.errors import ProtectionError
 from es_skipping.stores.base import Change, MetadataStore
-from es_skipping.stores.protection.companions import Companions, own_definition
+from es_skipping.stores.protection.companions import SEALED, Companions, own_definition
 from es_skipping.stores.protection.keys import key_of
 from es_skipping.stores.protection.tokens import Tokenizer, Tokens
 
@@ -37,6 +37,8 @@ class ProtectedChange(Change):
         The store's.
     fresh, name
         As of `MetadataStore.change`.
+    before
+        The definition that the change began with.
     context
         Ends with the change.
     """
@@ -49,12 +51,14 @@ class ProtectedChange(Change):
         fresh: bool,
         name: str | None,
         context: ExitStack,
+        before: DatasetDefinition | None = None,
     ) -> None:
         self._change = change
         self._definition = definition
         self._companions = companions
         self._fresh, self._name = fresh, name
         self._context = context
+        self._before = before
         self._sealed = {one.id: one for one in definition.indexes if _mode(one) == "sealed"}
         self._hashed = {one.id: one for one in definition.indexes if _mode(one) == "hashed"}
         self._tokenizers: dict[str, Tokenizer] = {}
@@ -77,12 +81,17 @@ class ProtectedChange(Change):
         for id, batch in waiting.items():
             self._of(id).put(batch)
 
+    def seal(self, id: str, objects: Iterable[ObjectMetadata]) -> None:
+        """Put metadata of a sealed index, and nothing into the store itself."""
+        self._of(id).put(objects)
+
     def _in_clear(self, one: ObjectMetadata) -> dict[str, Metadata]:
         """What the store itself gets of an object: nothing that is sealed, tokens of what is hashed."""
         kept: dict[str, Metadata] = {}
         for id, metadata in one.metadata.items():
             if id in self._hashed:
-                tokens = self._tokenizer(id).metadata(metadata, one.id.key)
+                hashed = isinstance(metadata, Tokens)  # as another store returned it: that takes no key
+                tokens = metadata if hashed else self._tokenizer(id).metadata(metadata, one.id.key)
                 if isinstance(tokens, Values):
                     kept[id] = Values(tokens.values, tokens.nulls, tokens.nans)
             elif id not in self._sealed:
@@ -128,8 +137,14 @@ class ProtectedChange(Change):
                     continue
             self._of(id).publish()
         published = self._change.publish(failed)
-        self._companions.keep_only(self._definition)
+        self._companions.delete(self._dropped())
         return published
+
+    def _dropped(self) -> list[str]:
+        """The companions of indexes that the change drops. One with another key stays for readers of the old key."""
+        gone = () if self._before is None else (one for one in self._before.indexes if one.id not in self._sealed)
+        salts = [one.protection.salt for one in gone if one.protection is not None and _mode(one) == "sealed"]
+        return [f"{SEALED}/{self._definition.id}/{salt}" for salt in salts]
 
     def written(self) -> Iterator[ObjectId]:
         return self._change.written()
@@ -137,7 +152,7 @@ class ProtectedChange(Change):
     def read(self, objects: Iterable[ObjectId]) -> Iterator[ObjectMetadata]:
         wanted = list(objects)
         sealed: dict[ObjectId, dict[str, Metadata]] = {}
-        for id in self._sealed:
+        for id, _ in self._readable():
             for one in self._of(id).read(wanted):
                 sealed.setdefault(one.id, {}).update(one.metadata)
         for one in self._change.read(wanted):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -93,22 +94,21 @@ class Companions:
                 self._entries.popitem(last=False)
         return found
 
-    def keep_only(self, definition: DatasetDefinition) -> None:
-        """Delete the companions of a dataset's indexes that are no more; what cannot be deleted stays."""
-        kept = {index.protection.salt for index in definition.indexes if index.protection is not None}
-        self._delete(definition.id, kept)
-
-    def drop(self, dataset: str) -> None:
-        """Delete all companions of a dataset; no key is needed."""
-        self._delete(dataset, set())
-
-    def _delete(self, dataset: str, kept: set[str]) -> None:
-        if self._files is None:
-            return
+    def unused(self, dataset: str, definition: DatasetDefinition | None) -> list[str]:
+        """The directories of a dataset's companions that belong to none of these indexes."""
+        protections = () if definition is None else (index.protection for index in definition.indexes)
+        used = {protection.salt for protection in protections if protection is not None}
         with contextlib.suppress(OSError, StoreError):
-            for name in self._files.list(f"{SEALED}/{dataset}"):
-                if name not in kept:
-                    _delete_all(self._files, f"{SEALED}/{dataset}/{name}")
+            names = [] if self._files is None else self._files.list(f"{SEALED}/{dataset}")
+            return [f"{SEALED}/{dataset}/{name}" for name in sorted(names) if name not in used]
+        return []
+
+    def delete(self, directories: Iterable[str]) -> None:
+        """Delete companions; no key is needed. What cannot be deleted stays."""
+        if self._files is not None:
+            with contextlib.suppress(OSError, StoreError):
+                for directory in directories:
+                    _delete_all(self._files, directory)
 
     def close(self) -> None:
         with self._lock:

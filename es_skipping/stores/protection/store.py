@@ -86,29 +86,52 @@ class ProtectedStore(MetadataStore):
             change = context.enter_context(self._store.change_with(definition, name, index_settings))
             yield self._change(change, definition, True, name, context)
 
+    @contextmanager
+    def change_protection(self, definition: DatasetDefinition) -> Iterator[ProtectedChange]:
+        """A change that leaves all metadata as it is, but for what `ProtectedChange.seal` is given."""
+        with self.change(definition) as change:
+            assert isinstance(change, ProtectedChange)
+            yield change
+
+    def sealed_metadata(self, entry: DatasetEntry, index: IndexDefinition) -> Iterator[ObjectMetadata]:
+        """The metadata of one sealed index, decrypted.
+
+        Raises
+        ------
+        ProtectionError
+            The key cannot be had.
+        """
+        return self._companions.of(entry.definition.id, index).metadata(entry.definition.id)
+
     def _change(
         self, change: Change, definition: DatasetDefinition, fresh: bool, name: str | None, context: ExitStack
     ) -> Change:
-        if not _protected(definition) and not self._had_protected(definition.id):
+        before = self._before(definition.id)
+        if not _protected(definition) and (before is None or not _protected(before)):
             return change
-        return ProtectedChange(change, definition, self._companions, fresh, name, context)
+        return ProtectedChange(change, definition, self._companions, fresh, name, context, before)
 
-    def _had_protected(self, id: str) -> bool:
+    def _before(self, id: str) -> DatasetDefinition | None:
         try:
             before = self._store.dataset(id)
         except StoreError:  # damaged: then nothing is left to clean up after it
-            return False
-        return before is not None and bool(_protected(before.definition))
+            return None
+        return None if before is None else before.definition
 
     def drop(self, id: str) -> None:
         self._store.drop(id)
-        self._companions.drop(id)
+        self._companions.delete(self._companions.unused(id, None))
 
     def superseded(self, id: str) -> list[str]:
-        return self._store.superseded(id)
+        entry = self._store.dataset(id)
+        unused = self._companions.unused(id, None if entry is None else entry.definition)
+        return [*self._store.superseded(id), *unused]
 
     def drop_superseded(self, id: str) -> list[str]:
-        return self._store.drop_superseded(id)
+        entry = self._store.dataset(id)
+        unused = self._companions.unused(id, None if entry is None else entry.definition)
+        self._companions.delete(unused)
+        return [*self._store.drop_superseded(id), *unused]
 
     def log_queries(self, queries: Sequence[LoggedQuery], retention: float) -> None:
         self._store.log_queries(queries, retention)
@@ -184,28 +207,54 @@ class ProtectedStore(MetadataStore):
         if not _protected(entry.definition).keys() & set(indexes_of(clause)):
             return self._store.lookup(entry, clause, timeout=timeout, detail=detail)
         deadline = None if timeout is None else time.monotonic() + timeout
+        answer, failures, gone = self._answer(entry, clause, deadline, detail)
+        if gone and (now := self._with_other_keys(entry, _left(deadline))) is not None:
+            answer, failures, _ = self._answer(now, clause, deadline, detail)
+        for index, reason in failures:
+            self._warn(entry.definition.id, index, reason)
+        return answer
+
+    def _answer(
+        self, entry: DatasetEntry, clause: Clause, deadline: float | None, detail: bool
+    ) -> tuple[Answer, list[tuple[str, str]], bool]:
+        """The answer, why companions could not be read, and whether metadata of the entry is gone."""
         asked, sealed, unusable = self._asked(entry, clause)
+        failures: list[tuple[str, str]] = []
+        gone = False
 
         def in_store(part: Clause, detail: bool) -> Answer:
-            left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
-            return self._store.lookup(entry, part, timeout=left, detail=detail)
+            nonlocal gone
+            answer = self._store.lookup(entry, part, timeout=_left(deadline), detail=detail)
+            gone = gone or (answer.known == 0 and entry.objects > 0)
+            return answer
 
         def in_companion(index: str, part: Clause) -> Answer | None:
-            left = None if deadline is None else max(deadline - time.monotonic(), 0.001)
+            nonlocal gone
             defined = entry.definition.index(index)
             try:
                 beside = self._companions.entry(sealed[index], entry, defined)
                 if beside is None:
+                    gone = True
                     return None
                 beside = replace(beside, definition=own_definition(entry.definition, defined))
-                return sealed[index].lookup(beside, part, timeout=left)
+                return sealed[index].lookup(beside, part, timeout=_left(deadline))
             except EsSkippingError as error:
+                gone = True
                 unusable.append((index, f"its sealed metadata cannot be read: {error}"))
-                self._warn(entry.definition.id, index, str(error))
+                failures.append((index, str(error)))
                 return None
 
         answer = evaluated(asked, sealed.keys(), in_store, in_companion, entry.objects, detail=detail)
-        return replace(answer, unusable=tuple(dict.fromkeys((*answer.unusable, *unusable))))
+        return replace(answer, unusable=tuple(dict.fromkeys((*answer.unusable, *unusable)))), failures, gone
+
+    def _with_other_keys(self, entry: DatasetEntry, timeout: float | None) -> DatasetEntry | None:
+        """The dataset as it is now, if only its keys are others: a clause about values means the same there."""
+        try:
+            found = [one for one in self._store.datasets(timeout=timeout) if one.definition.id == entry.definition.id]
+        except StoreError:
+            return None
+        alike = [one for one in found if _without_keys(one.definition) == _without_keys(entry.definition)]
+        return next((one for one in alike if one.snapshot != entry.snapshot), None)
 
     def _asked(
         self, entry: DatasetEntry, clause: Clause
@@ -275,6 +324,15 @@ class ProtectedStore(MetadataStore):
 def unprotected(store: MetadataStore) -> MetadataStore:
     """The store that a `ProtectedStore` protects; any other store as it is."""
     return store.unprotected if isinstance(store, ProtectedStore) else store
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(deadline - time.monotonic(), 0.001)
+
+
+def _without_keys(definition: DatasetDefinition) -> DatasetDefinition:
+    """The definition but for keys; the modes are among the needs."""
+    return replace(definition, covered=None, indexes=tuple(replace(one, protection=None) for one in definition.indexes))
 
 
 def _protected(definition: DatasetDefinition) -> dict[str, IndexDefinition]:
