@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -238,7 +239,9 @@ class Update:
         ship_package(self.spark)
         collection = Collection(listing.source, self.progress)
         with ExitStack() as context:
-            change = context.enter_context(self.store.change(plan.definition, fresh=plan.fresh))
+            # With a name, the store keeps what the change replaces: readers may lack the new key.
+            name = None if self.new_key is None or not plan.fresh else secrets.token_hex(8)
+            change = context.enter_context(self.store.change(plan.definition, fresh=plan.fresh, name=name))
             if listing.removed is not None and _snapshot(self.store.dataset(self.id)) != _snapshot(entry):
                 raise StoreConflict(f"another writer changed dataset {self.id!r} at the same time: run it again")
             budget = self._budget(entry, plan)

@@ -43,9 +43,7 @@ def rotate(args: argparse.Namespace, store: MetadataStore, chosen: Sequence[Data
 
 
 def _sealed(args: argparse.Namespace, store: MetadataStore, id: str, progress: Callable[..., None]) -> Rotated:
-    return rotate_sealed(
-        store, id, args.to_key, from_key=args.from_key, progress=progress, dry_run=args.dry_run
-    )
+    return rotate_sealed(store, id, args.to_key, from_key=args.from_key, progress=progress, dry_run=args.dry_run)
 
 
 def _from_data(args: argparse.Namespace, datasets: Sequence[DatasetDefinition], console: Console) -> list[Rotated]:

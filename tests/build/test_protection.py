@@ -13,6 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from es_skipping.build.rotation import rotate_keys
+from es_skipping.cli import main
 from es_skipping.errors import IndexDefinitionError, ProtectionError
 from es_skipping.spark.services import service_of, store_of
 from tests.spark.building import spark, write_each
@@ -119,3 +121,55 @@ def test_what_a_build_refuses(spark: SparkSession, data: Path) -> None:
     with pytest.raises(IndexDefinitionError, match="protect is 'locked'"):
         esk.Dataset(spark, str(data), protect="locked")
     assert dataset.describe().count() == 1
+
+
+def test_new_keys_for_hashed_and_sealed_indexes(
+    spark: SparkSession, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NEW_KEY", "44" * 32)
+    dataset = esk.Dataset(spark, str(data))
+    dataset.create_indexes(
+        esk.MinMax("pay", protect="sealed", key="env:PAY_KEY"),
+        esk.ValueList("city", protect="hashed", key="env:CITY_KEY"),
+        esk.MinMax("day"),
+    )
+    reader = spark.newSession()
+    reader.conf.set("spark.es_skipping.store.url", spark.conf.get("spark.es_skipping.store.url"))
+    esk.enable(reader)
+    asked = [f"SELECT * FROM parquet.`{data}` WHERE {one}" for one in ("pay > 9007002", "city = 'plantedtown2'")]
+
+    def read() -> list[list[int]]:
+        return [objects_read(reader, query) for query in asked]
+
+    assert read() == [[1], [1]]
+    assert rotate_keys(dataset, "env:NEW_KEY", from_key="env:PAY_KEY").rotated == ("minmax(pay)",)
+    assert read() == [[1], [1]]
+    (data / "o0.parquet").rename(data / "o9.parquet")  # the rotation of a hashed index reads the data as a build does
+    done = rotate_keys(dataset, "env:NEW_KEY")
+    assert (done.rotated, len(done.superseded)) == (("valuelist(city)",), 1)
+    for name in ("PAY_KEY", "CITY_KEY"):
+        monkeypatch.delenv(name)
+    assert read() == [[1], [1]]
+    assert rotate_keys(dataset, "env:NEW_KEY").rotated == ()
+    assert dataset.refresh().unchanged == 4
+    with pytest.raises(ProtectionError, match="env:NOWHERE is missing"):
+        rotate_keys(dataset, "env:NOWHERE")
+
+    # The command needs no Spark for a dry run, nor to drop what is left.
+    store = str(tmp_path / "store")
+    monkeypatch.setenv("LAST_KEY", "55" * 32)
+    assert main(["reindex", str(data), "--store", store, "--to-key", "env:LAST_KEY", "--dry-run", "--json"]) == 0
+    (planned,) = json.loads(capsys.readouterr().out)
+    assert planned["rotated"] == ["minmax(pay)", "valuelist(city)"]
+    assert main(["reindex", str(data), "--store", store, "--drop-old", "--json"]) == 0
+    assert [one["dropped"] for one in json.loads(capsys.readouterr().out)] == [True]
+    dataset.drop_indexes(esk.ValueList("city"))
+    arguments = ["--from-key", "env:NEW_KEY", "--to-key", "env:LAST_KEY", "--json"]
+    assert main(["reindex", str(data), "--store", store, *arguments]) == 0
+    (done,) = json.loads(capsys.readouterr().out)
+    assert done["rotated"] == ["minmax(pay)"]
+    monkeypatch.delenv("NEW_KEY")
+    service_of(reader).registry.forget()
+    assert read() == [[1], [4]]
+    for wrong in (["--from-key", "env:X"], ["--to-key", "env:LAST_KEY", "--into", "x"]):
+        assert main(["reindex", str(data), "--store", store, *wrong]) == 1

@@ -145,6 +145,9 @@ class MemoryStore(MetadataStore):
         if snapshot is None:
             return Answer(b"", 0)
         same = _same_indexes(snapshot.entry, entry)
+        defined = {index.id for one in (snapshot.entry, entry) for index in one.definition.indexes}
+        if set(indexes_of(clause)) & defined - same:
+            return Answer(b"", 0)
         skip: list[bytes] = []
         alone: Counter[str] = Counter(dict.fromkeys(indexes_of(clause), 0) if detail else {})
         for one in snapshot.objects.values():

@@ -100,8 +100,14 @@ class Companions:
         used = {protection.salt for protection in protections if protection is not None}
         with contextlib.suppress(OSError, StoreError):
             names = [] if self._files is None else self._files.list(f"{SEALED}/{dataset}")
-            return [f"{SEALED}/{dataset}/{name}" for name in sorted(names) if name not in used]
+            there = [f"{SEALED}/{dataset}/{name}" for name in sorted(names) if name not in used]
+            return [directory for directory in there if self._holds_files(f"{directory}/{dataset}")]
         return []
+
+    def _holds_files(self, directory: str) -> bool:
+        """Whether a companion's directory holds anything; on some file systems empty directories stay."""
+        assert self._files is not None
+        return any(self._files.list(f"{directory}/{part}") for part in ("manifests", "segments"))
 
     def delete(self, directories: Iterable[str]) -> None:
         """Delete companions; no key is needed. What cannot be deleted stays."""

@@ -64,14 +64,17 @@ def test_readers_never_skip_less(store: ProtectedStore) -> None:
     assert store.superseded("events") == []
     time.sleep(0.1)
     # As a build rotates hashed indexes: all metadata anew, under the new keys.
-    write(store, with_new_key(entry_of(store).definition, "env:THIRD_KEY"), OBJECTS, fresh=True)
-    time.sleep(0.1)
-    store.drop_superseded("events")
+    with store.change(with_new_key(entry_of(store).definition, "env:THIRD_KEY"), fresh=True, name="rotation") as change:
+        change.put(OBJECTS)
+        change.publish()
     time.sleep(0.1)
     for reader in readers:
         reader.stop()
     assert [reader.less for reader in readers] == [0, 0, 0]
     assert all(reader.looked_up > 4 for reader in readers)
+    store.drop_superseded("events")
+    for reader in readers:  # one of them still has the first entry
+        assert keys(store.lookup(reader.entry, ASKED[-1]).skip) == BUT_2
     last = entry_of(store).definition
     assert {index.protection.key for index in last.indexes if index.protection} == {"env:THIRD_KEY"}
     assert last.index(DAY.id) == DAY
