@@ -26,7 +26,14 @@ from tests.elasticsearch_node import shared_url
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
 EXTRAS = "spark,duckdb,polars,protect"
-FOR_THE_PAGES = ("pytest>=8", "hypothesis>=6.100", "grpcio>=1.67", "grpcio-status>=1.67", "googleapis-common-protos>=1.65", "zstandard>=0.23")  # fmt: skip
+FOR_THE_PAGES = (
+    "pytest>=8",
+    "hypothesis>=6.100",
+    "grpcio>=1.67",
+    "grpcio-status>=1.67",
+    "googleapis-common-protos>=1.65",
+    "zstandard>=0.23",
+)
 """What pages tell the reader to install: pytest for an index of one's own, the rest for Spark Connect."""
 CONF = {
     "spark.master": "local[2]",
