@@ -95,6 +95,10 @@ lint: $(VENV)/.dev ## Check style, types, the docs' freshness and who imports wh
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_docs.py tests/test_words.py
 
+.PHONY: release-check
+release-check: $(VENV)/.dev ## Build the wheel twice, install it in an empty environment, and run the docs with it (PAGES="README.md")
+	$(BIN)/python -m tests.release $(PAGES)
+
 .PHONY: bench
 bench: $(VENV)/.dev $(VENV)/.demo ## Measure (BENCHMARKS="overhead build lookup parquet_lookup fingerprints text_indexes geospatial layout_tpch")
 	@for name in $(or $(BENCHMARKS),overhead build lookup parquet_lookup); do \

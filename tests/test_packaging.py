@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests import release
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -36,6 +38,26 @@ def test_the_licence_is_apache_2_and_the_citation_agrees() -> None:
 def test_the_citation_is_of_this_version() -> None:
     (version,) = re.findall(r'^__version__ = "(.+)"$', text("es_skipping/__init__.py"), re.MULTILINE)
     assert f"\nversion: {version}\n" in text("CITATION.cff")
+
+
+def test_the_changelog_has_this_version() -> None:
+    (version,) = re.findall(r'^__version__ = "(.+)"$', text("es_skipping/__init__.py"), re.MULTILINE)
+    versions = re.findall(r"^## (\d+\.\d+\.\d+)\b", text("CHANGELOG.md"), re.MULTILINE)
+    assert versions[0] == version
+    assert versions[-1] == "0.1.0"
+
+
+@pytest.mark.parametrize(("tag", "refused"), [(None, False), ("0.1.0", False), ("0.2.0", True)])
+def test_a_tag_of_another_version_is_no_release(
+    monkeypatch: pytest.MonkeyPatch, tag: str | None, refused: bool
+) -> None:
+    monkeypatch.setattr(release, "version_of_the_tag", lambda: tag)
+    monkeypatch.setattr(release, "package_version", lambda: "0.1.0")
+    if refused:
+        with pytest.raises(SystemExit, match=r"tag v0\.2\.0 .* '0\.1\.0'"):
+            release.check_the_tag()
+    else:
+        release.check_the_tag()
 
 
 def test_the_workflow_runs_what_a_person_runs() -> None:
@@ -191,3 +213,37 @@ def test_an_editable_install_has_its_jar_in_the_checkout(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     with zipfile.ZipFile(place / "es_skipping/spark/jvm/es-skipping.jar") as jar:
         assert "io/esskipping/SkippingExtensions.class" in jar.namelist()
+
+
+BUILD = "import hatchling.build, sys; print(getattr(hatchling.build, f'build_{sys.argv[1]}')(sys.argv[2]))"
+
+
+def built(place: Path, kind: str, target: Path) -> Path:
+    """Build a checkout into ``target``, with nothing that could be fetched."""
+    target.mkdir()
+    done = run([sys.executable, "-c", BUILD, kind, str(target)], place)
+    assert done.returncode == 0, done.stderr
+    (file,) = target.iterdir()
+    return file
+
+
+def test_a_wheel_of_the_checkout_and_one_of_the_source_distribution_are_the_same_bytes(tmp_path: Path) -> None:
+    """Two builds in two places; the second place also has other times and other permissions."""
+    place = checkout(tmp_path / "checkout")
+    source = built(place, "sdist", tmp_path / "source")
+    wheel = built(place, "wheel", tmp_path / "one")
+    shutil.unpack_archive(source, tmp_path / "unpacked")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    for path in unpacked.rglob("*"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+        if path.is_file():
+            path.chmod(0o600)
+    again = built(unpacked, "wheel", tmp_path / "two")
+    assert again.name == wheel.name
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as two:
+        names = one.namelist()
+        assert names == two.namelist()
+        assert [name for name in names if one.read(name) != two.read(name)] == []
+    assert again.read_bytes() == wheel.read_bytes()
+    assert [name for name in names if name.endswith((".jar", ".java"))] == ["es_skipping/spark/jvm/es-skipping.jar"]
+    assert wheel.name.endswith("-py3-none-any.whl"), "no platform, and so no compiler"
