@@ -71,8 +71,9 @@ def test_a_helper_answers_and_ends_with_the_application(lake: Lake, tmp_path: Pa
 
 
 def test_a_helper_ends_with_a_jvm_that_is_killed(lake: Lake, tmp_path: Path) -> None:
-    with Application(lake) as application:
-        assert application.run(one(lake)) == (1, ONE)  # the jar alone, without the plugin
+    with Application(lake, plain=True) as application:
+        assert application.run(one(lake)) == (1, ONE)  # the jar alone, without the plugin and spark-submit
+        assert application.run(one(lake), session="second") == (1, ONE)
         helper = helper_of(application)
         application.kill()
     eventually(lambda: not os.path.exists(f"/proc/{helper}"), 10)
