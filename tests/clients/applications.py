@@ -103,8 +103,9 @@ class Application:
     def __init__(
         self, lake: Lake, *, environment: Mapping[str, str] | None = None, plain: bool = False, **settings: str
     ) -> None:
-        both = {"spark__driver__extraClassPath": f"{JAR}{os.pathsep}{client_jar()}"}  # one class loader, see Load.java
-        defaults = lake.defaults(**both, **settings) / "spark-defaults.conf"
+        jars = [str(JAR), str(client_jar()), *filter(None, [lake.settings.get("spark.driver.extraClassPath")])]
+        path = {"spark__driver__extraClassPath": os.pathsep.join(jars)}  # one class loader, see Load.java
+        defaults = lake.defaults(**path, **settings) / "spark-defaults.conf"
         submit = [str(SPARK / "bin" / "spark-submit"), "--properties-file", str(defaults)]
         command = _java(defaults) if plain else [*submit, "--class", "Client", str(client_jar())]
         self.folder = lake.folder

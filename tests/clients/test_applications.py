@@ -160,16 +160,6 @@ def test_a_strict_session_raises_without_a_helper(lake: Lake, tmp_path: Path) ->
             application.answer()
 
 
-def test_stores_of_hadoops_file_systems_are_read_through_the_jvm(lake: Lake) -> None:
-    """``viewfs`` exists in Hadoop only."""
-    folder = lake.store.removeprefix("file://")
-    mounts = {"spark__hadoop__fs__viewfs__mounttable__lake__link__/store": f"file:{folder}"}
-    lake.store = "viewfs://lake/store"
-    with Application(lake, **mounts) as application:
-        assert application.run(one(lake)) == (1, ONE)
-        assert application.warnings() == []
-
-
 def test_a_store_of_an_unknown_file_system_fails_open_with_one_warning(lake: Lake) -> None:
     lake.store = "nowhere://lake/store"
     with Application(lake) as application:
