@@ -105,6 +105,10 @@ bench: $(VENV)/.dev $(VENV)/.demo ## Measure (BENCHMARKS="overhead build lookup 
 		echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; \
 	done
 
+.PHONY: jar
+jar: $(VENV)/.dev ## Write the jar, its sources and its POM as a Maven repository (REPOSITORY=build/maven)
+	$(BIN)/python maven_build.py $(or $(REPOSITORY),build/maven)
+
 .PHONY: docs
 docs: $(VENV)/.dev ## Write the parts of the docs that are made from the code
 	$(BIN)/python docs/generate.py

@@ -54,6 +54,14 @@ def spark_jars() -> Path:
     return Path(spec.origin).parent / "jars"
 
 
+def epoch_entry(name: str) -> zipfile.ZipInfo:
+    """An entry of a jar that is the same on each day and for each user."""
+    entry = zipfile.ZipInfo(name, _EPOCH)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    return entry
+
+
 def build_jar(target: Path = JAR) -> Path:
     """Compile ``es_skipping/spark/jvm/src`` into a jar, the same bytes each time.
 
@@ -78,10 +86,7 @@ def build_jar(target: Path = JAR) -> Path:
         with zipfile.ZipFile(half_written, "w", zipfile.ZIP_DEFLATED) as jar:
             jar.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF", _EPOCH), "Manifest-Version: 1.0\r\n\r\n")
             for name in sorted(files):
-                entry = zipfile.ZipInfo(name, _EPOCH)
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                entry.external_attr = 0o644 << 16
-                jar.writestr(entry, files[name].read_bytes())
+                jar.writestr(epoch_entry(name), files[name].read_bytes())
         half_written.replace(target)  # in one step: another process may be starting a session with the old one
     return target
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import re
 import threading
 import zlib
 from collections.abc import Callable, Iterable
@@ -31,6 +32,7 @@ __all__ = [
     "propagate",
     "install",
     "installed",
+    "is_our_jar",
     "java_session",
     "jvm_api",
     "session_settings",
@@ -43,6 +45,9 @@ Answer: TypeAlias = Callable[[str], bytes]
 _UNLIMITED: Final = (1 << 31) - 1
 
 JAR: Final = Path(__file__).parent / "jvm" / "es-skipping.jar"
+
+_JAR_NAME: Final = re.compile(r"(io\.esskipping_)?es-skipping(-\d[\w.+-]*)?\.jar")
+"""Spark copies what it resolves as ``GROUP_ARTIFACT-VERSION.jar``."""
 
 NOT_BUILT: Final = f"{JAR} is missing. Installing the package compiles it; in a source tree run `python hatch_build.py`"
 
@@ -176,10 +181,14 @@ def session_settings(spark: SparkSession, wanted: Iterable[str]) -> dict[str, st
 def ship_jar(spark: SparkSession) -> None:
     """Give executors the jar, unless the session was launched with it."""
     context = spark.sparkContext
-    if JAR.name in context._jsc.sc().conf().get("spark.jars", ""):
-        return
-    if not any(JAR.name in str(jar) for jar in _added_jars(context)):
+    launched = context._jsc.sc().conf().get("spark.jars", "").split(",")
+    if not any(is_our_jar(jar) for jar in [*launched, *_added_jars(context)]):
         context._jsc.addJar(str(JAR))
+
+
+def is_our_jar(path: str) -> bool:
+    """Whether a path or URL names this package's jar: the one in the package, or one that Maven resolved."""
+    return _JAR_NAME.fullmatch(path.strip().rpartition("/")[2]) is not None
 
 
 def _added_jars(context: Any) -> list[str]:

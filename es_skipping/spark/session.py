@@ -17,6 +17,9 @@ __all__ = ["configure", "disable", "enable", "is_enabled"]
 
 _ENABLED: Final = PREFIX + "enabled"
 _JARS: Final = "spark.jars"
+_PACKAGES: Final = "spark.jars.packages"
+_MODULE: Final = "io.esskipping:es-skipping:"
+"""The jar where Maven resolves it, see ``maven_build.py``."""
 
 Builder = TypeVar("Builder")
 
@@ -66,11 +69,15 @@ def configure(builder: Builder) -> Builder:
         if not str(remote).startswith("local"):
             raise EsSkippingError(bridge.REMOTE)
         return builder  # Spark Connect warns about settings like spark.jars, and `enable` does not need them
-    given = options.get(_JARS) or launch_conf().get(_JARS, "")
-    jars = [jar.strip() for jar in str(given).split(",") if jar.strip()]
-    if not any(jar.endswith(bridge.JAR.name) for jar in jars):
+    launched = launch_conf()
+    jars, packages = (_words(options.get(key) or launched.get(key, "")) for key in (_JARS, _PACKAGES))
+    if not any(bridge.is_our_jar(jar) for jar in jars) and not any(each.startswith(_MODULE) for each in packages):
         builder.config(_JARS, ",".join([*jars, bridge.JAR.as_uri()]))  # type: ignore[attr-defined]
     return builder
+
+
+def _words(setting: object) -> list[str]:
+    return [word.strip() for word in str(setting).split(",") if word.strip()]
 
 
 def enable(spark: SparkSession) -> None:

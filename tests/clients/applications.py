@@ -86,13 +86,28 @@ class Lake:
 
 
 class Application:
-    """A running application that answers lines, see ``Client.java``."""
+    """A running application that answers lines, see ``Client.java``.
 
-    def __init__(self, lake: Lake, *, environment: Mapping[str, str] | None = None, **settings: str) -> None:
-        both = {"spark__driver__extraClassPath": f"{JAR}{os.pathsep}{client_jar()}"}  # one class loader, see Load.java
-        defaults = lake.defaults(**both, **settings) / "spark-defaults.conf"
+    Parameters
+    ----------
+    lake
+        What it reads.
+    environment
+        Variables in addition.
+    plain
+        Start its ``main`` with ``java`` instead of ``spark-submit``: Spark is on the class path, no file is read.
+    settings
+        They win over the lake's; ``__`` stands for a dot.
+    """
+
+    def __init__(
+        self, lake: Lake, *, environment: Mapping[str, str] | None = None, plain: bool = False, **settings: str
+    ) -> None:
+        jars = [str(JAR), str(client_jar()), *filter(None, [lake.settings.get("spark.driver.extraClassPath")])]
+        path = {"spark__driver__extraClassPath": os.pathsep.join(jars)}  # one class loader, see Load.java
+        defaults = lake.defaults(**path, **settings) / "spark-defaults.conf"
         submit = [str(SPARK / "bin" / "spark-submit"), "--properties-file", str(defaults)]
-        command = [*submit, "--class", "Client", str(client_jar())]
+        command = _java(defaults) if plain else [*submit, "--class", "Client", str(client_jar())]
         self.folder = lake.folder
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the application
         self._process = subprocess.Popen(
@@ -190,6 +205,24 @@ def client_jar() -> Path:
     jar = Path(javac()).parent / "jar"
     subprocess.run([str(jar), "cf", str(made), "-C", str(folder / "classes"), "."], check=True)
     return made
+
+
+def _java(defaults: Path) -> list[str]:
+    """The command that runs the client's ``main``; the settings are system properties."""
+    settings = dict(line.split(" ", 1) for line in defaults.read_text().splitlines())
+    path = os.pathsep.join([settings.pop("spark.driver.extraClassPath"), str(SPARK / "jars" / "*")])
+    opened = (
+        "java.lang",
+        "java.lang.invoke",
+        "java.net",
+        "java.nio",
+        "java.util",
+        "java.util.concurrent",
+        "sun.nio.ch",
+    )
+    opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in (*opened, "sun.util.calendar")]
+    given = [f"-D{key}={value}" for key, value in settings.items()]
+    return [str(Path(javac()).parent / "java"), *OPTIONS.split(), "-Xmx900m", *opens, *given, "-cp", path, "Client"]
 
 
 def _java_options() -> str:

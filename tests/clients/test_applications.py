@@ -71,8 +71,9 @@ def test_a_helper_answers_and_ends_with_the_application(lake: Lake, tmp_path: Pa
 
 
 def test_a_helper_ends_with_a_jvm_that_is_killed(lake: Lake, tmp_path: Path) -> None:
-    with Application(lake) as application:
-        assert application.run(one(lake)) == (1, ONE)  # the jar alone, without the plugin
+    with Application(lake, plain=True) as application:
+        assert application.run(one(lake)) == (1, ONE)  # the jar alone, without the plugin and spark-submit
+        assert application.run(one(lake), session="second") == (1, ONE)
         helper = helper_of(application)
         application.kill()
     eventually(lambda: not os.path.exists(f"/proc/{helper}"), 10)
@@ -157,16 +158,6 @@ def test_a_strict_session_raises_without_a_helper(lake: Lake, tmp_path: Path) ->
         application.send(one(lake))
         with pytest.raises(AssertionError, match=r"LookupFailed.*the helper does not run.*pip install"):
             application.answer()
-
-
-def test_stores_of_hadoops_file_systems_are_read_through_the_jvm(lake: Lake) -> None:
-    """``viewfs`` exists in Hadoop only."""
-    folder = lake.store.removeprefix("file://")
-    mounts = {"spark__hadoop__fs__viewfs__mounttable__lake__link__/store": f"file:{folder}"}
-    lake.store = "viewfs://lake/store"
-    with Application(lake, **mounts) as application:
-        assert application.run(one(lake)) == (1, ONE)
-        assert application.warnings() == []
 
 
 def test_a_store_of_an_unknown_file_system_fails_open_with_one_warning(lake: Lake) -> None:

@@ -89,17 +89,19 @@ def failure(application: Application, sql: str, session: str = "first") -> str:
     return str(raised.value)
 
 
-def test_each_statement_runs_in_its_own_session(fresh: Lake, tmp_path: Path) -> None:
+def test_each_statement_runs_in_its_own_session(fresh: Lake, tmp_path: Path, elasticsearch_url: str) -> None:
+    """The first session's store is a directory, the second's is on Elasticsearch."""
     evil = tmp_path / "evil"
     evil.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     evil.chmod(0o755)
-    other = (tmp_path / "other").as_uri()
     with Application(fresh) as application:
         application.run(f"SET spark.es_skipping.helper.python={evil}")
-        application.run(f"SET spark.es_skipping.store.url={other}", "second")
+        application.run(f"SET spark.es_skipping.store.url={elasticsearch_url}", "second")
         assert application.run(create(fresh), "second") == BUILT
         assert application.run(one(fresh), "second") == (1, ONE)
         assert application.run(one(fresh)) == (20, ONE)
+        kept = f"SELECT count(*), count_if(NOT skipped) FROM skipping_files('parquet.`{fresh.data}`', 'id = 5')"
+        assert [application.run(kept, session) for session in ("second", "first")] == [(-1, ["20|1"]), (-1, ["20|20"])]
         assert application.run(create(fresh)) == BUILT
         assert application.run(one(fresh)) == (1, ONE)
         assert "MinMax(id)" in failure(application, create(fresh))

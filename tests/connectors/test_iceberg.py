@@ -118,6 +118,24 @@ def test_each_index_type_leaves_one_file(iceberg: SparkSession, maker: Maker, na
     assert opened(iceberg, f"SELECT * FROM {table} WHERE {condition}") == 1
 
 
+def test_sql_statements(iceberg: SparkSession, maker: Maker) -> None:
+    table = maker(**NO_STATISTICS)
+    created = iceberg.sql(f"CREATE SKIPPING INDEX ON {table} (value_list(name))").collect()
+    assert [tuple(row) for row in created] == [(FILES, 0, 0, 0, 0)]
+    assert opened(iceberg, point(table, 205), rows=1) == 1
+    (kept,) = iceberg.sql(
+        f"SELECT path FROM skipping_files('{table}', \"name = '{name_of(205)}'\") WHERE NOT skipped"
+    ).collect()
+    (read,) = iceberg.sql(f"SELECT _file FROM {table} WHERE name = '{name_of(205)}'").collect()
+    assert kept.path.removeprefix("file:") == read[0].removeprefix("file:")
+    append(iceberg, table, ROWS, ROWS + 10)
+    (health,) = iceberg.sql(f"CALL es_skipping.health('{table}')").collect()
+    assert (health.objects, health.covered) == (FILES + 1, FILES)
+    assert iceberg.sql(f"REFRESH SKIPPING INDEX ON {table}").first().added == 1  # type: ignore[union-attr]
+    iceberg.sql(f"DROP SKIPPING INDEX ON {table}")
+    assert not esk.Dataset(iceberg, table=table).is_indexed()
+
+
 def test_what_a_report_says(iceberg: SparkSession, maker: Maker) -> None:
     table = maker()
     esk.Dataset(iceberg, table=table).create_indexes(esk.ValueList("name"))
