@@ -48,7 +48,7 @@ def design(args: argparse.Namespace, console: Console) -> int:
         dataset = Dataset(spark, **dataset_named(args))
         log = _log(source_of(dataset).df, args)
         if args.page:
-            sizes = [max(1, args.min_rows >> 2 - step) if step < 2 else args.min_rows << step - 2 for step in range(5)]
+            sizes = [max(1, int(args.min_rows * times)) for times in (0.25, 0.5, 1, 2, 4)]
             with console.step(f"running layouts of {args.dataset} dry for the page") as progress:
                 text = console_page(
                     dataset,
