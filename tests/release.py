@@ -13,7 +13,6 @@ import argparse
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +20,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from maven_build import version
+from tests.cli.pages import PAGES
+from tests.cli.running import IN_PAGES
 from tests.elasticsearch_node import shared_url
+from tests.processes import obey_permissions
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
@@ -35,19 +38,6 @@ FOR_THE_PAGES = (
     "zstandard>=0.23",
 )
 """What pages tell the reader to install: pytest for an index of one's own, the rest for Spark Connect."""
-CONF = {
-    "spark.master": "local[2]",
-    "spark.driver.memory": "1g",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "2",
-}
-
-
-def pages() -> list[str]:
-    """README, the tutorial and the how-to pages."""
-    how_to = sorted((ROOT / "docs" / "how-to").glob("*.md"))
-    return ["README.md", "docs/tutorial.md", *(page.relative_to(ROOT).as_posix() for page in how_to)]
 
 
 def run(command: Sequence[str | Path], **options: object) -> None:
@@ -64,20 +54,12 @@ def version_of_the_tag() -> str | None:
     return tags[0][1:] if tags else None
 
 
-def package_version() -> str:
-    """The version in the package, which wheel, citation and changelog follow."""
-    (found,) = re.findall(
-        r'^__version__ = "(.+)"$', (ROOT / "es_skipping/__init__.py").read_text("utf-8"), re.MULTILINE
-    )
-    return found
-
-
 def check_the_tag() -> None:
     """A tag that names another version than the package must not become a release."""
     tag = version_of_the_tag()
-    if tag is not None and tag != package_version():
-        raise SystemExit(f"the tag v{tag} is on this commit, but es_skipping.__version__ is {package_version()!r}")
-    print(f"version {package_version()}, {'tagged' if tag else 'not tagged'}")
+    if tag is not None and tag != version():
+        raise SystemExit(f"the tag v{tag} is on this commit, but es_skipping.__version__ is {version()!r}")
+    print(f"version {version()}, {'tagged' if tag else 'not tagged'}")
 
 
 def build(folder: Path) -> Path:
@@ -124,8 +106,6 @@ def another_user(python: Path) -> str | None:
 
 def run_pages(python: Path, folder: Path, names: Sequence[str]) -> int:
     """Run the pages by the installed package; the checkout's own is out of sight. Returns how many failed."""
-    from tests.test_packaging import obey_permissions
-
     sight = folder / "sight"
     for name in ("docs", "tests", "examples"):
         shutil.copytree(ROOT / name, sight / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -133,7 +113,7 @@ def run_pages(python: Path, folder: Path, names: Sequence[str]) -> int:
     for name in ("home", "conf", "work"):
         (folder / name).mkdir()
     (folder / "conf" / "spark-defaults.conf").write_text(
-        "".join(f"{key} {value}\n" for key, value in CONF.items()), encoding="utf-8"
+        "".join(f"{key} {value}\n" for key, value in IN_PAGES.items()), encoding="utf-8"
     )
     (folder / "home").chmod(0o555)
     user = another_user(python)
@@ -182,7 +162,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="es-skipping-release-") as made:
         folder = Path(made)
         python = install(build_twice(folder), folder)
-        failed = run_pages(python, folder, given.pages or pages())
+        failed = run_pages(python, folder, given.pages or PAGES)
     print("the release is good" if not failed else f"{failed} pages failed")
     return 1 if failed else 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import os
 import re
@@ -19,6 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests import release
+from tests.processes import obey_permissions
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -52,7 +52,7 @@ def test_a_tag_of_another_version_is_no_release(
     monkeypatch: pytest.MonkeyPatch, tag: str | None, refused: bool
 ) -> None:
     monkeypatch.setattr(release, "version_of_the_tag", lambda: tag)
-    monkeypatch.setattr(release, "package_version", lambda: "0.1.0")
+    monkeypatch.setattr(release, "version", lambda: "0.1.0")
     if refused:
         with pytest.raises(SystemExit, match=r"tag v0\.2\.0 .* '0\.1\.0'"):
             release.check_the_tag()
@@ -143,16 +143,6 @@ def read_only(tmp_path: Path) -> Iterator[Path]:
     yield place
     for path in paths:
         path.chmod(0o755 if path.is_dir() else 0o644)
-
-
-def obey_permissions() -> None:
-    """Let the started process, also root's, write only where the permissions of files allow it."""
-    if os.geteuid() == 0:
-        drop, dac_override, dac_read_search = 24, 1, 2  # PR_CAPBSET_DROP and the two capabilities
-        libc = ctypes.CDLL(None, use_errno=True)
-        for capability in (dac_override, dac_read_search):
-            if libc.prctl(drop, capability, 0, 0, 0) != 0:
-                raise OSError(ctypes.get_errno(), "prctl(PR_CAPBSET_DROP)")
 
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

@@ -8,7 +8,7 @@ from es_skipping.build.collect import Progress
 from es_skipping.errors import DatasetError
 from es_skipping.row_groups import row_groups_of
 from es_skipping.spark.services import service_of, store_of
-from es_skipping.stores.protection.rotation import Rotated, rotate_sealed, with_new_key
+from es_skipping.stores.protection.rotation import Rotated, hashed_among, renewed, rotate_sealed, with_new_key
 
 if TYPE_CHECKING:
     from es_skipping.build.dataset import Dataset
@@ -43,8 +43,8 @@ def rotate_keys(
     if entry is None:
         raise DatasetError(f"{dataset!r} has no index in the store {store.url}: create one with create_indexes")
     definition = with_new_key(entry.definition, to_key, from_key)
-    new = [index for index in definition.indexes if index not in entry.definition.indexes]
-    if any(index.protection is not None and index.protection.mode == "hashed" for index in new):
+    new = renewed(entry.definition, definition)
+    if hashed_among(new):
         dataset._update((), progress=progress, must_exist=True, new_key=(to_key, from_key))
         left = tuple(store.superseded(dataset.id))
         return Rotated(dataset.id, tuple(index.id for index in new), entry.objects, left)

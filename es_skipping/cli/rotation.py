@@ -12,7 +12,7 @@ from es_skipping.cli.output import Console
 from es_skipping.cli.session import spark_session
 from es_skipping.errors import SettingError
 from es_skipping.stores.base import MetadataStore
-from es_skipping.stores.protection.rotation import Rotated, rotate_sealed, with_new_key
+from es_skipping.stores.protection.rotation import Rotated, hashed_among, renewed, rotate_sealed, with_new_key
 
 __all__ = ["rotate"]
 
@@ -23,16 +23,21 @@ def rotate(args: argparse.Namespace, store: MetadataStore, chosen: Sequence[Data
         raise SettingError("--from-key needs --to-key, the reference of the new key")
     if args.to or args.into or args.to_conf or args.shards is not None or args.replicas is not None:
         raise SettingError("--to-key rotates keys in place: leave out --to, --to-conf, --into, --shards and --replicas")
-    built = [entry for entry in chosen if _needs_data(entry.definition, args.to_key, args.from_key)]
-    of_built = {entry.definition.id for entry in built}
     rows: list[Rotated] = []
+    planned: list[Rotated] = []
+    files: list[DatasetDefinition] = []
     for entry in chosen:
-        if entry.definition.id not in of_built:
-            with console.step(f"rotating {entry.definition.id}") as progress:
-                rows.append(_sealed(args, store, entry.definition.id, progress))
-    files = [entry.definition for entry in built if not entry.definition.is_of_row_groups]
+        before = entry.definition
+        new = renewed(before, with_new_key(before, args.to_key, args.from_key))
+        if not hashed_among(new):
+            with console.step(f"rotating {before.id}") as progress:
+                rows.append(_sealed(args, store, before.id, progress))
+            continue
+        planned.append(Rotated(before.id, tuple(index.id for index in new), entry.objects))
+        if not before.is_of_row_groups:
+            files.append(before)
     if args.dry_run:
-        rows += [Rotated(one.id, _rotated(one, args), entry.objects) for entry in built for one in [entry.definition]]
+        rows += planned
     elif files:
         rows += _from_data(args, files, console)
     console.rows([dataclasses.asdict(one) for one in rows], ["dataset", "rotated", "objects", "superseded"])
@@ -60,13 +65,3 @@ def _from_data(args: argparse.Namespace, datasets: Sequence[DatasetDefinition], 
                 dataset = esk.Dataset(spark, **where)
                 done.append(rotate_keys(dataset, args.to_key, from_key=args.from_key, progress=progress))
     return done
-
-
-def _needs_data(definition: DatasetDefinition, to_key: str, from_key: str | None) -> bool:
-    after = with_new_key(definition, to_key, from_key)
-    return any("hashed" in index.needs for index in after.indexes if index not in definition.indexes)
-
-
-def _rotated(definition: DatasetDefinition, args: argparse.Namespace) -> tuple[str, ...]:
-    after = with_new_key(definition, args.to_key, args.from_key)
-    return tuple(index.id for index in after.indexes if index not in definition.indexes)

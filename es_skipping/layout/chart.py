@@ -14,18 +14,18 @@ from typing import Final, Literal, TypeAlias
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.predicates.show import show
 
-__all__ = ["PALETTE", "Role", "bar_chart", "group_chart", "line_chart"]
+__all__ = ["DARK", "GREYS", "PALETTE", "Role", "bar_chart", "group_chart", "line_chart"]
 
 Role: TypeAlias = Literal["ours", "reference", "ideal"]
 """The role of a line or bar; the default is ours."""
 
 PALETTE: Final = ("#1b6ca8", "#d1495b", "#3f8f4f", "#8d6a9f", "#b97a0f", "#0f8b8d")
 """Strong colours."""
-_GREYS: Final = ("#8b959e", "#aab3ba", "#6b757e", "#bfc6cb")
+GREYS: Final = ("#8b959e", "#aab3ba", "#6b757e", "#bfc6cb")
 _IDEAL: Final = "#7d8790"
-_DARK: Final[Mapping[str, str]] = {
+DARK: Final[Mapping[str, str]] = {
     **dict(zip(PALETTE, ("#58aef0", "#f0788a", "#6cc47d", "#bd97d3", "#e3a83a", "#3cc4c6"), strict=True)),
-    **dict(zip(_GREYS, ("#66717b", "#535d66", "#7a858e", "#454e56"), strict=True)),
+    **dict(zip(GREYS, ("#66717b", "#535d66", "#7a858e", "#454e56"), strict=True)),
     _IDEAL: "#98a2ab",
 }
 """The colours on a dark page: strong ones are bright, muted ones dim."""
@@ -107,7 +107,7 @@ def _coloured(names: Mapping[str, object], roles: Mapping[str, Role] | None) -> 
     for name in ordered:
         role = given.get(name, "ours")
         number = seen[role] = seen.get(role, -1) + 1
-        colours = {"ours": PALETTE, "reference": _GREYS, "ideal": (_IDEAL,)}[role]
+        colours = {"ours": PALETTE, "reference": GREYS, "ideal": (_IDEAL,)}[role]
         found.append((name, role, colours[number % len(colours)]))
     return found
 
@@ -182,7 +182,7 @@ def bar_chart(
     for number, (name, value) in enumerate(bars.items()):
         role, y = (roles or {}).get(name, "ours"), _TOP + (_BAR + _GAP) * number
         width = max(1.0, (_WIDTH - left - 80) * value / most)
-        colour = PALETTE[0] if role == "ours" else _GREYS[0]
+        colour = PALETTE[0] if role == "ours" else GREYS[0]
         inside = (
             f'fill="none" stroke="{colour}" stroke-dasharray="{_DASHES}"' if role == "ideal" else f'fill="{colour}"'
         )
@@ -212,7 +212,7 @@ def _finished(parts: Sequence[str]) -> str:
     text = "\n".join(parts)
     rules = "".join(
         f'[{kind}="{light}"]{{{kind}:{dark}}}'
-        for light, dark in _DARK.items()
+        for light, dark in DARK.items()
         for kind in ("stroke", "fill")
         if f'{kind}="{light}"' in text
     )

@@ -32,7 +32,7 @@ __all__ = ["Progress", "Reindexed", "reindex"]
 Progress: TypeAlias = Callable[[int, int, str], None]
 """Called with ``(done, total, phase)`` from time to time."""
 
-_TELL_EVERY: Final = 1_000
+TELL_EVERY: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class _Run:
         for one in self._source.metadata(self._entry.definition.id):
             self.objects += 1
             self._consider(one)
-            if self.objects % _TELL_EVERY == 0:
+            if self.objects % TELL_EVERY == 0:
                 self.tell(self.objects, total, "copy")
             yield one
 

@@ -31,6 +31,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+HOW_TO = [f"docs/how-to/{page.name}" for page in sorted((ROOT / "docs/how-to").glob("*.md"))]
+PAGES = ["README.md", "docs/tutorial.md", *HOW_TO]
 LANGUAGES = frozenset({"python", "sh", "sql", "text", "properties", "toml", "json"})
 COMMAND = "es-skipping"
 

@@ -18,6 +18,8 @@ SMALL = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
 }
+IN_PAGES = {**SMALL, "spark.ui.showConsoleProgress": "false"}
+"""The settings of who runs a page."""
 
 _SCRIPT = """
 import contextlib, io, json, os, sys

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import SMALL
+from tests.cli.running import IN_PAGES
 from tests.processes import run_python
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -43,7 +43,7 @@ def run_example(code: str, folder: Path, without: Sequence[str] = ()) -> str:
     """
     defaults = folder / "conf"
     defaults.mkdir()
-    lines = [f"{key} {value}" for key, value in {**SMALL, "spark.ui.showConsoleProgress": "false"}.items()]
+    lines = [f"{key} {value}" for key, value in IN_PAGES.items()]
     (defaults / "spark-defaults.conf").write_text("\n".join(lines), encoding="utf-8")
     path = os.pathsep.join(entry for entry in sys.path if entry)
     (defaults / "sitecustomize.py").write_text(HIDE, encoding="utf-8")

@@ -53,7 +53,7 @@ def test_analyze_apply_status(tmp_path: Path) -> None:
         moved_on,
     ) = run_commands(
         tmp_path,
-        ["layout", "design", str(data), *given, "--sample", "1000", *json],
+        ["layout", "design", str(data), *given, "--sample", "1000", "--page", str(tmp_path / "page.html"), *json],
         ["layout", "apply", str(data), *given, "--system", "tree", "--to", str(tree), *json],
         ["layout", "analyze", str(data), *given, "--system", "tree", "--features", "3"],
         [
@@ -98,6 +98,7 @@ def test_analyze_apply_status(tmp_path: Path) -> None:
     assert designed.code == 0, designed.err
     assert {one["layout"] for one in designed.json["layouts"]} == {"SOP", "QueryTree", "Z-order", "Hilbert"}
     assert designed.json["recommended"] == designed.json["layouts"][0]["layout"]
+    assert '"sizes":[12,25,50,100,200]' in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert treed.code == 0, treed.err
     assert treed.json["indexed"] == treed.json["blocks"] == len(list(tree.glob("*.parquet")))
     assert unfit.code == 1

@@ -14,12 +14,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.pages import LANGUAGES, ROOT, blocks, command_lines, is_run
-from tests.cli.running import SMALL
+from tests.cli.pages import HOW_TO, LANGUAGES, PAGES, ROOT, blocks, command_lines, is_run
+from tests.cli.running import IN_PAGES
 from tests.processes import run_python
 
-HOW_TO = [f"docs/how-to/{page.name}" for page in sorted((ROOT / "docs/how-to").glob("*.md"))]
-PAGES = ["README.md", "docs/tutorial.md", *HOW_TO]
 STORES = ("parquet", "elasticsearch")
 
 NOT_OURS = {
@@ -44,7 +42,7 @@ def ran(
     tested = [item.callspec.params for item in request.session.items if "ran" in getattr(item, "fixturenames", ())]  # type: ignore[attr-defined]
     found: dict[tuple[str, str], Printed] = {}
     for store in STORES:
-        conf = {**SMALL, "spark.ui.showConsoleProgress": "false"}
+        conf = dict(IN_PAGES)
         if store == "elasticsearch":
             conf["spark.es_skipping.store.url"] = elasticsearch_url
         pages = [one["name"] for one in tested if one["store"] == store]

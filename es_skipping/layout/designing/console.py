@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
+from es_skipping.layout.chart import DARK, GREYS, PALETTE
 from es_skipping.layout.designing.design import ROWS_PER_SAMPLED_BLOCK, SAMPLE_ROWS, study_of
 from es_skipping.layout.designing.study import Forecast, Study
 from es_skipping.layout.workload.log import QueryLog
@@ -15,9 +16,10 @@ from es_skipping.reports.page import page
 from es_skipping.reports.units import share
 
 if TYPE_CHECKING:
+    from es_skipping.build.collect import Progress
     from es_skipping.build.dataset import Dataset
 
-__all__ = ["console_page"]
+__all__ = ["console_page", "page_of"]
 
 _SIZES: Final = (12_500, 25_000, 50_000, 100_000, 200_000)
 _FEATURES: Final = (1, 2, 5, 10, 15, 25, 40)
@@ -34,7 +36,7 @@ def console_page(
     within: Sequence[str] = (),
     holdout: float = 0.2,
     rows: int = SAMPLE_ROWS,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Progress | None = None,
 ) -> str:
     """Make an HTML page with the dry runs of `design` for several sizes of blocks and numbers of features.
 
@@ -85,7 +87,18 @@ def console_page(
             f"sizes is {list(sizes)} and features {list(features)}: give each at least one whole number from 1 on"
         )
     study = study_of(dataset, log, within=within, holdout=holdout, rows=rows)
-    counts = [count for count in counts if count <= study.most_features] or counts[:1]
+    return page_of(str(dataset), study, steps, counts, progress)
+
+
+def page_of(
+    dataset: str,
+    study: Study,
+    steps: Sequence[int],
+    counts: Sequence[int] = _FEATURES,
+    progress: Progress | None = None,
+) -> str:
+    """The page of a study that is there; sizes and numbers of features ascend."""
+    counts = [count for count in counts if count <= study.most_features] or [counts[0]]
     tried = []
     for done, size in enumerate(steps):
         if progress is not None:
@@ -96,6 +109,7 @@ def console_page(
     texts = Counter(map(str, study.test))
     shown = [text for text, _ in texts.most_common(_QUERIES)]
     place = {str(query): at for at, query in enumerate(study.test)}
+    places = [place[text] for text in shown]
     names = list(dict.fromkeys(name for found in tried for name in found))
     facts: dict[str, Any] = {
         "sizes": steps,
@@ -105,14 +119,12 @@ def console_page(
         "layouts": [
             {
                 "name": name,
-                "cells": [
-                    [_cell(one, [place[text] for text in shown]) for one in found.get(name, ())] for found in tried
-                ],
+                "cells": [[_cell(one, places) for one in found.get(name, ())] for found in tried],
             }
             for name in names
         ],
     }
-    return page(f"Layouts of {dataset}", _body(study, str(dataset), facts), style=_STYLE, script=_SCRIPT)
+    return page(f"Layouts of {dataset}", _body(study, dataset, facts), style=_STYLE, script=_SCRIPT)
 
 
 def _tried(study: Study, size: int, counts: Sequence[int]) -> dict[str, list[Forecast]]:
@@ -164,10 +176,20 @@ def _body(study: Study, dataset: str, facts: dict[str, Any]) -> str:
     )
 
 
-_STYLE: Final = """
-:root { --c0: #1b6ca8; --c1: #b97a0f; --c2: #6b757e; --c3: #aab3ba; }
-@media (prefers-color-scheme: dark) { :root { --c0: #58aef0; --c1: #e3a83a; --c2: #98a2ab; --c3: #66717b; } }
-.sliders { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1rem; }
+_COLOURS: Final = (PALETTE[0], PALETTE[4], GREYS[2], GREYS[1])
+"""Ours are strong, references muted, as in charts."""
+
+
+def _variables(colours: Sequence[str]) -> str:
+    return " ".join(f"--c{at}: {colour};" for at, colour in enumerate(colours))
+
+
+_STYLE: Final = (
+    f"""
+:root {{ {_variables(_COLOURS)} }}
+@media (prefers-color-scheme: dark) {{ :root {{ {_variables([DARK[colour] for colour in _COLOURS])} }} }}
+"""
+    """.sliders { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1rem; }
 .sliders label { display: block; }
 .sliders output { float: right; font-variant-numeric: tabular-nums; font-weight: 600; }
 .sliders input { display: block; width: 100%; accent-color: var(--c0); }
@@ -183,6 +205,7 @@ select { font: inherit; }
 .one .bars { display: block; background: var(--track); border-radius: 4px; overflow: hidden; }
 .one .value { font-size: .8rem; }
 """
+)
 
 _SCRIPT: Final = """
 "use strict";

@@ -18,7 +18,7 @@ from es_skipping.reports.units import share
 if TYPE_CHECKING:
     from es_skipping.build.dataset import Dataset
 
-__all__ = ["ROWS_PER_SAMPLED_BLOCK", "SAMPLE_ROWS", "Design", "design", "study_of"]
+__all__ = ["ROWS_PER_SAMPLED_BLOCK", "SAMPLE_ROWS", "Design", "design", "designed", "study_of"]
 
 SAMPLE_ROWS: Final = 200_000
 _FEATURES: Final = 15
@@ -148,6 +148,11 @@ def design(
     >>> found.maker.fit(log)                                                                    # doctest: +SKIP
     """
     study = study_of(dataset, log, within=within, holdout=holdout, rows=rows)
+    return designed(dataset, study, min_rows, within)
+
+
+def designed(dataset: Dataset, study: Study, min_rows: int, within: Sequence[str]) -> Design:
+    """What `design` finds by a study that is there."""
     tried = [study.sop(min_rows, _FEATURES), study.tree(min_rows), *study.curves(min_rows)]
     if within and not study.partitioned:
         across = study.tree(min_rows, across=True)

@@ -15,7 +15,7 @@ from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition
 from es_skipping.clauses.metadata import Metadata, Values
 from es_skipping.errors import ProtectionError
 from es_skipping.stores.base import Change, MetadataStore
-from es_skipping.stores.protection.companions import SEALED, Companions, own_definition
+from es_skipping.stores.protection.companions import Companions, directory_of, own_definition
 from es_skipping.stores.protection.keys import key_of
 from es_skipping.stores.protection.tokens import Tokenizer, Tokens
 
@@ -144,7 +144,7 @@ class ProtectedChange(Change):
         """The companions of indexes that the change drops. One with another key stays for readers of the old key."""
         gone = () if self._before is None else (one for one in self._before.indexes if one.id not in self._sealed)
         salts = [one.protection.salt for one in gone if one.protection is not None and _mode(one) == "sealed"]
-        return [f"{SEALED}/{self._definition.id}/{salt}" for salt in salts]
+        return [directory_of(self._definition.id, salt) for salt in salts]
 
     def written(self) -> Iterator[ObjectId]:
         return self._change.written()

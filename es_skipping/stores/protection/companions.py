@@ -21,7 +21,7 @@ from es_skipping.stores.files import Files
 from es_skipping.stores.protection.files import Below, SealedFiles
 from es_skipping.stores.protection.keys import key_of
 
-__all__ = ["SEALED", "Companions", "own_definition"]
+__all__ = ["SEALED", "Companions", "directory_of", "own_definition"]
 
 SEALED: Final = ".sealed"
 """The directory of all companions; no dataset's id begins with a dot."""
@@ -32,6 +32,11 @@ _MAX_OPEN: Final = 256
 def own_definition(definition: DatasetDefinition, index: IndexDefinition) -> DatasetDefinition:
     """A dataset's definition as the companion of one of its indexes holds it."""
     return replace(definition, indexes=(index,), covered=None)
+
+
+def directory_of(dataset: str, salt: str) -> str:
+    """Where the companion of one index lies, below the store's files."""
+    return f"{SEALED}/{dataset}/{salt}"
 
 
 class Companions:
@@ -71,7 +76,7 @@ class Companions:
         with self._lock:
             held = self._open.get(at)
             if held is None or held[0] != secret:
-                directory = f"{SEALED}/{dataset}/{protection.salt}"
+                directory = directory_of(dataset, protection.salt)
                 files = SealedFiles(Below(self._files, directory), secret)
                 held = self._open[at] = secret, ParquetStore(f"{self._url}/{directory}", files)
             self._open.move_to_end(at)
@@ -100,7 +105,7 @@ class Companions:
         used = {protection.salt for protection in protections if protection is not None}
         with contextlib.suppress(OSError, StoreError):
             names = [] if self._files is None else self._files.list(f"{SEALED}/{dataset}")
-            there = [f"{SEALED}/{dataset}/{name}" for name in sorted(names) if name not in used]
+            there = [directory_of(dataset, name) for name in sorted(names) if name not in used]
             return [directory for directory in there if self._holds_files(f"{directory}/{dataset}")]
         return []
 

@@ -6,19 +6,17 @@ values, so a hashed index is built anew from the data (`es_skipping.build.rotati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
 
 from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectMetadata, Protection
 from es_skipping.errors import DatasetError, ProtectionError
 from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.protection.keys import key_of, load_key
 from es_skipping.stores.protection.store import ProtectedStore
+from es_skipping.stores.reindex import TELL_EVERY, Progress
 
-__all__ = ["Rotated", "rotate_sealed", "with_new_key"]
-
-_TELL_EVERY: Final = 1_000
+__all__ = ["Rotated", "hashed_among", "renewed", "rotate_sealed", "with_new_key"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +63,16 @@ def with_new_key(definition: DatasetDefinition, to_key: str, from_key: str | Non
     return replace(definition, indexes=indexes)
 
 
+def renewed(before: DatasetDefinition, after: DatasetDefinition) -> tuple[IndexDefinition, ...]:
+    """The indexes that `with_new_key` gave another key, as they are after it."""
+    return tuple(index for index in after.indexes if index not in before.indexes)
+
+
+def hashed_among(indexes: Iterable[IndexDefinition]) -> list[str]:
+    """The ids of the hashed ones: a hash cannot be turned into a value, so a new key takes the data."""
+    return [index.id for index in indexes if index.protection is not None and index.protection.mode == "hashed"]
+
+
 def _with_new_key(index: IndexDefinition, to_key: str) -> IndexDefinition:
     before = index.protection
     assert before is not None
@@ -91,7 +99,7 @@ def rotate_sealed(
     to_key: str,
     *,
     from_key: str | None = None,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Progress | None = None,
     dry_run: bool = False,
 ) -> Rotated:
     """Encrypt a dataset's sealed indexes with a new key, and publish them in one step.
@@ -135,27 +143,24 @@ def rotate_sealed(
         raise DatasetError(f"there is no dataset {dataset!r} in {store.url}")
     assert isinstance(store, ProtectedStore)
     definition = with_new_key(entry.definition, to_key, from_key)
-    rotated = {now.id: now for now in definition.indexes if now not in entry.definition.indexes}
-    hashed = [id for id, index in rotated.items() if index.protection is not None and index.protection.mode == "hashed"]
-    if hashed:
+    new = renewed(entry.definition, definition)
+    if hashed := hashed_among(new):
         raise ProtectionError(
             f"{', '.join(hashed)} cannot be rotated without the data, because hashes cannot be turned into values: "
             "run es-skipping reindex --to-key, or es_skipping.build.rotation.rotate_keys"
         )
-    if rotated and not dry_run:
+    if new and not dry_run:
         with store.change_protection(definition) as change:
-            for id in rotated:
-                copied = store.sealed_metadata(entry, entry.definition.index(id))
-                change.seal(id, _told(copied, entry.objects, progress))
+            for index in new:
+                copied = store.sealed_metadata(entry, entry.definition.index(index.id))
+                change.seal(index.id, _told(copied, entry.objects, progress))
             change.publish(entry.failed)
     left = () if dry_run else tuple(store.superseded(dataset))
-    return Rotated(dataset, tuple(rotated), entry.objects, left)
+    return Rotated(dataset, tuple(index.id for index in new), entry.objects, left)
 
 
-def _told(
-    objects: Iterator[ObjectMetadata], total: int, progress: Callable[[int, int, str], None] | None
-) -> Iterator[ObjectMetadata]:
+def _told(objects: Iterator[ObjectMetadata], total: int, progress: Progress | None) -> Iterator[ObjectMetadata]:
     for done, one in enumerate(objects):
-        if progress is not None and done % _TELL_EVERY == 0:
+        if progress is not None and done % TELL_EVERY == 0:
             progress(done, total, "encrypt")
         yield one

@@ -123,15 +123,16 @@ class ProtectedStore(MetadataStore):
         self._companions.delete(self._companions.unused(id, None))
 
     def superseded(self, id: str) -> list[str]:
-        entry = self._store.dataset(id)
-        unused = self._companions.unused(id, None if entry is None else entry.definition)
-        return [*self._store.superseded(id), *unused]
+        return [*self._store.superseded(id), *self._unused(id)]
 
     def drop_superseded(self, id: str) -> list[str]:
-        entry = self._store.dataset(id)
-        unused = self._companions.unused(id, None if entry is None else entry.definition)
+        unused = self._unused(id)
         self._companions.delete(unused)
         return [*self._store.drop_superseded(id), *unused]
+
+    def _unused(self, id: str) -> list[str]:
+        entry = self._store.dataset(id)
+        return self._companions.unused(id, None if entry is None else entry.definition)
 
     def log_queries(self, queries: Sequence[LoggedQuery], retention: float) -> None:
         self._store.log_queries(queries, retention)
