@@ -179,6 +179,9 @@ def _layout(commands: Commands) -> None:
         command.add_argument("--min-support", type=_positive, help="fewest queries that a feature must help")
         command.add_argument("--picture", type=Path, metavar="FILE", help="draw the layout, as SVG")
     design.add_argument("--sample", type=_positive, default=200_000, metavar="ROWS", help="most rows to read (200000)")
+    design.add_argument(
+        "--page", type=Path, metavar="FILE", help="also compare them for several sizes and features, as an HTML page"
+    )
     analyze.add_argument("--chart", type=Path, metavar="FILE", help="draw how much the workload repeats, as SVG")
     apply.add_argument("--to", metavar="PATH", help="where to write: a path that does not exist")
     apply.add_argument("--to-table", metavar="NAME", help="instead: a table that does not exist")

@@ -41,11 +41,26 @@ def analyze(args: argparse.Namespace, console: Console) -> int:
 
 def design(args: argparse.Namespace, console: Console) -> int:
     from es_skipping.build.dataset import Dataset, source_of
+    from es_skipping.layout import console_page
     from es_skipping.layout import design as designed
 
     with spark_session(args) as spark:
         dataset = Dataset(spark, **dataset_named(args))
         log = _log(source_of(dataset).df, args)
+        if args.page:
+            sizes = [max(1, int(args.min_rows * times)) for times in (0.25, 0.5, 1, 2, 4)]
+            with console.step(f"running layouts of {args.dataset} dry for the page") as progress:
+                text = console_page(
+                    dataset,
+                    log,
+                    sizes=sizes,
+                    within=args.within,
+                    holdout=args.holdout,
+                    rows=args.sample,
+                    progress=progress,
+                )
+            args.page.write_text(text, encoding="utf-8")
+            console.tell(f"wrote {args.page}")
         with console.step(f"running layouts of {args.dataset} dry for {len(log)} queries"):
             found = designed(
                 dataset, log, min_rows=args.min_rows, within=args.within, holdout=args.holdout, rows=args.sample

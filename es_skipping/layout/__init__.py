@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from es_skipping.indexes.foreignkey import ForeignKey
 from es_skipping.layout.appending import append
+from es_skipping.layout.designing.console import console_page
 from es_skipping.layout.designing.design import Design, design
 from es_skipping.layout.designing.study import Forecast
 from es_skipping.layout.drift import Status, status
@@ -56,6 +57,7 @@ __all__ = [
     "WrittenGroups",
     "append",
     "append_groups",
+    "console_page",
     "design",
     "diagnose",
     "index_groups",

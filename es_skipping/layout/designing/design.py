@@ -18,13 +18,13 @@ from es_skipping.reports.units import share
 if TYPE_CHECKING:
     from es_skipping.build.dataset import Dataset
 
-__all__ = ["Design", "design"]
+__all__ = ["ROWS_PER_SAMPLED_BLOCK", "SAMPLE_ROWS", "Design", "design", "study_of"]
 
-_SAMPLE_ROWS: Final = 200_000
+SAMPLE_ROWS: Final = 200_000
 _FEATURES: Final = 15
 _WORTH_WHILE: Final = 0.8
 """A layout whose queries read more of the rows than this is not recommended."""
-_ROWS_PER_SAMPLED_BLOCK: Final = 20
+ROWS_PER_SAMPLED_BLOCK: Final = 20
 """With fewer rows of the sample in a block, the dry run takes bounds for narrower than they will be."""
 
 
@@ -90,7 +90,7 @@ class Design(Rendered):
             for one in self.table
         ]
         yield Table(("layout", "blocks", "held-out queries read", "other queries read"), rows)
-        if self.min_rows * self.sampled < _ROWS_PER_SAMPLED_BLOCK:
+        if self.min_rows * self.sampled < ROWS_PER_SAMPLED_BLOCK:
             yield "The sample has few rows of each block, so blocks look better than they will be: sample more rows."
         if self.matching is not None:
             yield f"{share(self.matching, 1)} of the rows match a held-out query."
@@ -114,7 +114,7 @@ def design(
     min_rows: int = 50_000,
     within: Sequence[str] = (),
     holdout: float = 0.2,
-    rows: int = _SAMPLE_ROWS,
+    rows: int = SAMPLE_ROWS,
 ) -> Design:
     """Run layouts dry on a sample, and recommend one.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,37 @@ def test_what_it_forecasts_is_what_the_layout_reads(spark: SparkSession, tmp_pat
     assert "<table" in found._repr_html_()
     assert repr(found).startswith("Design(QueryTree, ")
     assert isinstance(found.maker, layout.QueryTree)
+
+
+def test_a_page_with_every_size_and_number_of_features(spark: SparkSession, tmp_path: Path) -> None:
+    dataset = lake(spark, tmp_path)
+    log = [*LOG, "name = '</script><b>' AND kind = 1", "name = '</script><b>' AND kind = 1"] * 2
+    steps: list[tuple[int, int]] = []
+    page = layout.console_page(
+        dataset, log, sizes=[60, 30], features=[40, 2, 1], progress=lambda done, total, _: steps.append((done, total))
+    )
+    assert steps == [(0, 2), (1, 2), (2, 2)]
+    (data,) = re.findall(r'<script type="application/json" id="facts">(.*?)</script>', page)
+    facts = json.loads(data)
+    assert (facts["sizes"], facts["features"]) == ([30, 60], [1, 2])
+    assert {"text": "name = '</script><b>' AND kind = 1", "times": 2} in [
+        {**query, "text": query["text"].replace('"', "")} for query in facts["queries"]
+    ]
+    assert not re.search(r"(src|href|url)\s*[=(]", page), "it needs nothing from elsewhere"
+    found = layout.design(dataset, log, min_rows=30)
+    cells = {one["name"]: one["cells"] for one in facts["layouts"]}
+    assert [len(cells["SOP"][0]), len(cells["QueryTree"][0])] == [2, 1]
+    for one in found.table:
+        if one.name != "SOP":  # of all its features, which are more than the page's
+            (cell,) = cells[one.name][0]
+            assert (cell["blocks"], cell["share"]) == (one.blocks, pytest.approx(one.share, abs=1e-5))
+    times = [query["times"] for query in facts["queries"]]
+    for by_size in cells.values():
+        for cell in by_size[0]:
+            mean = sum(share * n for share, n in zip(cell["shares"], times, strict=True)) / sum(times)
+            assert mean == pytest.approx(cell["share"], abs=1e-4)
+    with pytest.raises(ValueError, match="whole number from 1 on"):
+        layout.console_page(dataset, log, sizes=[])
 
 
 def test_where_nothing_pays_nothing_is_recommended(spark: SparkSession, tmp_path: Path) -> None:
