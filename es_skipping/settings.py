@@ -237,13 +237,18 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "none",
             "none, stat or open",
             "What to check in the file system before skipping objects. `stat`: each is still as Spark listed it, "
-            "for up to `verify.limit` objects. `open`: also that no writer has it open, for any number and format. "
+            "for up to `verify.limit` objects, and so are the files of a dimension whose filter skips them. `open`: "
+            "also that no writer has it open, for any number and format. "
             "For formats that writers append to (text, CSV, JSON and the like, not Parquet and ORC), HDFS is always "
             "asked which files are open.",
             _one_of("none", "stat", "open"),
         ),
         Setting(
-            "verify.limit", "1000", "count", "With more objects to skip than this, `verify=stat` checks none.", _count
+            "verify.limit",
+            "1000",
+            "count",
+            "With more objects to skip than this, `verify=stat` checks none, nor a dimension with more files.",
+            _count,
         ),
         Setting(
             "queryLog.enabled",

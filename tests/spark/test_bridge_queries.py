@@ -125,6 +125,19 @@ def test_metadata_columns_are_opaque(t: SparkSession, table: str, honest: Honest
     assert any("a metadata column" in str(tree) for tree in honest.requests[-1]["filters"][0])
 
 
+def test_spark_prunes_by_metadata_columns(t: SparkSession, table: str) -> None:
+    """Spark itself leaves files out of a listing by their names and sizes, and must still do so with skipping on."""
+    name = sorted(path.name for path in Path(table).glob("*.parquet"))[3]
+
+    def named(spark: SparkSession, also: str = "true") -> DataFrame:
+        return spark.read.parquet(table).where(f"_metadata.file_name = '{name}' AND {also}")
+
+    assert num_files(same(t, named)) == [1]
+    assert num_files(same(t, lambda spark: named(spark, "grp < 9"))) == [1]
+    assert num_files(same(t, lambda spark: named(spark, "id < 20"))) == [0]
+    assert num_files(same(t, lambda spark: spark.read.parquet(table).where("_metadata.file_size < 0"))) == [0]
+
+
 def test_python_function(t: SparkSession, table: str, honest: Honest) -> None:
     def late(value):  # type: ignore[no-untyped-def]  # Spark would read hints as a request for Arrow
         return value >= 170

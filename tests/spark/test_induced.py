@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import es_skipping as esk
 from es_skipping.errors import ColumnError, IndexDefinitionError
@@ -21,7 +22,7 @@ from es_skipping.lookup.service import LookupService
 from es_skipping.spark.services import service_of
 from tests.spark.objects_read import scans
 from tests.spark.skipping_on_off import age
-from tests.spark.star import asking, configured, same
+from tests.spark.star import asking, configured, ran, same
 
 FILES = 20
 KEYS_PER_FILE = 50
@@ -322,16 +323,21 @@ def test_a_dimension_that_is_gone_does_not_fail_the_refresh(changing: tuple[Spar
     assert same(spark, EARLY).files == [FILES + 1]
 
 
+@pytest.mark.parametrize("hidden", ["true", "_metadata.file_size > 0"])  # by a hidden column Spark prunes the listing
 def test_a_scan_of_the_dimension_lists_what_the_fact_relied_on(
-    changing: tuple[SparkSession, Path, esk.Dataset], monkeypatch: pytest.MonkeyPatch
+    changing: tuple[SparkSession, Path, esk.Dataset], monkeypatch: pytest.MonkeyPatch, hidden: str
 ) -> None:
     """Another query may refresh the dimension's listing between the two scans of this one."""
     spark, root, _ = changing
     spark.conf.set("spark.sql.adaptive.enabled", "false")
-    joined = spark.sql(EARLY)
-    expected = sorted(map(str, joined.collect()))
+    early = spark.read.parquet(str(root / "orders")).where(f"o_day < DATE'2020-01-20' AND {hidden}")
+
+    def joined() -> DataFrame:
+        return spark.table("fact").join(early, F.expr("key = o_key")).select("key", "qty")
+
+    expected = sorted(map(str, joined().collect()))
     esk.enable(spark)
-    location = _location(spark.table("orders"))
+    location = _location(early)
     refreshed = []
 
     def refresh(*_: Any) -> None:
@@ -341,7 +347,7 @@ def test_a_scan_of_the_dimension_lists_what_the_fact_relied_on(
 
     service: LookupService = service_of(spark)
     monkeypatch.setattr(service, "on_use", refresh)
-    again = spark.sql(EARLY)
+    again = joined()
     found = sorted(map(str, again.collect()))
     assert refreshed
     assert sorted(int(scan.metrics().apply("numFiles").value()) for scan in scans(again)) == [1, 1]
@@ -350,6 +356,19 @@ def test_a_scan_of_the_dimension_lists_what_the_fact_relied_on(
 
 def _location(frame: DataFrame) -> Any:
     return frame._jdf.queryExecution().analyzed().collectLeaves().head().relation().location()
+
+
+def test_verify_looks_at_the_dimension_too(changing: tuple[SparkSession, Path, esk.Dataset]) -> None:
+    """The proof for an object of the fact rests on the files of the dimension: they may change after their listing."""
+    spark, root, _ = changing
+    assert same(spark, EARLY).files == [1]
+    update_orders(root)  # the views still list the old file
+    spark.conf.set("spark.es_skipping.verify", "stat")
+    done = same(spark, EARLY)
+    assert done.files == [FILES]
+    assert any("key=777" in row for row in done.rows)
+    spark.conf.set("spark.es_skipping.verify.limit", "0")
+    assert ran(spark, EARLY, skipping=True).files == [1]
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
@@ -130,7 +131,7 @@ final class JoinedDimensions {
     if (Relations.session(relation) != Relations.session(relation(fact))) return null; // whose settings decide about values
     List<PartitionDirectory> directories = Scala.list(PinnedListings.of(execution, index));
     String listing = digest(index, directories);
-    if (listing == null) return null;
+    if (listing == null || !isAsListed(execution, relation, directories)) return null;
     RelationColumns columns = Relations.columns(relation);
     StringBuilder out = new StringBuilder("{");
     Relations.write(out, relation, Tables.dataSchema(relation));
@@ -145,6 +146,14 @@ final class JoinedDimensions {
       any = true;
     }
     return out.append("]}").toString();
+  }
+
+  /** What is skipped depends on the dimension's rows, so the files to check are those of both. */
+  private boolean isAsListed(QueryExecution execution, HadoopFsRelation relation, List<PartitionDirectory> directories) {
+    List<FileStatusWithMetadata> files = new ArrayList<>();
+    for (PartitionDirectory directory : directories) files.addAll(Scala.<FileStatusWithMetadata>list(directory.files()));
+    SparkSession session = execution.sparkSession();
+    return Verification.passes(session, session.sessionState().conf(), relation, files);
   }
 
   private boolean isAbout(Expression condition, int at) {

@@ -148,7 +148,7 @@ public final class SkippingFileIndex implements FileIndex {
   /** The files among which a query skips. Those of a metadata store's listing are not compared with the file system. */
   public Seq<PartitionDirectory> listed(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
     if (inner instanceof StoredListing) return ((StoredListing) inner).stored(partitionFilters, dataFilters);
-    Seq<PartitionDirectory> pinned = PinnedListings.now(session, inner);
+    Seq<PartitionDirectory> pinned = PinnedListings.now(session, inner, dataFilters);
     return pinned == null ? inner.listFiles(partitionFilters, dataFilters) : pinned;
   }
 

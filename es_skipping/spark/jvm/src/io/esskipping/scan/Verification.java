@@ -48,9 +48,19 @@ public final class Verification {
 
   /** The same where row groups are left out of more files. */
   static Verification of(SparkSession session, SQLConf conf, HadoopFsRelation relation, KeySet[] skip, RowGroupKeys[] groups) {
+    return of(session, conf, relation, count(skip) + count(groups));
+  }
+
+  /** Whether objects that are read are as Spark listed them, where the settings require it: others are skipped by what they hold. */
+  static boolean passes(SparkSession session, SQLConf conf, HadoopFsRelation relation, List<FileStatusWithMetadata> files) {
+    for (boolean passed : of(session, conf, relation, files.size()).pass(files)) if (!passed) return false;
+    return true;
+  }
+
+  private static Verification of(SparkSession session, SQLConf conf, HadoopFsRelation relation, long objects) {
     String verify = conf.getConfString(SessionSettings.PREFIX + "verify", "none").trim();
     boolean always = verify.equals("open");
-    boolean unchanged = always || verify.equals("stat") && count(skip) + count(groups) <= limit(conf);
+    boolean unchanged = always || verify.equals("stat") && objects <= limit(conf);
     boolean closed = always || isAppendedTo(relation.fileFormat());
     if (!unchanged && !closed) return NONE;
     boolean immutable = Tables.format(relation.location()) != null;
