@@ -244,7 +244,7 @@ class Update:
             change = context.enter_context(self.store.change(plan.definition, fresh=plan.fresh, name=name))
             if listing.removed is not None and _snapshot(self.store.dataset(self.id)) != _snapshot(entry):
                 raise StoreConflict(f"another writer changed dataset {self.id!r} at the same time: run it again")
-            budget = self._budget(entry, plan)
+            budget = Budget.of_build(self.budget, entry, adds=bool(plan.new_indexes))
             put = Put(plan.known_paths)
             writing = None
             if self.writers is not None and budget is None:  # only one place applies and counts a budget
@@ -275,16 +275,6 @@ class Update:
             degraded=budget.reported() if budget is not None else (),
             by_executors=writing.written if writing is not None else 0,
         )
-
-    def _budget(self, entry: DatasetEntry | None, plan: _Plan) -> Budget | None:
-        """The budget of each object's metadata. An index added later gets the budget that the existing ones leave on
-        average."""
-        if self.budget is None:
-            return None
-        used = 0.0
-        if entry is not None and plan.new_indexes:
-            used = sum(entry.metadata_bytes.values()) / max(1, entry.objects)
-        return Budget(self.budget, max(0.0, self.budget - used))
 
     def _put(
         self,
