@@ -176,6 +176,7 @@ def main() -> None:
     parser.add_argument("--filters", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=22)
     parser.add_argument("--store", choices=("parquet", "elasticsearch"), default="parquet")
+    parser.add_argument("--lake", type=int, choices=range(6), help="only this one of the six; by default all")
     given = parser.parse_args()
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     from pyspark.sql import SparkSession
@@ -195,11 +196,12 @@ def main() -> None:
             {"int96": number % 2 == 1, "partitions": partitions}
             for number, partitions in enumerate(((), (), (), (), PARTITIONS[:3], PARTITIONS))
         ]
-        for number, lake in enumerate(lakes):
+        chosen = [(number, lake) for number, lake in enumerate(lakes) if given.lake in (None, number)]
+        for number, lake in chosen:
             write_lake(Path(base) / f"lake-{number}", 24, given.seed * 100 + number, **lake)
             indexed(spark, Path(base) / f"lake-{number}", ranges_only=number in (2, 3))
         spark.stop()
-        for number, lake in enumerate(lakes):
+        for number, lake in chosen:
             filters = -(-given.filters // len(lakes))
             part = hunt(Path(base) / f"lake-{number}", settings, given.seed + number, filters=filters, **lake)
             for name, record in part.items():
