@@ -43,6 +43,10 @@ test: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.tes
 test-all: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run the tests in every combination: stores, settings, versions of Spark
 	$(RUN_TESTS) --all
 
+.PHONY: test-es9
+test-es9: $(VENV)/.dev ## Run the contract of stores on Elasticsearch 9, which needs Java 21 or later (VERSION=9.2.4)
+	ES_SKIPPING_TEST_VERSION=$(or $(VERSION),9.2.4) $(BIN)/python -m pytest -q -m "not long" tests/stores/elasticsearch
+
 .PHONY: fuzz
 fuzz: $(VENV)/.dev ## Look for a query that loses a row (MINUTES=10 SEED=1 STORE=parquet or elasticsearch)
 	$(BIN)/python -m tests.fuzz --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1) --store $(or $(STORE),parquet)
