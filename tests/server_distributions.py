@@ -20,6 +20,7 @@ import pytest
 __all__ = ["ELASTICSEARCH", "Distribution"]
 
 _unpacking = threading.Lock()
+_SAID: Final = re.compile(r'version "(\d+)')
 _MAJOR: Final = re.compile(r'^JAVA_VERSION="(\d+)', re.MULTILINE)
 
 
@@ -116,9 +117,14 @@ def _java_homes() -> Iterator[Path]:
     yield from sorted(installed, key=lambda home: (_java_version(home), home))
 
 
+@functools.cache
 def _java_version(home: Path) -> int:
     try:
         found = _MAJOR.search((home / "release").read_text(encoding="utf-8"))
-    except OSError:
-        return 0
+    except OSError:  # not every distribution has the file
+        try:
+            said = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=False)
+        except OSError:
+            return 0
+        found = _SAID.search(said.stderr)
     return int(found[1]) if found else 0
