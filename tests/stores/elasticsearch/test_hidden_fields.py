@@ -328,7 +328,7 @@ def after(id: str) -> str:
 
 @contextmanager
 def a_failure_of_the_server() -> Iterator[None]:
-    """Allow that Elasticsearch 9 answers 500 if a hidden field is searched by its terms: a query then reads all files."""
+    """Allow that Elasticsearch 9 answers 500 if a hidden field is searched by its terms: a query then reads all."""
     try:
         yield
     except StoreError as error:
