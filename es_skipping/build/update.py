@@ -201,6 +201,13 @@ class Update:
         defined = defined_dataset(source, self.id, rotated, self.add, ensure=self.ensure)
         if rotated != stored:  # stored tokens are of the old key
             defined = replace(defined, fresh=True)
+        if (
+            entry is not None
+            and restriction.everything
+            and not defined.fresh
+            and self.store.must_rebuild(entry, defined.definition)
+        ):
+            defined = replace(defined, fresh=True)
         if stored is not None and not restriction.everything and defined.fresh:
             raise DatasetError(
                 f"{self.reading.name} has another schema, other options or other settings than when it was indexed: "
