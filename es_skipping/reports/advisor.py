@@ -12,6 +12,7 @@ from es_skipping.indexes.base import Index
 from es_skipping.indexes.registry import from_definition
 from es_skipping.reports.asked_queries import AskedQueries, asked_queries
 from es_skipping.reports.candidates import ALL, index_candidates
+from es_skipping.reports.doubtful import doubtful_indexes, gaining
 from es_skipping.reports.render import Cell, Rendered, Table, one_line
 from es_skipping.reports.resampled import Interval, interval_of
 from es_skipping.reports.units import human_bytes, share
@@ -83,7 +84,8 @@ class Advice(Rendered):
     curve : tuple of CurvePoint
         What other budgets would buy.
     expected : Interval
-        The share of the queries' bytes that the indexes to create and to keep save together.
+        The share of the queries' bytes that the indexes to create and to keep save together. It is judged by the
+        held-out queries; by all, if no held-out query needs an advised index.
     now : float
         The share that the dataset's indexes save now.
     reason : str or None
@@ -283,18 +285,21 @@ def _advised(
     training = [Asked(judged[one.predicate], one.weight) for one in queries.training]
     held_out = [Asked(judged[one.predicate], one.weight) for one in queries.held_out]
     sizes = proofs.sample.sizes
-    train, test = Workload(training, sizes), Workload(held_out or training, sizes)
+    train = Workload(training, sizes)
     there_ids = set() if entry is None else {one.id for one in entry.definition.indexes}
     there = sum(1 << at for at, id in enumerate(proofs.ids) if id in there_ids)
     banned = 0
     for thorough in _PRUNINGS:
         chosen = best_indexes(train, proofs.costs, budget, banned=banned, there=there, thorough=thorough)
-        doubtful = _doubtful(training, test, sizes, chosen, there, vary=bool(held_out))
+        doubtful = doubtful_indexes(training, held_out, sizes, chosen, there)
         banned |= doubtful
         if thorough and not doubtful:
             break
     chosen &= ~banned
     asked = held_out or training
+    if held_out and any(not gaining(held_out, chosen, chosen & ~(1 << at)) for at in members(chosen & ~there)):
+        asked = [*training, *held_out]  # so few are held out that they do not stand for all
+    test = Workload(asked, sizes)
 
     def gain(indexes: int, without: int) -> Interval:
         return interval_of(asked, sizes, indexes, without, queries_vary=bool(held_out))
@@ -325,18 +330,6 @@ def _advised(
         test.saved(there) / test.total if test.total else 0.0,
         reason,
     )
-
-
-def _doubtful(
-    training: Sequence[Asked], test: Workload, sizes: Sequence[float], chosen: int, there: int, *, vary: bool
-) -> int:
-    """The chosen new indexes whose gain may be luck: its interval holds 0, or the queries held out gain nothing."""
-    found = 0
-    for at in members(chosen & ~there):
-        rest = chosen & ~(1 << at)
-        if interval_of(training, sizes, chosen, rest, queries_vary=vary).low <= 0 or test.gain(rest, 1 << at) <= 0:
-            found |= 1 << at
-    return found
 
 
 def _curve(train: Workload, test: Workload, costs: Sequence[float]) -> tuple[CurvePoint, ...]:
