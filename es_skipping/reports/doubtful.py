@@ -24,11 +24,10 @@ def doubtful_indexes(
     found = 0
     for at in members(chosen & ~there):
         rest = chosen & ~(1 << at)
-        if interval_of(training, sizes, chosen, rest, queries_vary=bool(held_out)).low <= 0:
+        needed = gaining(training, chosen, rest) / len(training)
+        denied = bool(held_out) and not gaining(held_out, chosen, rest) and (1 - needed) ** len(held_out) < _CHANCE
+        if denied or interval_of(training, sizes, chosen, rest, queries_vary=bool(held_out)).low <= 0:
             found |= 1 << at
-        elif held_out and not gaining(held_out, chosen, rest):
-            if (1 - gaining(training, chosen, rest) / len(training)) ** len(held_out) < _CHANCE:
-                found |= 1 << at
     return found
 
 
