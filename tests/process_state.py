@@ -54,6 +54,7 @@ def _use(done: list[int], errors: list[str], number: int, stop: threading.Event)
             spark.createDataFrame([(1,)], "id bigint").select(F.col("id") + F.lit(1), text("id"))
             spark.createDataFrame([(number,)], schema).select(F.filter(F.array("id"), lambda one: one > 0))
             done[number] += 1
+            stop.wait(0.02)  # so that what runs meanwhile gets on too
         except Exception:
             errors.append(traceback.format_exc())
             return

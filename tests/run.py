@@ -78,7 +78,7 @@ ON_THE_OLDEST_DELTA = [
         for name in (
             "what_a_report_says",
             "sql_statements_beside_deltas_own",
-            "deleted_rows",
+            "deleted_rows[true]",
             "renames_keep_an_index_useful",
             "partitioned_tables",
             "change_feeds_and_streams_are_left_alone",

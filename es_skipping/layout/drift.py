@@ -10,6 +10,7 @@ from es_skipping.clauses.clause import KEEP
 from es_skipping.clauses.merge import merge_clause
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.features import Features
+from es_skipping.indexes.minmax import MinMax
 from es_skipping.layout.features.helping import Helping
 from es_skipping.layout.groups.status import GroupStatus, group_status
 from es_skipping.layout.groups.stored import is_grouped, place_of
@@ -55,8 +56,8 @@ class Status:
     helped
         Share of a newer workload's queries that a feature helps; None without a newer workload.
     read
-        Share of the objects that a query of it reads on average, by the features alone; None also for a layout with
-        joins.
+        Share of the objects that a query of it reads on average, by the indexes that the dry run counted: the
+        features, and for a `QueryTree` its bounds; None also for a layout with joins.
     """
 
     record: LayoutRecord
@@ -80,7 +81,7 @@ class Status:
             )
         if self.read is not None and self.read > max(_WORSE * self.record.share, self.record.share + _READ_MORE):
             found.append(
-                f"a query reads {self.read:.1%} of the objects by the features, and {self.record.share:.1%} were "
+                f"a query reads {self.read:.1%} of the objects, and {self.record.share:.1%} were "
                 f"predicted when the layout was made: a new layout would save about "
                 f"{self.read - self.record.share:.1%} of the reads"
             )
@@ -108,9 +109,7 @@ class Status:
                 f"its features help {self.helped:.0%} of the queries ({self.record.helped:.0%} when it was made)"
             )
         if self.read is not None:
-            lines.append(
-                f"a query reads {self.read:.1%} of the objects by them ({self.record.share:.1%} was predicted)"
-            )
+            lines.append(f"a query reads {self.read:.1%} of the objects ({self.record.share:.1%} was predicted)")
         lines.append(
             "lay it out again: " + "; ".join(self.reasons) if self.run_again else "it need not be laid out again"
         )
@@ -177,7 +176,7 @@ def layout_status(
         sum(object.length for object in added) / max(size, 1.0),
         health.missing + health.stale,
         helped,
-        None if log is None or record.joins else _read(dataset, len(objects), log),
+        None if log is None or record.joins else _read(dataset, record, len(objects), log),
     )
 
 
@@ -186,14 +185,15 @@ def _is_of(path: str, writes: Collection[str]) -> bool:
     return any(write in path.rsplit("/", 1)[-1] for write in writes)
 
 
-def _read(dataset: Dataset, objects: int, log: QueryLog) -> float | None:
-    """The share of the objects that a query of the log would read now, by the features alone."""
+def _read(dataset: Dataset, record: LayoutRecord, objects: int, log: QueryLog) -> float | None:
+    """The share of the objects that a query of the log would read now, by the indexes that the dry run counted."""
     store = dataset._store()
     entry = store.dataset(dataset.id)
     if entry is None or not objects or not len(log):
         return None
     known = IndexedDataset.of(store, entry).labellers
-    labellers = [labeller for _, labeller in known if isinstance(labeller.index, Features)]
+    counted = (Features, MinMax) if record.bounded else Features
+    labellers = [labeller for _, labeller in known if isinstance(labeller.index, counted)]
     shares: dict[Predicate, float] = {}
     for query in log:
         if query.predicate not in shares:

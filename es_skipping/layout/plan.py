@@ -12,7 +12,7 @@ from es_skipping.layout.bounds import Bounds
 from es_skipping.layout.chart import Role, bar_chart
 from es_skipping.layout.features.helping import Help, Helping
 from es_skipping.layout.histogram import GroupBlocks, Histogram, predicted_share
-from es_skipping.predicates.tree import Predicate
+from es_skipping.predicates.tree import Operand, Predicate
 from es_skipping.workload.mining import Feature
 from es_skipping.workload.queries import Query
 
@@ -69,6 +69,8 @@ class Plan:
         Number of features on the dataset's own columns, which come first; None if all are.
     joins
         The foreign keys to the dimensions that the other features are on.
+    bounded
+        The operands whose `MinMax` indexes the dry run counts.
     """
 
     features: tuple[Feature, ...]
@@ -83,6 +85,7 @@ class Plan:
     seconds: dict[str, float] = field(default_factory=dict)
     own: int | None = None
     joins: tuple[ForeignKey, ...] = ()
+    bounded: tuple[Operand, ...] = ()
 
     @property
     def rows(self) -> int:

@@ -42,6 +42,8 @@ class LayoutRecord:
         Number of features that are conditions on the dataset's own columns, which come first; None if all are.
     joins
         The foreign keys to the dimensions that the other features are on: pairs of column and reference.
+    bounded
+        Whether the dry run counted `MinMax` indexes too.
     """
 
     conditions: tuple[str, ...]
@@ -55,6 +57,7 @@ class LayoutRecord:
     written: int
     own: int | None = None
     joins: tuple[tuple[str, str], ...] = ()
+    bounded: bool = False
 
     @classmethod
     def of(cls, plan: Plan) -> LayoutRecord:
@@ -72,6 +75,7 @@ class LayoutRecord:
             written=int(time.time() * 1000),
             own=plan.own,
             joins=tuple((key.column, key.references) for key in plan.joins),
+            bounded=bool(plan.bounded),
         )
 
     @property

@@ -213,6 +213,7 @@ def test_appends_and_rewrites_without_a_refresh(delta: SparkSession, maker: Make
     assert (result.added, result.removed) == (1, 5)
 
 
+@pytest.mark.in_turn("mode")
 @pytest.mark.parametrize("mode", ["name", "id"])
 def test_renames_keep_an_index_useful(delta: SparkSession, maker: Maker, mode: str) -> None:
     table = maker(**{"delta.columnMapping.mode": mode})

@@ -143,7 +143,7 @@ def test_metadata_columns_in_filters(delta: SparkSession, make: Make) -> None:
         )
 
 
-@pytest.mark.parametrize("mapping", ["none", "name"])
+@pytest.mark.parametrize("mapping", [pytest.param("none", marks=pytest.mark.long), "name"])
 def test_partitions_whose_paths_are_odd(delta: SparkSession, make: Make, mapping: str) -> None:
     table = make(
         "CASE k WHEN 0 THEN 'a b' WHEN 1 THEN 'é=%25/ü' WHEN 2 THEN '' WHEN 3 THEN 'x+y#?' END AS part",

@@ -31,7 +31,7 @@ from tests.stores.contract import (
 )
 
 ONE = dataset_definition(MINMAX)
-ROUNDS: Final = {"hdfs": 5, "s3a": 20, "s3a by claims": 8, "pyarrow s3": 8}
+ROUNDS: Final = {"hdfs": 5, "s3a": 8, "s3a by claims": 8, "pyarrow s3": 8}
 """Of two writers, here; `tests/faults/test_lakes.py` has longer ones."""
 
 HAS_CONDITIONAL_WRITES = tuple(map(int, hadoop_version().split("."))) >= (3, 4, 2)

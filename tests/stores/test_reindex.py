@@ -183,17 +183,27 @@ def test_a_copy_that_failed_is_continued(
 
 KILLED = """
 import sys
+import time
+from elasticsearch import Elasticsearch
 from es_skipping.settings import Settings
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.parquet.store import ParquetStore
 from es_skipping.stores.reindex import reindex
 source, url, prefix = sys.argv[1:]
 settings = Settings({"spark.es_skipping.store.timeout": "30s"})
+target = ElasticsearchStore(url, settings, prefix=prefix)
+client = Elasticsearch(url)
+def arrived():  # requests are sent by other threads
+    client.indices.refresh(index=prefix + "-objects-*")
+    return client.count(index=prefix + "-objects-*")["count"]
 def progress(done, total, phase):
     if (done, phase) == (4000, "copy"):
+        ends = time.monotonic() + 60
+        while arrived() < 1000 and time.monotonic() < ends:
+            time.sleep(0.05)
         print("here", flush=True)
         sys.stdin.read()
-reindex(ParquetStore(source), ElasticsearchStore(url, settings, prefix=prefix), "events", progress=progress)
+reindex(ParquetStore(source), target, "events", progress=progress)
 """
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from es_skipping.layout.plan import Plan
 from es_skipping.layout.tree.routing import RoutedTree
-from es_skipping.predicates.tree import Operand
 
 __all__ = ["TreePlan"]
 
@@ -21,14 +20,11 @@ class TreePlan(Plan):
     ----------
     routed
         The tree, with its cuts' SQL.
-    bounded
-        The operands that get a `MinMax` index.
     satisfied
         The share of the sampled rows that satisfies each feature.
     """
 
     routed: RoutedTree = field(kw_only=True)
-    bounded: tuple[Operand, ...] = field(kw_only=True)
     satisfied: tuple[float, ...] = field(kw_only=True)
 
     def selectivities(self) -> tuple[float, ...]:
