@@ -88,7 +88,7 @@ def places(spark: SparkSession, folder: Path, given: Given) -> Made:
 
 def lines(spark: SparkSession, folder: Path, given: Given) -> Made:
     rows = list(text_indexes.lines(Path(pyspark.__file__).parent, 40 * given.rows))
-    text_indexes.write(rows, folder / "lines", given.objects)
+    text_indexes.write(rows, folder / "source", given.objects)
     dice = random.Random(5)
     filters = []
     for _ in range(given.queries):
@@ -106,7 +106,7 @@ def lines(spark: SparkSession, folder: Path, given: Given) -> Made:
                 )
             )
         )
-    return spark.read.parquet(str(folder / "lines")), filters
+    return spark.read.parquet(str(folder / "source")), filters
 
 
 def log(spark: SparkSession, folder: Path, given: Given) -> Made:

@@ -17,7 +17,7 @@ _WIDTHS: Final = {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "date": 4
 _WIDTH: Final = 8
 """Bytes of a value of any other type but a string."""
 _STRING: Final = 16
-"""Bytes of a string of which the filters tell nothing."""
+"""Bytes of a string that the filters do not mention."""
 _MOST: Final = 1_000_000
 
 
