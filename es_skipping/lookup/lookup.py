@@ -145,7 +145,7 @@ class Lookup:
             return "not indexed"
         if self.rules_out or self.guarantee is not None:
             return None
-        if self.unpaid is not None and all(part.answer is None for part in self.flat):
+        if self.unpaid is not None:
             return self.unpaid
         if any(part.answer.unusable for part in self.flat if part.answer is not None):
             return _sentence(self.unusable)

@@ -1,15 +1,15 @@
-"""Which look-ups pay: the query log tells what those with the same indexes cost, and what they saved.
+"""Which look-ups pay: the query log tells what those with the same indexes cost, and whether they skipped anything.
 
-A look-up that does not pay is left out, and the scan reads all its files. From time to time one is tried again, because
-data and queries change. What the log does not tell is looked up.
+A look-up is left out only after many in a row that skipped nothing, and only where it costs much beside the scan. The
+scan then reads all its objects. From time to time one is tried again, because data and queries change.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from es_skipping.indexes.registry import readable_id
@@ -17,13 +17,13 @@ from es_skipping.stores.query_log import LoggedQuery
 
 __all__ = ["Payoff"]
 
-_FEWEST_LOOKUPS: Final = 30
-"""Logged look-ups before one is left out."""
-_REMEMBERED_LOOKUPS: Final = 60
+_FEWEST_LOOKUPS: Final = 100
+"""Look-ups in a row that skipped nothing, before one is left out."""
+_SHARE: Final = 0.01
+"""A look-up that costs less than this share of its scan is made all the same."""
 _TRIED_AGAIN: Final = 20
 """One look-up in this many is made although the earlier ones did not pay."""
 _SECONDS_PER_OBJECT: Final = 0.005
-"""What a scan saves with each object that it does not open."""
 _SECONDS_PER_BYTE: Final = 1 / 100e6
 _REMEMBERED_KEYS: Final = 10_000
 
@@ -32,26 +32,35 @@ _Key = tuple[str, str, frozenset[str]]
 
 @dataclass(slots=True)
 class _Tally:
-    """The latest look-ups of a dataset that asked the same indexes: each one's cost and saving in seconds."""
+    """The look-ups of a dataset that asked the same indexes, since one last skipped an object.
 
-    outcomes: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED_LOOKUPS))
+    Parameters
+    ----------
+    snapshot
+        The metadata that they asked.
+    count
+        How many they are.
+    cost
+        Their seconds.
+    scans
+        The seconds that their scans took to read all objects, by estimate.
+    left_out
+        How many look-ups are left out since.
+    """
+
+    snapshot: str
+    count: int = 0
+    cost: float = 0.0
+    scans: float = 0.0
     left_out: int = 0
 
     @property
-    def cost(self) -> float:
-        return sum(cost for cost, _ in self.outcomes)
-
-    @property
-    def saved(self) -> float:
-        return sum(saved for _, saved in self.outcomes)
-
-    @property
     def pays(self) -> bool:
-        return len(self.outcomes) < _FEWEST_LOOKUPS or self.saved >= self.cost
+        return self.count < _FEWEST_LOOKUPS or self.cost < _SHARE * self.scans
 
 
 class Payoff:
-    """What logged look-ups cost and saved. Safe to use from several threads."""
+    """What logged look-ups cost and skipped. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,42 +69,66 @@ class Payoff:
     def note(self, store: str, entries: Iterable[LoggedQuery]) -> None:
         """Learn from entries of a store's query log; those without an outcome, or without a look-up, tell nothing."""
         for one in entries:
-            if one.dataset is None or not one.indexes or one.lookup_seconds is None or one.objects_skipped is None:
+            if one.dataset is None or not one.indexes or one.lookup_seconds is None or one.objects is None:
                 continue
-            if one.status not in ("skipped", "nothing"):
-                continue
-            saved = _SECONDS_PER_OBJECT * one.objects_skipped + _SECONDS_PER_BYTE * (one.bytes_skipped or 0)
-            cost = one.lookup_seconds + (one.apply_seconds or 0.0)
-            key = (store, one.dataset, frozenset(one.indexes))
             with self._lock:
-                self._tallies.setdefault(key, _Tally()).outcomes.append((cost, saved))
-                self._tallies.move_to_end(key)
-                while len(self._tallies) > _REMEMBERED_KEYS:
-                    self._tallies.popitem(last=False)
+                tally = self._tallies.get((store, one.dataset, frozenset(one.indexes)))
+                if tally is None:
+                    continue
+                if one.status == "skipped":
+                    self._begin(tally, tally.snapshot)
+                elif one.status == "nothing":
+                    tally.count += 1
+                    tally.cost += one.lookup_seconds + (one.apply_seconds or 0.0)
+                    tally.scans += _SECONDS_PER_OBJECT * one.objects + _SECONDS_PER_BYTE * (one.bytes or 0)
 
-    def why_not(self, store: str, dataset: str, indexes: Iterable[str]) -> str | None:
-        """Why look-ups of a dataset by these indexes do not pay now; None if they do, or too little is known."""
+    def why_not(self, store: str, dataset: str, snapshot: str, indexes: Iterable[str]) -> str | None:
+        """Why look-ups of a dataset by these indexes are left out now; None if they are made.
+
+        Parameters
+        ----------
+        snapshot
+            Identifies the dataset's metadata. Others are judged anew.
+        """
         asked = frozenset(indexes)
         with self._lock:
-            tally = self._tallies.get((store, dataset, asked))
-            if tally is None or tally.pays:
-                return None
-            count, cost, saved = len(tally.outcomes), tally.cost, tally.saved
-        names = ", ".join(readable_id(one) for one in sorted(asked))
-        return (
-            f"a look-up does not pay: the last {count} of {names} took {cost:.2f} s and saved about {saved:.2f} s; one "
-            f"scan in {_TRIED_AGAIN} is looked up all the same"
-        )
+            return self._why(asked, self._tally(store, dataset, snapshot, asked))
 
-    def leaves_out(self, store: str, dataset: str, indexes: Iterable[str]) -> str | None:
+    def leaves_out(self, store: str, dataset: str, snapshot: str, indexes: Iterable[str]) -> str | None:
         """Like `why_not`, for a look-up that is about to be made: None too if it is its turn to be tried again."""
         asked = frozenset(indexes)
-        why = self.why_not(store, dataset, asked)
-        if why is None:
-            return None
         with self._lock:
-            tally = self._tallies.get((store, dataset, asked))
-            if tally is None:
+            tally = self._tally(store, dataset, snapshot, asked)
+            if tally.pays:
                 return None
             tally.left_out += 1
-            return None if tally.left_out % _TRIED_AGAIN == 0 else why
+            return None if tally.left_out % _TRIED_AGAIN == 0 else self._why(asked, tally)
+
+    def _tally(self, store: str, dataset: str, snapshot: str, indexes: frozenset[str]) -> _Tally:
+        key = (store, dataset, indexes)
+        tally = self._tallies.setdefault(key, _Tally(snapshot))
+        self._tallies.move_to_end(key)
+        while len(self._tallies) > _REMEMBERED_KEYS:
+            self._tallies.popitem(last=False)
+        if tally.snapshot != snapshot:
+            self._begin(tally, snapshot)
+        return tally
+
+    @staticmethod
+    def _begin(tally: _Tally, snapshot: str) -> None:
+        tally.snapshot = snapshot
+        tally.count = tally.left_out = 0
+        tally.cost = tally.scans = 0.0
+
+    @staticmethod
+    def _why(indexes: frozenset[str], tally: _Tally) -> str | None:
+        if tally.pays:
+            return None
+        names = ", ".join(readable_id(one) for one in sorted(indexes))
+        each, scan = 1000 * tally.cost / tally.count, 1000 * tally.scans / tally.count
+        more = _TRIED_AGAIN - tally.left_out % _TRIED_AGAIN - 1
+        again = "at the next scan" if not more else f"after {more} more scan{'s' if more > 1 else ''}"
+        return (
+            f"a look-up does not pay: the last {tally.count:,} of {names} skipped nothing and took {each:.1f} ms each, "
+            f"reading all objects takes about {scan:.0f} ms; one is tried again {again}, or when the metadata changes"
+        )

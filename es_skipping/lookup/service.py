@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -204,9 +204,13 @@ def _paid(dataset: IndexedDataset, clause: Clause) -> None:
     return None
 
 
-def _unpaid(store: MetadataStore, why: Callable[[str, str, tuple[str, ...]], str | None]) -> _WhyNot:
+def _unpaid(store: MetadataStore, why: Callable[[str, str, str, Iterable[str]], str | None]) -> _WhyNot:
     """Why it does not pay to ask a clause, as far as a session's log tells."""
-    return lambda dataset, clause: why(store.url, dataset.entry.definition.id, tuple(indexes_of(clause)))
+
+    def of(dataset: IndexedDataset, clause: Clause) -> str | None:
+        return why(store.url, dataset.entry.definition.id, dataset.entry.snapshot, indexes_of(clause))
+
+    return of
 
 
 def reply_to(found: Lookup) -> bytes:

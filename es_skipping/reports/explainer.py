@@ -146,7 +146,7 @@ def _explained(part: Part) -> DatasetExplanation:
             "query": part.query.text,
             "notes": (
                 *(note for note in part.query.notes if note not in listed),
-                *(() if part.unpaid is None else (f"queries of this session skip nothing by this: {part.unpaid}",)),
+                *(() if part.unpaid is None else (f"queries of this session do not ask it: {part.unpaid}",)),
             ),
             "by_index": dict(part.answer.by_index),
         }
