@@ -264,7 +264,8 @@ def _proofs(
     predicates = list(queries.distinct)
     ranks: dict[str, float] = {}
     candidates: dict[str, Index] = {}
-    grid = for_dataset(ALL, sum(sample.sizes) / sample.total, predicates)
+    plain = dataset._protection[0] == "plain"
+    grid = for_dataset(ALL, sum(sample.sizes) / sample.total, queries.training, plain=plain)
     for predicate, weight in queries.distinct.items():
         for index in index_candidates(predicate, grid):
             candidates.setdefault(str(index), index)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 from es_skipping.indexes.base import Index
@@ -33,6 +34,8 @@ from es_skipping.predicates.tree import (
     leaves_of,
 )
 from es_skipping.predicates.truth import sql_of_operand
+from es_skipping.reports.asked_queries import AskedQuery
+from es_skipping.reports.asked_ranges import Ranges, asked_ranges
 from es_skipping.reports.thresholds import hybrid_threshold, value_bytes
 
 __all__ = ["ALL", "PLAIN", "Grid", "for_dataset", "index_candidates"]
@@ -59,6 +62,8 @@ class Grid:
         False positives of a `BloomFilter`.
     hybrid
         The threshold of a `Hybrid` of an operand; None to try none.
+    asked
+        The ranges that queries ask of an operand, for `GapList`.
     """
 
     lengths: tuple[int, ...]
@@ -66,6 +71,7 @@ class Grid:
     gaps: tuple[int, ...] = ()
     rates: tuple[float, ...] = ()
     hybrid: Callable[[Operand], int] | None = None
+    asked: Callable[[Operand], Ranges] = lambda operand: ()
 
 
 # The paper found prefixes of 15 characters near optimal, at a tenth of a value list's size.
@@ -75,13 +81,25 @@ ALL: Final = Grid(lengths=(4, 8, 15, 30), boxes=(1, 4, 8), gaps=(1, 4, 16), rate
 """A small grid, for a choice under a budget; a `Hybrid` needs a threshold for the dataset."""
 
 
-def for_dataset(grid: Grid, object_bytes: float, filters: Sequence[Predicate]) -> Grid:
-    """A grid with the thresholds that suit a dataset's objects and its filters."""
+def for_dataset(grid: Grid, object_bytes: float, queries: Sequence[AskedQuery], *, plain: bool = True) -> Grid:
+    """A grid with the thresholds and gaps that suit a dataset's objects and its queries.
 
+    Parameters
+    ----------
+    plain
+        Whether definitions of indexes may hold the queries' values.
+    """
+    filters = list(dict.fromkeys(one.predicate for one in queries))
+
+    @cache
     def threshold(operand: Operand) -> int:
         return hybrid_threshold(object_bytes, value_bytes(operand, filters), _HYBRID_FPP)
 
-    return replace(grid, hybrid=threshold)
+    @cache
+    def asked(operand: Operand) -> Ranges:
+        return asked_ranges(operand, queries) if plain else ()
+
+    return replace(grid, hybrid=threshold, asked=asked)
 
 
 def index_candidates(predicate: Predicate, grid: Grid = PLAIN) -> Iterator[Index]:
@@ -137,7 +155,7 @@ def _of_operand(operand: Operand, leaf: Predicate, grid: Grid) -> Iterator[Index
             yield Suffix(text, length)
     if operand.type.name in GapList.wanted_types:
         for gaps in grid.gaps:
-            yield GapList(text, gaps)
+            yield GapList(text, gaps, grid.asked(operand))
     for rate in grid.rates:
         yield BloomFilter(text, rate)
     if grid.hybrid is not None:

@@ -8,6 +8,7 @@ import pytest
 
 from es_skipping.predicates.tree import And, Column, Comparison, IsIn, Literal
 from es_skipping.predicates.types import DataType
+from es_skipping.reports.asked_queries import AskedQuery
 from es_skipping.reports.candidates import ALL, for_dataset, index_candidates
 from es_skipping.reports.thresholds import hybrid_threshold, value_bytes
 
@@ -45,6 +46,6 @@ def test_the_width_of_a_value() -> None:
 
 def test_candidates_have_the_datasets_threshold() -> None:
     predicate = Comparison("=", NUMBER, Literal(3, NUMBER.type))
-    grid = for_dataset(ALL, 1_000_000, [predicate])
+    grid = for_dataset(ALL, 1_000_000, [AskedQuery(predicate, 1.0)])
     expected = f"Hybrid(n, threshold={hybrid_threshold(1_000_000, 4, 0.01)})"
     assert expected in [str(index) for index in index_candidates(predicate, grid)]
