@@ -122,8 +122,9 @@ jar: $(VENV)/.dev ## Write the jar, its sources and its POM as a Maven repositor
 	$(BIN)/python maven_build.py $(or $(REPOSITORY),build/maven)
 
 .PHONY: docs
-docs: $(VENV)/.dev ## Write the parts of the docs that are made from the code
+docs: $(VENV)/.dev ## Write the parts of the docs that are made from the code, and the site (build/site/index.html)
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/website/build.py build/site
 
 .PHONY: format
 format: $(VENV)/.dev ## Put the code into the form that lint asks for

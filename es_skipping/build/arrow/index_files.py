@@ -119,6 +119,8 @@ def _updated(
     listing = FilesListing.of(location)
     source = FilesSource(root, _schema(location, listing), listing.partition_columns, zone)
     defined = defined_dataset(source, id, stored, add, ensure=True, resolving=resolve_stored)
+    if entry is not None and not defined.fresh and store.must_rebuild(entry, defined.definition):
+        defined = replace(defined, fresh=True)
     known = {} if defined.fresh else dict(store.objects(id))
     complete = frozenset(one.id for one in defined.wanted) - defined.new
     again = {path for path, _ in entry.failed} if entry is not None else set()
