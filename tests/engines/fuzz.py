@@ -10,7 +10,6 @@ import datetime
 import os
 import random
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -111,8 +110,7 @@ def hunt(
     store: Any,
     seed: int,
     *,
-    filters: int = 10**9,
-    seconds: float = 1e9,
+    filters: int,
     int96: bool = False,
     partitions: Collection[str] = (),
 ) -> dict[str, Record]:
@@ -120,8 +118,8 @@ def hunt(
 
     Parameters
     ----------
-    filters, seconds
-        Where to end.
+    filters
+        Their number.
     int96
         Whether the timestamps of the files are.
     partitions
@@ -132,10 +130,7 @@ def hunt(
     columns = [name for name in (*SCHEMA.names, *partitions) if name != "id" and not (int96 and name == "n")]
     peers: list[Peer] = [type(zone, int96, bool(partitions)) for type in PEERS for zone in ZONES]
     records = {type.name: Record() for type in PEERS}
-    end = time.monotonic() + seconds
     for _ in range(filters):
-        if time.monotonic() > end:
-            break
         filter = random_filter(columns, len(every), chance)
         text = spark_text(filter)
         found = esk.files(folder, text, store=store)

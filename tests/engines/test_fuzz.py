@@ -25,9 +25,11 @@ def test_no_engine_loses_a_row(
     seed = int(os.environ.get("ES_SKIPPING_SEED", "22"))
     write_lake(tmp_path / "lake", 12, seed, int96, partitions)
     indexed(spark, tmp_path / "lake", ranges_only=int96)
-    records = hunt(tmp_path / "lake", store, seed, seconds=6, int96=int96, partitions=partitions)
+    records = hunt(tmp_path / "lake", store, seed, filters=50, int96=int96, partitions=partitions)
     for name, record in records.items():
         assert record.lost == [], name
-        assert record.filters >= 5
+        assert record.filters >= 25
         assert record.skipping * 3 > record.filters, f"{name}: hardly a filter skips: {record}"
-        assert record.refused * 4 < record.filters, f"{name}: too much is refused: {record}"
+        # Of 900 filters on each of six lakes, 8 to 11 % were refused, and 0 to 25 % left.
+        assert record.refused * 5 < record.filters, f"{name}: too much is refused: {record}"
+        assert record.left * 5 < record.filters * 2, f"{name}: too much is left to the engine: {record}"
