@@ -40,7 +40,7 @@ _log = logging.getLogger("es_skipping")
 
 def own_part(definition: DatasetDefinition) -> DatasetDefinition:
     """A dataset's definition as its authenticated copy holds it: without sealed indexes, which need no copy."""
-    indexes = (one for one in definition.indexes if one.protection is None or one.protection.mode != "sealed")
+    indexes = (one for one in definition.indexes if one.mode != "sealed")
     return replace(definition, indexes=tuple(indexes), covered=None)
 
 
