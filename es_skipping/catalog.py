@@ -117,6 +117,11 @@ class IndexDefinition:
     needs: tuple[str, ...] = ()
     protection: Protection | None = None
 
+    @property
+    def mode(self) -> str:
+        """``"plain"``, ``"hashed"`` or ``"sealed"``."""
+        return "plain" if self.protection is None else self.protection.mode
+
 
 @dataclass(frozen=True, slots=True)
 class CoveredSnapshot:

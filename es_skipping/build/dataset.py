@@ -41,7 +41,7 @@ __all__ = ["Dataset", "Health", "RefreshResult", "list_indexes", "session_of", "
 
 _DESCRIPTION: Final = (
     "id string, type string, columns array<string>, params map<string,string>, objects bigint, "
-    "metadata_bytes bigint, bytes_per_object double"
+    "metadata_bytes bigint, bytes_per_object double, protection string"
 )
 _LIST: Final = (
     "dataset string, `table` string, roots array<string>, format string, "
@@ -252,7 +252,7 @@ class Dataset:
 
     def describe(self) -> DataFrame:
         """A row per index: ``id``, ``type``, ``columns``, ``params``, ``objects``, ``metadata_bytes``,
-        ``bytes_per_object``.
+        ``bytes_per_object``, ``protection`` (``plain``, ``hashed`` or ``sealed``).
 
         Empty without indexes. ``objects`` counts the objects that the index has metadata of.
         """
@@ -409,8 +409,8 @@ def list_indexes(spark: SparkSession) -> DataFrame:
     Returns
     -------
     DataFrame
-        A row per index: the dataset's location, the indexed columns, the metadata's size, its last change, and of a
-        Delta or Iceberg table the snapshot that the metadata covers.
+        A row per index: the dataset's location, the indexed columns, the metadata's size, protection and last change,
+        and of a Delta or Iceberg table the snapshot that the metadata covers.
     """
     from es_skipping.spark.classic import classic_session, local_frame
 
@@ -436,7 +436,7 @@ def _description(entry: DatasetEntry, index: IndexDefinition, objects: int) -> t
     params = {name: str(value) for name, value in index.parameters.items()}
     size = entry.metadata_bytes.get(index.id)
     per_object = None if size is None or not objects else round(size / objects, 1)
-    return index.id, index.type, list(index.columns), params, objects, size, per_object
+    return index.id, index.type, list(index.columns), params, objects, size, per_object, index.mode
 
 
 def _moment(milliseconds: int) -> datetime:

@@ -189,13 +189,17 @@ def dataset_html(name: str, store_of: Callable[[], MetadataStore], id: str) -> s
 
 
 def index_table(entry: DatasetEntry | None, known: Mapping[str, int]) -> Table:
-    """A row per index, with its bytes and the number of objects it has metadata of."""
+    """A row per index, with its bytes and the number of objects it has metadata of; and if any has a key, which."""
     rows = []
-    for index in entry.definition.indexes if entry is not None else ():
+    indexes = () if entry is None else entry.definition.indexes
+    keys = {one.id: f"{one.mode}, {one.protection.key}" for one in indexes if one.protection is not None}
+    for index in indexes:
         size, objects = entry.metadata_bytes.get(index.id) if entry else None, known.get(index.id, 0)
         sizes = ["" if size is None else human_bytes(size), human_bytes(size / objects) if size and objects else ""]
-        rows.append([Cell(index_name(index)), _count(objects), *(Cell(text, number=True) for text in sizes)])
-    return Table(["index", "objects", "metadata", "per object"], rows)
+        protection = [Cell(keys.get(index.id, "plain"))] if keys else []
+        cells = [Cell(index_name(index)), *protection, _count(objects)]
+        rows.append([*cells, *(Cell(text, number=True) for text in sizes)])
+    return Table(["index", *(["protection"] if keys else []), "objects", "metadata", "per object"], rows)
 
 
 def index_name(index: IndexDefinition) -> str:

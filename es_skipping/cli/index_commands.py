@@ -116,6 +116,7 @@ def list_indexes(args: argparse.Namespace, console: Console) -> int:
             "dataset": entry.definition.table or ", ".join(entry.definition.roots),
             "format": entry.definition.format,
             "index": index_label(index),
+            "protection": index.mode,
             "objects": entry.objects,
             "metadata bytes": entry.metadata_bytes.get(index.id),
             "refreshed": datetime.fromtimestamp(entry.refreshed / 1000, timezone.utc).isoformat(timespec="seconds"),

@@ -132,6 +132,8 @@ class Index(ABC):
         if is_dataclass(self):
             defaults = {field.name: field.default for field in fields(self)}
         parameters = [f"{name}={value}" for name, value in self.parameters.items() if defaults.get(name) != value]
+        if self.protect not in (None, "plain"):
+            parameters += [f"protect={self.protect}", f"key={self.key}"]
         return f"{self.type}({', '.join([*map(str, self.columns), *parameters])})"
 
     @property

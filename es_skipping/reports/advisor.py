@@ -260,7 +260,8 @@ def _proofs(
     existing: list[Index] = []
     for definition in () if entry is None else entry.definition.indexes:
         with suppress(IndexDefinitionError):  # a type that is not installed here
-            existing.append(from_definition(definition))
+            # The sample is in clear: this process collects it for itself.
+            existing.append(from_definition(definition).protected(None, None))
     predicates = list(queries.distinct)
     ranks: dict[str, float] = {}
     candidates: dict[str, Index] = {}
@@ -272,7 +273,9 @@ def _proofs(
             ranks[str(index)] = ranks.get(str(index), 0.0) + weight
     wanted = [candidates[name] for name in sorted(ranks, key=lambda name: -ranks[name])]
     indexes = understood(source, existing, wanted[: 2 * _MAX_CANDIDATES], predicates, _MAX_CANDIDATES)
-    return collected(source, indexes, sample, dataset._store(), {} if entry is None else entry.metadata_bytes)
+    hashed = frozenset(() if entry is None else (one.id for one in entry.definition.indexes if one.mode == "hashed"))
+    known = {} if entry is None else entry.metadata_bytes
+    return collected(source, indexes, sample, dataset._store(), known, hashed=hashed)
 
 
 def _advised(

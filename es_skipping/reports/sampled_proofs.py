@@ -17,7 +17,7 @@ from es_skipping.build.collect import Collection
 from es_skipping.build.definitions import defined, defined_dataset, same_index
 from es_skipping.build.shipping import ship_package
 from es_skipping.catalog import DatasetEntry, IndexDefinition
-from es_skipping.clauses.clause import Clause
+from es_skipping.clauses.clause import KEEP, Clause
 from es_skipping.errors import EsSkippingError
 from es_skipping.indexes.base import Index
 from es_skipping.lookup.registry import IndexedDataset
@@ -27,6 +27,7 @@ from es_skipping.predicates.tree import Predicate
 from es_skipping.stores.base import KEY_BYTES
 from es_skipping.stores.memory.files import MemoryFiles
 from es_skipping.stores.parquet.store import ParquetStore
+from es_skipping.stores.protection.tokens import only_equality
 from es_skipping.workload.proofs import Proofs, proofs_of
 
 if TYPE_CHECKING:
@@ -174,6 +175,8 @@ class SampledProofs:
         The indexes' ids by number, and the indexes.
     costs
         The bytes that each index takes over all of the dataset's objects.
+    hashed
+        The ids of hashed indexes: only equality is asked of them.
     """
 
     sample: Sample
@@ -182,6 +185,7 @@ class SampledProofs:
     costs: tuple[float, ...]
     _dataset: IndexedDataset
     _request: ScanRequest
+    hashed: frozenset[str] = frozenset()
     _answers: dict[Clause, int] = field(default_factory=dict)
     _places: dict[bytes, int] = field(default_factory=dict)
 
@@ -194,6 +198,9 @@ class SampledProofs:
         return proofs_of(trace, numbers, self._refuted, (1 << len(self.sample.objects)) - 1)
 
     def _refuted(self, clause: Clause) -> int:
+        clause = only_equality(clause, self.hashed)
+        if clause == KEEP:
+            return 0
         known = self._answers.get(clause)
         if known is None:
             keys = self._dataset.store.lookup(self._dataset.entry, clause).skip
@@ -228,6 +235,8 @@ def collected(
     store: MetadataStore,
     known: Mapping[str, float],
     progress: Progress | None = None,
+    *,
+    hashed: frozenset[str] = frozenset(),
 ) -> SampledProofs:
     """Collect the metadata of all these indexes from the sampled objects, in one pass over each.
 
@@ -237,6 +246,8 @@ def collected(
         The dataset's; it is only asked how many bytes metadata would take.
     known
         By index id the measured bytes of existing indexes, in place of an estimate.
+    hashed
+        The ids of existing indexes that are hashed: the sample has their values, and only equality is asked of them.
 
     Raises
     ------
@@ -260,5 +271,5 @@ def collected(
     costs = tuple(known.get(id, float(math.ceil(estimated.get(id, 0) * factor))) for id in ids)
     places = {one.key: at for at, one in enumerate(sample.objects)}
     return SampledProofs(
-        sample, ids, made, costs, _dataset(source, asked.definition, own), _request(source), _places=places
+        sample, ids, made, costs, _dataset(source, asked.definition, own), _request(source), hashed, _places=places
     )

@@ -129,7 +129,11 @@ def _show(dataset: Dataset, indexes: list[Index], statement: Statement) -> Rows:
 
 def _describe(dataset: Dataset, indexes: list[Index], statement: Statement) -> Rows:
     found = dataset.describe().collect()
-    return [[row.type, ", ".join(row.columns), _shown(row.params), row.objects, row.metadata_bytes] for row in found]
+    rows: Rows = []
+    for row in found:
+        params = row.params if row.protection == "plain" else {**row.params, "protect": row.protection}
+        rows.append([row.type, ", ".join(row.columns), _shown(params), row.objects, row.metadata_bytes])
+    return rows
 
 
 def _shown(params: Mapping[str, str]) -> str:

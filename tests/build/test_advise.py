@@ -171,6 +171,26 @@ def test_an_equal_index_that_exists_is_kept(spark: SparkSession, events: str) ->
     assert not advice.create and not advice.drop
 
 
+def test_only_equality_is_asked_of_a_hashed_index(
+    spark: SparkSession, events: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value list in clear answers LIKE as well."""
+    monkeypatch.setenv("CITY_KEY", "11" * 32)
+    dataset = esk.Dataset(spark, events)
+    asked = ["city LIKE 'city-3%'"]
+    dataset.create_indexes(esk.ValueList("city"))
+    in_clear = esk.advise(spark, dataset, budget="1m", log=asked).now
+    equal = esk.advise(spark, dataset, budget="1m", log=["city = 'city-3'"]).now
+    assert in_clear > 0 and equal > 0
+    dataset.drop_indexes(all=True)
+    dataset.create_indexes(esk.ValueList("city", protect="hashed", key="env:CITY_KEY"))
+    advice = esk.advise(spark, dataset, budget="1m", log=asked)
+    assert advice.now == 0
+    assert not advice.keep
+    assert esk.advise(spark, dataset, budget="1m", log=["city = 'city-3'"]).now == equal
+    dataset.drop_indexes(all=True)
+
+
 def test_nothing_helps_a_hopeless_workload(spark: SparkSession, events: str) -> None:
     advice = esk.advise(spark, events, budget="100m", log=["noise = 3", "noise < 5", "noise IN (1, 2)"])
     assert advice.create == advice.keep == advice.drop == ()

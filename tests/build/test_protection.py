@@ -68,7 +68,13 @@ def test_queries_skip_and_nothing_tells_what_is_protected(
     assert objects_read(spark, f"SELECT * FROM {table} WHERE day <= 1 AND city IN ('plantedtown1', 'x')") == [1]
     assert objects_read(spark, f"SELECT * FROM {table} WHERE day = 3 OR pay = 9007001") == [2]
     esk.Dataset(spark, str(data)).refresh()
-    assert dataset.describe().count() == 3
+    described = dataset.describe()
+    modes = {"minmax(pay)": "sealed", "valuelist(city)": "hashed", "minmax(day)": "plain"}
+    assert {row.id: row.protection for row in described.collect()} == modes
+    assert {row.id: row.protection for row in esk.list_indexes(spark).collect()} == modes
+    for shown in (repr(described), dataset._repr_html_()):
+        assert "protection" in shown and "hashed, env:CITY_KEY" in shown and "sealed, env:PAY_KEY" in shown
+    assert str(city) == "ValueList(city, protect=hashed, key=env:CITY_KEY)"
     (service := service_of(spark)).query_log.write(wait=False)
     texts = dict(_written(tmp_path / "store"))
     assert any(".sealed" in str(file) for file in texts)

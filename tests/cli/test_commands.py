@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from es_skipping.stores.registry import open_store
 from tests.cli.running import run_commands
 
 
@@ -60,7 +61,7 @@ def test_create_list_describe_explain_refresh_drop(tmp_path: Path) -> None:
     assert ensured.code == 0, ensured.err
     assert [row["index"] for row in listed.json] == ["MinMax(id)", "ValueList(name)", "Prefix(name, length=1)"]
     assert {row["objects"] for row in listed.json} == {4}
-    columns = ["id", "dataset", "format", "index", "objects", "metadata_bytes", "refreshed", "snapshot"]
+    columns = ["id", "dataset", "format", "index", "protection", "objects", "metadata_bytes", "refreshed", "snapshot"]
     assert list(listed.json[0]) == columns
     assert (listed.json[0]["format"], listed.json[0]["snapshot"]) == ("parquet", None)
     assert copied.code == 0, copied.err
@@ -80,6 +81,38 @@ def test_create_list_describe_explain_refresh_drop(tmp_path: Path) -> None:
     assert f"{data} has no index to refresh in the store " in undone.err
     assert re.search(rf"^no indexes of {data} in the store \S+: nothing was dropped$", nothing.err, re.MULTILINE)
     assert wiped.err.splitlines()[-1] == f"dropped all indexes of {data}"
+
+
+def test_a_hashed_index_gets_a_new_key_from_the_data(tmp_path: Path) -> None:
+    data, keys = tmp_path / "events", [tmp_path / name for name in ("old", "new")]
+    for part in range(2):
+        write(data, f"part-{part}.parquet", range(part * 10, part * 10 + 10))
+    for number, key in enumerate(keys):
+        key.write_text(f"{number + 1}1" * 32)
+    store = ["--store", str(tmp_path / STORE)]
+    hashed = f"ValueList(name, protect='hashed', key='file:{keys[0]}')"
+    planned = ["reindex", str(data), "--to-key", f"file:{keys[1]}", "--json", *store]
+    created, dry, rotated, again, listed = run_commands(
+        tmp_path,
+        ["index", "create", str(data), hashed, "MinMax(id)", "--json"],
+        [*planned, "--dry-run"],
+        planned,
+        planned,
+        ["index", "list", "--json"],
+    )
+    assert created.code == 0, created.err
+    assert dry.json == [{"dataset": dataset_id(data), "rotated": ["valuelist(name)"], "objects": 2, "superseded": []}]
+    assert rotated.code == 0, rotated.err
+    (row,) = rotated.json
+    assert (row["rotated"], row["objects"]) == (["valuelist(name)"], 2)
+    assert "anew" in rotated.err
+    assert [one["rotated"] for one in again.json] == [[]]
+    assert {one["index"]: one["protection"] for one in listed.json} == {
+        "ValueList(name)": "hashed",
+        "MinMax(id)": "plain",
+    }
+    definition = open_store(str(tmp_path / STORE)).datasets()[0].definition
+    assert {one.protection.key for one in definition.indexes if one.protection} == {f"file:{keys[1]}"}
 
 
 STORE = Path("warehouse", "_es_skipping")

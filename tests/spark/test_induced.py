@@ -19,7 +19,8 @@ from es_skipping.errors import ColumnError, IndexDefinitionError
 from es_skipping.indexes.foreignkey import ForeignKey
 from es_skipping.indexes.induced import Induced
 from es_skipping.lookup.service import LookupService
-from es_skipping.spark.services import service_of
+from es_skipping.spark.services import service_of, store_of
+from es_skipping.stores.query_log import LoggedQuery
 from tests.spark.objects_read import scans
 from tests.spark.skipping_on_off import age
 from tests.spark.star import asking, configured, ran, same
@@ -369,6 +370,30 @@ def test_verify_looks_at_the_dimension_too(changing: tuple[SparkSession, Path, e
     assert any("key=777" in row for row in done.rows)
     spark.conf.set("spark.es_skipping.verify.limit", "0")
     assert ran(spark, EARLY, skipping=True).files == [1]
+
+
+def test_a_protected_dimension_keeps_its_filters_out_of_the_query_log(
+    changing: tuple[SparkSession, Path, esk.Dataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scan of the fact is skipped by a condition on the dimension; the log shares a place with other users."""
+    spark, root, _ = changing
+    monkeypatch.setenv("SEGMENT_KEY", "11" * 32)
+    spark.conf.set("spark.es_skipping.queryLog.enabled", "true")
+    sql = PROVEN["a chain"][0]
+
+    def logged() -> list[LoggedQuery]:
+        store = store_of(spark)
+        before = len(list(store.logged_queries()))
+        assert same(spark, sql).files == [2]
+        service_of(spark).query_log.write(wait=False)
+        return list(store.logged_queries())[before:]
+
+    assert "segment3" in repr(logged()), "nothing is protected yet"
+    customers = esk.Dataset(spark, str(root / "customers"))
+    customers.create_indexes(esk.ValueList("c_segment", protect="hashed", key="env:SEGMENT_KEY"))
+    found = logged()
+    assert any("fact" in str(one.roots) for one in found)
+    assert "segment3" not in repr(found) + str([one.to_document() for one in found])
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------

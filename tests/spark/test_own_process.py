@@ -21,6 +21,7 @@ import json, socket, sys, urllib.request
 from pathlib import Path
 
 import es_skipping as esk
+from es_skipping.spark.services import store_of
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from tests.spark.objects_read import num_files
@@ -137,11 +138,55 @@ found["viewfs refreshed"] = [refreshed.added + refreshed.updated]
 found["viewfs after a refresh"] = read(lambda s: s.read.parquet(path).where("id < 20"))
 found["viewfs refreshed"].append(refreshed.unchanged)
 
+# protected metadata: values that no query names
+import os, secrets, time
+os.environ["CITY_KEY"], os.environ["PAY_KEY"], os.environ["MAC_KEY"] = KEYS = [secrets.token_hex(32) for _ in range(3)]
+for name in ("verify", "verify.key"):
+    spark.conf.set("spark.es_skipping." + name, {"verify": "mac", "verify.key": "env:MAC_KEY"}[name])
+spark.conf.set("spark.es_skipping.queryLog.enabled", "true")
+path = f"{lake}/data/people"
+people = "id", "concat('plantedtown', id DIV 25) AS city", "CAST(9007000 + id AS BIGINT) AS pay"
+spark.range(0, 100, 1, 4).selectExpr(*people).write.parquet(path)
+age(folder / "data")
+dataset = esk.Dataset(spark, path)
+dataset.create_indexes(
+    esk.ValueList("city", protect="hashed", key="env:CITY_KEY"),
+    esk.MinMax("pay", protect="sealed", key="env:PAY_KEY"),
+    esk.MinMax("id"),
+)
+found["protected"] = read(lambda s: s.read.parquet(path).where("city = 'plantedtown2'"))
+found["protected range"] = read(lambda s: s.read.parquet(path).where("pay < 9007010"))
+found["protected in one file only"] = dataset.refresh().unchanged
+with esk.observe(spark) as report:
+    spark.read.parquet(path).where("pay < 9007010").count()
+told = [str(report), repr(report), repr(dataset), dataset._repr_html_(), str(dataset.describe().collect())]
+told += [str(spark.sql(f"EXPLAIN EXTENDED SELECT * FROM parquet.`{path}` WHERE id < 9").collect())]
+told += [str(esk.explain(spark.read.parquet(path).where("id < 9"))), str(esk.queries(spark).collect())]
+time.sleep(3)  # the query log is written in the background
+# These are bounds and values of the metadata; the queries named plantedtown2 and 9007010.
+UNASKED = ["plantedtown0", "plantedtown1", "plantedtown3", "9007024", "9007025", "9007099", *KEYS]
+names_of_queries = ["plantedtown2", "9007010"]
+
+
+def tells(texts, words):
+    return sorted({word for text in texts for word in words if word in text})
+
+
+found["store tells"] = tells(
+    [one.read_bytes().decode("latin-1") for one in (folder / "store").rglob("*") if one.is_file()],
+    UNASKED + names_of_queries,
+)
+found["sealed files"] = len([one for one in (folder / "store").rglob("*") if ".sealed" in str(one) and one.is_file()])
+found["logged queries"] = len(list(store_of(spark).logged_queries()))
+found["texts tell"] = tells(told, UNASKED)
+path = f"{lake}/data/numbers"
+
 # what others can see
 ui, application = spark.sparkContext.uiWebUrl, spark.sparkContext.applicationId
 addresses = [f"api/v1/applications/{application}/{part}" for part in ("environment", "sql")] + ["environment/", "SQL/"]
 pages = [urllib.request.urlopen(f"{ui}/{address}").read().decode() for address in addresses]
 found["pages tell"] = ["es_skipping.store.user" in pages[0], any(sys.argv[2] in page for page in pages)]
+found["pages tell of metadata"] = tells(pages, UNASKED)
 found["SET tells"] = [sys.argv[2] in repr(spark.sql("SET").collect())]
 
 # nobody listens to the shim any more
@@ -164,6 +209,7 @@ except Exception as error:
 spark.stop()
 files = [file for file in (folder / "events").rglob("*") if file.is_file() and not file.name.startswith(".")]
 logs = "".join(file.read_text() for file in files)
+found["event log tells of metadata"] = [tells([logs], UNASKED), tells([logs], names_of_queries)]
 found["event log tells"] = ["spark.es_skipping.store.user" in logs, sys.argv[2] in logs]
 print("found", json.dumps(found))
 """
@@ -176,6 +222,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     environment.pop("PYSPARK_PYTHON", None)
     done = run_python(SCRIPT, folder, str(folder), SECRET, environment=environment)
     assert SECRET not in done.stderr
+    assert "plantedtown" not in done.stderr and "9007024" not in done.stderr
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("found ")]
     result: dict[str, list[Any]] = json.loads(line.removeprefix("found "))
     return result
@@ -215,6 +262,18 @@ def test_no_secret_in_the_event_log_the_ui_or_set(found: dict[str, list[Any]]) -
     assert found["pages tell"] == [True, False]
     assert found["event log tells"] == [True, False]
     assert found["SET tells"] == [False]
+
+
+def test_protected_values_and_keys_are_nowhere_in_what_a_run_wrote(found: dict[str, list[Any]]) -> None:
+    assert found["protected"] == [1, 25]
+    assert found["protected range"] == [1, 10]
+    assert found["protected in one file only"] == 4
+    assert found["sealed files"] >= 2 and found["logged queries"] >= 3
+    assert found["store tells"] == []
+    assert found["texts tell"] == []
+    assert found["pages tell of metadata"] == []
+    # Spark itself logs what queries ask. That they are found shows that the log is searched well.
+    assert found["event log tells of metadata"] == [[], ["9007010", "plantedtown2"]]
 
 
 def test_a_callback_port_that_is_gone(found: dict[str, list[Any]]) -> None:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final
 
-from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Metadata, Values
 from es_skipping.errors import ProtectionError, StoreError
 from es_skipping.stores.base import Change, MetadataStore
@@ -67,8 +67,8 @@ class ProtectedChange(Change):
         self._context = context
         self._before = before
         self._verification = verification
-        self._sealed = {one.id: one for one in definition.indexes if _mode(one) == "sealed"}
-        self._hashed = {one.id: one for one in definition.indexes if _mode(one) == "hashed"}
+        self._sealed = {one.id: one for one in definition.indexes if one.mode == "sealed"}
+        self._hashed = {one.id: one for one in definition.indexes if one.mode == "hashed"}
         self._tokenizers: dict[str, Tokenizer] = {}
         self._changes: dict[str, Change] = {}
 
@@ -168,7 +168,7 @@ class ProtectedChange(Change):
     def _dropped(self) -> list[str]:
         """The companions of indexes that the change drops. One with another key stays for readers of the old key."""
         gone = () if self._before is None else (one for one in self._before.indexes if one.id not in self._sealed)
-        salts = [one.protection.salt for one in gone if one.protection is not None and _mode(one) == "sealed"]
+        salts = [one.protection.salt for one in gone if one.protection is not None and one.mode == "sealed"]
         return [directory_of(self._definition.id, salt) for salt in salts]
 
     def written(self) -> Iterator[ObjectId]:
@@ -219,7 +219,3 @@ def marked(one: ObjectMetadata, hashed: Iterable[str], sealed: dict[str, Metadat
         if isinstance(found, Values):
             known[id] = Tokens(found.values, found.nulls, found.nans)
     return replace(one, metadata=known)
-
-
-def _mode(index: IndexDefinition) -> str:
-    return "plain" if index.protection is None else index.protection.mode

@@ -7,7 +7,7 @@ absent value; nothing else can be proved. An object gets as many tokens as the n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +19,7 @@ from es_skipping.clauses.questions import AnyOf
 from es_skipping.predicates.types import Value
 from es_skipping.stores.protection.keys import Key
 
-__all__ = ["Tokenizer", "Tokens", "rewritten"]
+__all__ = ["Tokenizer", "Tokens", "only_equality", "rewritten"]
 
 _MAX_TOKENS_PER_OBJECT: Final = 1 << 16
 _MAX_TOKENS_PER_QUESTION: Final = 1 << 16
@@ -117,5 +117,26 @@ def rewritten(clause: Clause, hashed: Callable[[str], Tokenizer | None]) -> Clau
             return conjunction(rewritten(part, hashed) for part in parts)
         case Disjunction(parts):
             return disjunction(rewritten(part, hashed) for part in parts)
+        case _:
+            return clause
+
+
+def only_equality(clause: Clause, hashed: Collection[str]) -> Clause:
+    """A clause without the questions that these hashed indexes do not answer, which are all but equality.
+
+    Examples
+    --------
+    >>> from es_skipping.clauses.questions import HasNull
+    >>> asked = conjunction([Ask("valuelist(city)", HasNull()), Ask("minmax(day)", HasNull())])
+    >>> only_equality(asked, {"valuelist(city)"})
+    Ask(index='minmax(day)', question=HasNull(), about='')
+    """
+    match clause:
+        case Ask(index, question):
+            return KEEP if index in hashed and not isinstance(question, AnyOf) else clause
+        case Conjunction(parts):
+            return conjunction(only_equality(part, hashed) for part in parts)
+        case Disjunction(parts):
+            return disjunction(only_equality(part, hashed) for part in parts)
         case _:
             return clause

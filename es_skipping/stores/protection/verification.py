@@ -28,7 +28,9 @@ from es_skipping.stores.base import KEY_BYTES, Answer, Check, MetadataStore
 from es_skipping.stores.covering import covers
 from es_skipping.stores.guarantors import Guarantor, Ordering
 from es_skipping.stores.object_list import Keys, as_keys, is_among
+from es_skipping.stores.protection.agreement import Agreement
 from es_skipping.stores.protection.companions import Companions
+from es_skipping.stores.selection import Selection, Selections
 
 __all__ = ["Verification", "is_read_otherwise", "own_part"]
 
@@ -40,7 +42,7 @@ _log = logging.getLogger("es_skipping")
 
 def own_part(definition: DatasetDefinition) -> DatasetDefinition:
     """A dataset's definition as its authenticated copy holds it: without sealed indexes, which need no copy."""
-    indexes = (one for one in definition.indexes if one.protection is None or one.protection.mode != "sealed")
+    indexes = (one for one in definition.indexes if one.mode != "sealed")
     return replace(definition, indexes=tuple(indexes), covered=None)
 
 
@@ -68,6 +70,7 @@ class Verification:
         self._companions = companions
         self._lock = threading.Lock()
         self._warned: set[tuple[str, str]] = set()
+        self._agreement = Agreement()
 
     def copy(self, dataset: str) -> MetadataStore:
         """The authenticated copy of a dataset.
@@ -103,14 +106,14 @@ class Verification:
             by_index = {id: min(count, proved.by_index.get(id, 0)) for id, count in answer.by_index.items()}
             if not answer.skipped:
                 return replace(answer, by_index=by_index)
+            both = replace(answer, found=self._agreement.both(answer.found, proved.found), by_index=by_index)
+            if both.skipped == answer.skipped:
+                return both
             claimed = as_keys(answer.skip)
-            among = is_among(claimed, np.sort(as_keys(proved.skip)))
-            if among.all():
-                return replace(answer, by_index=by_index)
-            reason = self._why(copy, entry, beside, claimed[~among])
+            reason = self._why(copy, entry, beside, claimed[~is_among(claimed, np.sort(as_keys(both.skip)))])
         except EsSkippingError as error:
             return self._refused(entry, clause, answer, f"its authenticated metadata cannot be read: {error}")
-        return self._refused(entry, clause, replace(answer, by_index=by_index), reason, claimed[among].tobytes())
+        return self._refused(entry, clause, both, reason, both.found)
 
     def _beside(self, entry: DatasetEntry) -> tuple[MetadataStore, DatasetEntry | None]:
         copy, name = self._companions.authentic(entry.definition.id, self._reference)
@@ -126,7 +129,14 @@ class Verification:
             return "some objects have no authenticated metadata"
         return "what the store holds of it would skip objects that its authenticated metadata keeps"
 
-    def _refused(self, entry: DatasetEntry, clause: Clause, answer: Answer, reason: str, proved: bytes = b"") -> Answer:
+    def _refused(
+        self,
+        entry: DatasetEntry,
+        clause: Clause,
+        answer: Answer,
+        reason: str,
+        proved: bytes | Selection | Selections = b"",
+    ) -> Answer:
         dataset, text = entry.definition.id, f"verify=mac: {reason}"
         with self._lock:
             new = (dataset, text) not in self._warned
@@ -135,7 +145,7 @@ class Verification:
             indexes = ", ".join(dict.fromkeys(indexes_of(clause)))
             _log.warning("%s of %s skips nothing, or less than it could: %s", indexes, dataset, text)
         unusable = tuple((id, text) for id in dict.fromkeys(indexes_of(clause)))
-        by_index = answer.by_index if proved else dict.fromkeys(answer.by_index, 0)
+        by_index = answer.by_index if proved != b"" else dict.fromkeys(answer.by_index, 0)
         return replace(answer, found=proved, by_index=by_index, unusable=(*answer.unusable, *unusable))
 
     def guarantors(

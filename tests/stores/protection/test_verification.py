@@ -19,7 +19,7 @@ from es_skipping.clauses.clause import Ask, Clause, Conjunction, Disjunction
 from es_skipping.clauses.metadata import Intervals, Values
 from es_skipping.clauses.questions import AnyOf, Overlaps, Range
 from es_skipping.errors import EsSkippingError, ProtectionError, StoreError
-from es_skipping.stores.base import MetadataStore
+from es_skipping.stores.base import Answer, MetadataStore
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.guarantors import Ordering
 from es_skipping.stores.memory.files import MemoryFiles
@@ -73,6 +73,11 @@ def _right(objects: list[ObjectMetadata] = OBJECTS) -> list[set[bytes]]:
     return _skipped(plain, write(plain, DEFINITION, objects))
 
 
+def _counts(answer: Answer) -> dict[str, int]:
+    """How many objects each index skips alone; a store may leave out those that skip nothing."""
+    return {id: count for id, count in answer.by_index.items() if count}
+
+
 def _forge(store: ProtectedStore, objects: list[ObjectMetadata]) -> DatasetEntry:
     """What somebody writes who can write to the store and lacks the key."""
     return write(reopened(store), DEFINITION, objects)
@@ -84,7 +89,7 @@ def test_what_nobody_changed_skips_the_same(store: ProtectedStore, caplog: pytes
     checked = verified(store)
     skipped = 0
     exact = isinstance(store.unprotected, MemoryStore)  # the copy rounds outward, as a Parquet store does
-    for number in range(4):
+    for number in range(2 if isinstance(store.unprotected, ElasticsearchStore) else 4):
         draw = Draw(rng)
         objects = [ObjectMetadata(object_id(n), n, draw.metadata()) for n in range(16)]
         protect = {"values": hashed, "fingerprints": sealed} if number % 2 else {}
@@ -97,11 +102,12 @@ def test_what_nobody_changed_skips_the_same(store: ProtectedStore, caplog: pytes
             if not exact:
                 assert keys(answer.skip) == keys(trusted.skip), clause
                 assert answer.unusable == trusted.unusable
-            if at % 5 == 0:
-                by_index = checked.lookup(entry, clause, detail=True).by_index
-                assert exact or by_index == store.lookup(entry, clause, detail=True).by_index, clause
+            if at % 5 == 0 and not exact:
+                assert _counts(checked.lookup(entry, clause, detail=True)) == _counts(
+                    store.lookup(entry, clause, detail=True)
+                ), clause
             skipped += answer.skipped
-    assert skipped > 200
+    assert skipped > 100
     assert exact or not caplog.records
 
 
@@ -149,7 +155,7 @@ def test_random_forgeries(store: ProtectedStore) -> None:
     """Random metadata under real and other identities, other definitions, removals and whole generations."""
     rng = random.Random(SEED)
     checked = verified(store)
-    count = COUNT if GIVEN else {ElasticsearchStore: 20, ParquetStore: 40}.get(type(store.unprotected), COUNT)  # type: ignore[call-overload]
+    count = COUNT if GIVEN else {ElasticsearchStore: 10, ParquetStore: 40}.get(type(store.unprotected), COUNT)  # type: ignore[call-overload]
     right, less = _right(), 0
     for number in range(count):
         if number % 10 == 0:
@@ -186,7 +192,7 @@ def test_random_changes_of_documents(elasticsearch_store: ElasticsearchStore) ->
     written = documents()
     assert len(written) == 6
     right, skipped, altered = _right(), 0, 0
-    for _ in range(COUNT if GIVEN else 40):
+    for _ in range(COUNT if GIVEN else 25):
         for _ in range(rng.randint(1, 3)):
             id, other = rng.choice(list(written)), rng.choice(list(written))
             index, source = written[id]
