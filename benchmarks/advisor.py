@@ -88,7 +88,7 @@ def places(spark: SparkSession, folder: Path, given: Given) -> Made:
 
 def lines(spark: SparkSession, folder: Path, given: Given) -> Made:
     rows = list(text_indexes.lines(Path(pyspark.__file__).parent, 40 * given.rows))
-    text_indexes.write(rows, folder / "lines", given.objects)
+    text_indexes.write(rows, folder / "source", given.objects)
     dice = random.Random(5)
     filters = []
     for _ in range(given.queries):
@@ -106,7 +106,7 @@ def lines(spark: SparkSession, folder: Path, given: Given) -> Made:
                 )
             )
         )
-    return spark.read.parquet(str(folder / "lines")), filters
+    return spark.read.parquet(str(folder / "source")), filters
 
 
 def log(spark: SparkSession, folder: Path, given: Given) -> Made:
@@ -231,9 +231,11 @@ class Measured:
 def measured(spark: SparkSession, name: str, folder: Path, given: Given) -> Iterator[dict[str, Any]]:
     frame, filters = WORKLOADS[name](spark, folder, given)
     path = str(folder / name)
+    spark.conf.set("spark.sql.files.openCostInBytes", "1g")  # a partition for each file: rows stay where they are
     if frame.rdd.getNumPartitions() != given.objects:
         frame = frame.repartition(given.objects)
     frame.write.parquet(path)
+    spark.conf.unset("spark.sql.files.openCostInBytes")
     time.sleep(2.1)  # files of the last two seconds would wait for the next build
     half = len(filters) // 2
     whole = Measured(spark, esk.Dataset(spark, path), filters[:half], filters[half:])

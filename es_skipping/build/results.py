@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from es_skipping.build.effectiveness import HELPLESS
 from es_skipping.errors import EsSkippingError
 from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.render import Cell, Rendered, Table, html_parts, html_table, text_table
@@ -49,6 +50,9 @@ class RefreshResult(Rendered):
         to fingerprints, an interval, a box, or unknown.
     by_executors
         Number of objects whose metadata the executors wrote themselves (``build.executorWriters``).
+    effectiveness
+        ``(index id, share)`` of new indexes: the share of the other objects that a query for a value of one object
+        skips, measured on at most 128 objects. An index near 0 cannot help. Comparisons of results ignore it.
     seconds, store
         Duration, and the store's URL; comparisons of results ignore both.
 
@@ -66,6 +70,7 @@ class RefreshResult(Rendered):
     unknown: tuple[tuple[str, str], ...] = ()
     degraded: tuple[tuple[str, str, int], ...] = ()
     by_executors: int = 0
+    effectiveness: tuple[tuple[str, float], ...] = field(default=(), compare=False)
     seconds: float = field(default=0.0, compare=False)
     store: str | None = field(default=None, compare=False)
 
@@ -139,6 +144,11 @@ def _refresh_parts(result: RefreshResult) -> Iterator[str | Table]:
     yield from (f"{readable_id(index)} has no metadata for some objects: {reason}" for index, reason in result.unknown)
     yield from (
         f"{readable_id(index)} is reduced to {form} for {objects:,} objects" for index, form, objects in result.degraded
+    )
+    yield from (
+        f"{readable_id(index)} skips {share(skipped, 1)} of the objects that lack a value"
+        + (": it cannot help, drop it or lay the data out by its column" if skipped < HELPLESS else "")
+        for index, skipped in result.effectiveness
     )
 
 

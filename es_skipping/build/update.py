@@ -15,6 +15,7 @@ from es_skipping.build.budget import Budget
 from es_skipping.build.collect import Collection, Progress
 from es_skipping.build.collected import Collected, Put
 from es_skipping.build.definitions import Defined, defined_dataset
+from es_skipping.build.effectiveness import Effectiveness
 from es_skipping.build.executor_writing import LEARNED, ExecutorWriting
 from es_skipping.build.listing import Listing, Restriction, changed_since, settled
 from es_skipping.build.narrowing import has_glob, narrowed
@@ -201,6 +202,13 @@ class Update:
         defined = defined_dataset(source, self.id, rotated, self.add, ensure=self.ensure)
         if rotated != stored:  # stored tokens are of the old key
             defined = replace(defined, fresh=True)
+        if (
+            entry is not None
+            and restriction.everything
+            and not defined.fresh
+            and self.store.must_rebuild(entry, defined.definition)
+        ):
+            defined = replace(defined, fresh=True)
         if stored is not None and not restriction.everything and defined.fresh:
             raise DatasetError(
                 f"{self.reading.name} has another schema, other options or other settings than when it was indexed: "
@@ -244,13 +252,14 @@ class Update:
             change = context.enter_context(self.store.change(plan.definition, fresh=plan.fresh, name=name))
             if listing.removed is not None and _snapshot(self.store.dataset(self.id)) != _snapshot(entry):
                 raise StoreConflict(f"another writer changed dataset {self.id!r} at the same time: run it again")
-            budget = self._budget(entry, plan)
+            budget = Budget.of_build(self.budget, entry, adds=bool(plan.new_indexes))
             put = Put(plan.known_paths)
+            effectiveness = Effectiveness(_created(entry, plan))
             writing = None
             if self.writers is not None and budget is None:  # only one place applies and counts a budget
                 writing = ExecutorWriting(self.spark, change, self.writers, put.note)
             try:
-                self._put(change, collection, plan, listing, budget, writing, put)
+                self._put(change, collection, plan, listing, budget, writing, put, effectiveness)
                 self._tell(0, 0, "check")
                 changed = set(changed_since(self.spark, reading, listing, plan.all_indexes, plan.new_indexes))
                 change.remove([*plan.gone, *changed])
@@ -274,17 +283,8 @@ class Update:
             unknown=tuple(sorted(collection.unknown.items())),
             degraded=budget.reported() if budget is not None else (),
             by_executors=writing.written if writing is not None else 0,
+            effectiveness=effectiveness.measured(),
         )
-
-    def _budget(self, entry: DatasetEntry | None, plan: _Plan) -> Budget | None:
-        """The budget of each object's metadata. An index added later gets the budget that the existing ones leave on
-        average."""
-        if self.budget is None:
-            return None
-        used = 0.0
-        if entry is not None and plan.new_indexes:
-            used = sum(entry.metadata_bytes.values()) / max(1, entry.objects)
-        return Budget(self.budget, max(0.0, self.budget - used))
 
     def _put(
         self,
@@ -295,9 +295,10 @@ class Update:
         budget: Budget | None,
         writing: ExecutorWriting | None,
         put: Put,
+        effectiveness: Effectiveness,
     ) -> None:
         def noted(found: Iterator[ObjectMetadata]) -> Iterator[ObjectMetadata]:
-            for one in found:
+            for one in effectiveness.watched(found):
                 put.note(one.id)
                 yield one
 
@@ -403,6 +404,12 @@ class Update:
     def _tell(self, done: int, total: int, phase: str) -> None:
         if self.progress is not None:
             self.progress(done, total, phase)
+
+
+def _created(entry: DatasetEntry | None, plan: _Plan) -> list[str]:
+    """The ids of the indexes that the dataset did not have."""
+    had = {index.id for index in entry.definition.indexes} if entry is not None else set()
+    return [wanted.id for wanted in plan.wanted if wanted.id not in had]
 
 
 def _snapshot(entry: DatasetEntry | None) -> str | None:

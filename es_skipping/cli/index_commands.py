@@ -179,7 +179,10 @@ def _report(result: RefreshResult, console: Console) -> int:
     if console.form == "json":
         unknown = [{"index": id, "reason": reason} for id, reason in result.unknown]
         degraded = [{"index": id, "form": form, "objects": objects} for id, form, objects in result.degraded]
-        console.value({**counts, "failed": failed, "unknown": unknown, "degraded": degraded})
+        effective = [{"index": id, "skips": round(skipped, 4)} for id, skipped in result.effectiveness]
+        console.value(
+            {**counts, "failed": failed, "unknown": unknown, "degraded": degraded, "effectiveness": effective}
+        )
     else:
         console.value({**counts, "failed": len(failed)})
     for failure in failed:

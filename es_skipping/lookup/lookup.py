@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from es_skipping.clauses.clause import KEEP, indexes_of
+from es_skipping.clauses.clause import KEEP, Clause, indexes_of
 from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.first_rows import Guarantee, guarantee
@@ -33,6 +33,9 @@ class Part:
         The store's answer; None if no index understands any of the predicate, so that there is nothing to ask.
     query
         The store's query, for people; None unless the look-up is traced.
+    unpaid
+        Why the store is not asked although an index understands the predicate: it would not pay. Of a traced look-up,
+        which asks, why a query's would not be made.
     """
 
     dataset: IndexedDataset
@@ -40,6 +43,7 @@ class Part:
     verdict: Verdict
     answer: Answer | None = None
     query: StoreQuery | None = None
+    unpaid: str | None = None
 
     @property
     def unusable(self) -> tuple[tuple[str, str], ...]:
@@ -115,8 +119,14 @@ class Lookup:
 
     @property
     def indexes(self) -> tuple[str, ...]:
-        """The ids of the indexes that the clauses ask."""
-        return tuple(dict.fromkeys(id for part in self.flat for id in indexes_of(part.verdict.clause)))
+        """The ids of the indexes that the store was asked about."""
+        asked = (part for part in self.flat if part.answer is not None)
+        return tuple(dict.fromkeys(id for part in asked for id in indexes_of(part.verdict.clause)))
+
+    @property
+    def unpaid(self) -> str | None:
+        """Why a part of the look-up is left out, or would be if a query made it; None if it is not."""
+        return next((part.unpaid for part in self.flat if part.unpaid is not None), None)
 
     @property
     def elements(self) -> tuple[str, ...]:
@@ -135,6 +145,8 @@ class Lookup:
             return "not indexed"
         if self.rules_out or self.guarantee is not None:
             return None
+        if self.unpaid is not None:
+            return self.unpaid
         if any(part.answer.unusable for part in self.flat if part.answer is not None):
             return _sentence(self.unusable)
         if any(part.verdict.clause != KEEP for part in self.flat):
@@ -171,6 +183,7 @@ def look_up(
     *,
     traced: bool = False,
     detail: bool = False,
+    unpaid: Callable[[IndexedDataset, Clause], str | None] = lambda dataset, clause: None,
 ) -> Lookup:
     """Ask each dataset's store about each conjunction of a request's filters.
 
@@ -182,6 +195,8 @@ def look_up(
         Also keep, for people, each filter node's outcome and the store's query.
     detail
         Also count the objects that each index alone would rule out, which can take several requests.
+    unpaid
+        Says why it does not pay to ask a dataset's store a clause; None if it does. A traced look-up asks all the same.
 
     Raises
     ------
@@ -190,14 +205,20 @@ def look_up(
     """
     declared = functions.of(request.session)
 
+    # Row groups and guarantees save what the log does not tell.
+    may_leave_out = request.first is None and all(dataset.row_groups is None for dataset in datasets)
+
     def part(predicate: Predicate, dataset: IndexedDataset) -> Part:
         verdict = clause_for(dataset, predicate, request, declared, traced=traced)
         if verdict.clause == KEEP:
             return Part(dataset, predicate, verdict)
+        why = unpaid(dataset, verdict.clause) if may_leave_out else None
+        if why is not None and not traced:
+            return Part(dataset, predicate, verdict, unpaid=why)
         store, entry = dataset.store, dataset.entry
         query = store.explain(entry, verdict.clause) if traced else None
         answer = store.lookup(entry, verdict.clause, timeout=max(seconds_left(), 0.001), detail=detail)
-        return Part(dataset, predicate, verdict, answer, query)
+        return Part(dataset, predicate, verdict, answer, query, why)
 
     having = [dataset.row_groups for dataset in datasets if dataset.row_groups is not None]
     predicates = [read_filters(trees, declared) for trees in request.filters]

@@ -57,6 +57,8 @@ class QueryLog:
         Returns the store that a session's configuration names.
     application
         Returns Spark's application id.
+    written
+        Called with a store's URL and the entries that it got.
     """
 
     def __init__(
@@ -64,7 +66,9 @@ class QueryLog:
         records: Records,
         store: Callable[[Mapping[str, str]], MetadataStore],
         application: Callable[[], str | None],
+        written: Callable[[str, list[LoggedQuery]], None] = lambda store, entries: None,
     ) -> None:
+        self._written = written
         self._records = records
         self._store = store
         self._application = application
@@ -138,6 +142,7 @@ class QueryLog:
         for store, retention, entries in by_store.values():
             try:
                 store.log_queries(entries, retention)
+                self._written(store.url, entries)
             except Exception as error:
                 self._lose(len(entries), error)
         return waiting

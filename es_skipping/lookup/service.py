@@ -10,20 +10,22 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from es_skipping.catalog import DatasetEntry
+from es_skipping.clauses.clause import Clause, indexes_of
 from es_skipping.lookup import reply
 from es_skipping.lookup.details import LoggedFilter, ScanDetail, ScanDetails
 from es_skipping.lookup.functions import DeclaredFunctions
 from es_skipping.lookup.guard import Breaker, Budgets
 from es_skipping.lookup.host import Host
 from es_skipping.lookup.lookup import Lookup, look_up
+from es_skipping.lookup.payoff import Payoff
 from es_skipping.lookup.query_log import QueryLog, is_logged
-from es_skipping.lookup.registry import Registry
+from es_skipping.lookup.registry import IndexedDataset, Registry
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.stores import SessionStores
 from es_skipping.lookup.turns import Turns
@@ -57,6 +59,8 @@ class LookupService:
         The latest look-ups' parts of the reports.
     query_log
         Writes look-ups to the store, for sessions that turn it on.
+    payoff
+        What logged look-ups cost and saved.
     breakers
         One per store; a breaker opens after repeated failures.
     on_use
@@ -69,7 +73,8 @@ class LookupService:
         self.functions = DeclaredFunctions()
         self.registry = Registry(host.forget_unindexed)
         self.details = ScanDetails()
-        self.query_log = QueryLog(host.records, self.store, host.application)
+        self.payoff = Payoff()
+        self.query_log = QueryLog(host.records, self.store, host.application, self.payoff.note)
         self.breakers: defaultdict[MetadataStore, Breaker] = defaultdict(Breaker)
         self.on_use: Callable[[ScanRequest, str, DatasetEntry], None] | None = None
         self._stores = SessionStores(host.files, launched)
@@ -149,7 +154,13 @@ class LookupService:
                 return reply.unindexed(believed), ScanDetail(
                     request.scan, reason="not indexed", store=store.url, logged=LoggedFilter(trees=trees)
                 )
-            found = look_up(request, datasets, self.functions, lambda: deadline - time.monotonic())
+            found = look_up(
+                request,
+                datasets,
+                self.functions,
+                lambda: deadline - time.monotonic(),
+                unpaid=_unpaid(store, self.payoff.leaves_out) if is_logged(settings) else _paid,
+            )
         if self.on_use is not None:
             for dataset in found.datasets:
                 self.on_use(request, store.url, dataset.entry)
@@ -173,7 +184,8 @@ class LookupService:
         timeout: float = settings["store.timeout"]
         lifetime: float = settings["registry.lifetime"]
         datasets = self.registry.find(store, request.roots, request.table, lifetime, timeout, request.format)
-        return look_up(request, datasets, self.functions, lambda: timeout, traced=True, detail=detail)
+        unpaid = _unpaid(store, self.payoff.why_not) if is_logged(settings) else _paid
+        return look_up(request, datasets, self.functions, lambda: timeout, traced=True, detail=detail, unpaid=unpaid)
 
     def _warn_once(self, text: str) -> None:
         """Warn once per text; texts that differ only in numbers (seconds, ports) count as one."""
@@ -183,6 +195,22 @@ class LookupService:
                 return
             self._warned.add(key)
         _log.warning("%s", text)
+
+
+_WhyNot: TypeAlias = Callable[[IndexedDataset, Clause], str | None]
+
+
+def _paid(dataset: IndexedDataset, clause: Clause) -> None:
+    return None
+
+
+def _unpaid(store: MetadataStore, why: Callable[[str, str, str, Iterable[str]], str | None]) -> _WhyNot:
+    """Why it does not pay to ask a clause, as far as a session's log tells."""
+
+    def of(dataset: IndexedDataset, clause: Clause) -> str | None:
+        return why(store.url, dataset.entry.definition.id, dataset.entry.snapshot, indexes_of(clause))
+
+    return of
 
 
 def reply_to(found: Lookup) -> bytes:

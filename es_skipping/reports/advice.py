@@ -71,6 +71,8 @@ class ScanAdvice:
         The candidates, best first.
     reason
         Why there is no candidate; None if there is one.
+    unpaid
+        Why queries do not ask the existing indexes now, because it does not pay, and for how long; None if they do.
     """
 
     name: str
@@ -79,6 +81,7 @@ class ScanAdvice:
     sampled: int = 0
     candidates: tuple[Candidate, ...] = ()
     reason: str | None = None
+    unpaid: str | None = None
 
     @property
     def best(self) -> Index | None:
@@ -113,6 +116,8 @@ class Advice(Rendered):
                 ("index", "would skip", "of", "share", ""), [_row(one, scan.sampled) for one in scan.candidates]
             )
             yield f"Judged from {scan.sampled:,} of {scan.objects:,} objects."
+            if scan.unpaid is not None:
+                yield f"Queries do not ask the existing indexes: {scan.unpaid}."
 
 
 def _row(one: Candidate, sampled: int) -> list[Cell]:
@@ -182,6 +187,7 @@ def _advice(spark: SparkSession, request: ScanRequest, objects: int) -> ScanAdvi
             return ScanAdvice(**facts, reason="no index type understands any part of the filter")
         sampled, found = _sampled(source, wanted, objects)
         there = _existing(spark, request)
+        unpaid = service_of(spark).explain(request).unpaid if there else None
     except EsSkippingError as error:
         return ScanAdvice(**facts, reason=str(error))
     candidates = [
@@ -190,7 +196,7 @@ def _advice(spark: SparkSession, request: ScanRequest, objects: int) -> ScanAdvi
     ]
     candidates.sort(key=lambda one: -one.skipped)
     failures = [Candidate(index, 0, reason=why) for index, why in failed]
-    return ScanAdvice(**facts, sampled=sampled, candidates=(*candidates, *failures))
+    return ScanAdvice(**facts, sampled=sampled, candidates=(*candidates, *failures), unpaid=unpaid)
 
 
 def _open(spark: SparkSession, request: ScanRequest) -> Source:

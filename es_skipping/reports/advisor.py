@@ -11,7 +11,7 @@ from es_skipping.errors import DatasetError, IndexDefinitionError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.registry import from_definition
 from es_skipping.reports.asked_queries import AskedQueries, asked_queries
-from es_skipping.reports.candidates import ALL, index_candidates
+from es_skipping.reports.candidates import ALL, for_dataset, index_candidates
 from es_skipping.reports.doubtful import doubtful_indexes, gaining
 from es_skipping.reports.render import Cell, Rendered, Table, one_line
 from es_skipping.reports.resampled import Interval, interval_of
@@ -264,8 +264,10 @@ def _proofs(
     predicates = list(queries.distinct)
     ranks: dict[str, float] = {}
     candidates: dict[str, Index] = {}
+    plain = dataset._protection[0] == "plain"
+    grid = for_dataset(ALL, sum(sample.sizes) / sample.total, queries.training, plain=plain)
     for predicate, weight in queries.distinct.items():
-        for index in index_candidates(predicate, ALL):
+        for index in index_candidates(predicate, grid):
             candidates.setdefault(str(index), index)
             ranks[str(index)] = ranks.get(str(index), 0.0) + weight
     wanted = [candidates[name] for name in sorted(ranks, key=lambda name: -ranks[name])]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 from es_skipping.indexes.base import Index
@@ -33,11 +34,15 @@ from es_skipping.predicates.tree import (
     leaves_of,
 )
 from es_skipping.predicates.truth import sql_of_operand
+from es_skipping.reports.asked_queries import AskedQuery
+from es_skipping.reports.asked_ranges import Ranges, asked_ranges
+from es_skipping.reports.thresholds import hybrid_threshold, value_bytes
 
-__all__ = ["ALL", "PLAIN", "Grid", "index_candidates"]
+__all__ = ["ALL", "PLAIN", "Grid", "for_dataset", "index_candidates"]
 
 _PAIRS: Final = 3
 """Pairs of bounded columns that are tried as coordinates."""
+_HYBRID_FPP: Final = 0.01
 _NUMBERS: Final = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
 
 
@@ -56,21 +61,45 @@ class Grid:
     rates
         False positives of a `BloomFilter`.
     hybrid
-        Whether to try `Hybrid`.
+        The threshold of a `Hybrid` of an operand; None to try none.
+    asked
+        The ranges that queries ask of an operand, for `GapList`.
     """
 
     lengths: tuple[int, ...]
     boxes: tuple[int, ...]
     gaps: tuple[int, ...] = ()
     rates: tuple[float, ...] = ()
-    hybrid: bool = False
+    hybrid: Callable[[Operand], int] | None = None
+    asked: Callable[[Operand], Ranges] = lambda operand: ()
 
 
 # The paper found prefixes of 15 characters near optimal, at a tenth of a value list's size.
 PLAIN: Final = Grid(lengths=(15,), boxes=(4,))
 """One index of each type, for a quick answer about one query."""
-ALL: Final = Grid(lengths=(4, 8, 15, 30), boxes=(1, 4, 8), gaps=(1, 4, 16), rates=(0.01, 0.001), hybrid=True)
-"""A small grid, for a choice under a budget."""
+ALL: Final = Grid(lengths=(4, 8, 15, 30), boxes=(1, 4, 8), gaps=(1, 4, 16), rates=(0.01, 0.001))
+"""A small grid, for a choice under a budget; a `Hybrid` needs a threshold for the dataset."""
+
+
+def for_dataset(grid: Grid, object_bytes: float, queries: Sequence[AskedQuery], *, plain: bool = True) -> Grid:
+    """A grid with the thresholds and gaps that suit a dataset's objects and its queries.
+
+    Parameters
+    ----------
+    plain
+        Whether definitions of indexes may hold the queries' values.
+    """
+    filters = list(dict.fromkeys(one.predicate for one in queries))
+
+    @cache
+    def threshold(operand: Operand) -> int:
+        return hybrid_threshold(object_bytes, value_bytes(operand, filters), _HYBRID_FPP)
+
+    @cache
+    def asked(operand: Operand) -> Ranges:
+        return asked_ranges(operand, queries) if plain else ()
+
+    return replace(grid, hybrid=threshold, asked=asked)
 
 
 def index_candidates(predicate: Predicate, grid: Grid = PLAIN) -> Iterator[Index]:
@@ -126,11 +155,11 @@ def _of_operand(operand: Operand, leaf: Predicate, grid: Grid) -> Iterator[Index
             yield Suffix(text, length)
     if operand.type.name in GapList.wanted_types:
         for gaps in grid.gaps:
-            yield GapList(text, gaps)
+            yield GapList(text, gaps, grid.asked(operand))
     for rate in grid.rates:
         yield BloomFilter(text, rate)
-    if grid.hybrid:
-        yield Hybrid(text)
+    if grid.hybrid is not None:
+        yield Hybrid(text, grid.hybrid(operand), _HYBRID_FPP)
 
 
 def _operands(leaf: Predicate) -> Iterator[Operand]:

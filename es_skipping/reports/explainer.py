@@ -144,7 +144,10 @@ def _explained(part: Part) -> DatasetExplanation:
         asked = {
             "clause": part.asked,
             "query": part.query.text,
-            "notes": tuple(note for note in part.query.notes if note not in listed),
+            "notes": (
+                *(note for note in part.query.notes if note not in listed),
+                *(() if part.unpaid is None else (f"queries of this session do not ask it: {part.unpaid}",)),
+            ),
             "by_index": dict(part.answer.by_index),
         }
     nodes = tuple(_nodes(verdict.trace, types, withheld)) if verdict.trace is not None else ()

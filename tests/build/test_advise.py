@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from elasticsearch import Elasticsearch
@@ -20,7 +21,7 @@ from es_skipping.reports.candidates import ALL, index_candidates
 from es_skipping.reports.sampled_proofs import collected, stratified, understood
 from es_skipping.spark.services import service_of, store_of
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX
-from tests.spark.skipping_on_off import age
+from tests.spark.skipping_on_off import age, reading
 from tests.stores.elasticsearch.conftest import remove_query_log
 
 pytestmark = pytest.mark.in_turn("on")
@@ -180,6 +181,33 @@ def test_nothing_helps_a_hopeless_workload(spark: SparkSession, events: str) -> 
     assert not esk.Dataset(spark, events).is_indexed()
     functions = esk.advise(spark, events, budget="1m", log=["array(ts, key) = array(1L, 2L)"])
     assert "No index type understands" in str(functions)
+
+
+def test_gaps_are_chosen_by_the_queries(spark: SparkSession, tmp_path: Path) -> None:
+    """Each object has 200 gaps of about the same width; the queries ask for values in two of them."""
+    folder = str(tmp_path / "d")
+    rows = spark.range(0, 1600, 1, 8).selectExpr("1000 * (id % 200) + id div 200 AS x")
+    rows.write.parquet(folder)
+    age(folder)
+    esk.enable(spark)
+    asked = [f"x = {5000 + at}" for at in range(8)]
+    advice = esk.advise(spark, folder, budget=1500, log=asked)
+    (index,) = advice.create
+    assert isinstance(index, esk.GapList) and len(index.asked) == 8
+    advice.apply()
+    assert [reading(spark, lambda s, one=one: s.read.parquet(folder).where(one)) for one in asked] == [1] * 8
+    esk.Dataset(spark, folder).drop_indexes(all=True)
+    esk.Dataset(spark, folder).create_indexes(esk.GapList("x", gaps=index.gaps))
+    assert reading(spark, lambda s: s.read.parquet(folder).where(asked[3])) > 1, "the widest gaps are others"
+
+
+def test_held_out_queries_choose_no_gaps(spark: SparkSession, tmp_path: Path) -> None:
+    """Of a given list every fifth query is held out."""
+    folder = str(tmp_path / "d")
+    spark.range(0, 1600, 1, 8).selectExpr("1000 * (id % 200) + id div 200 AS x").write.parquet(folder)
+    advice = esk.advise(spark, folder, budget=10**6, log=[f"x = {5500 + at % 5}" for at in range(40)])
+    gaps = [one.asked for one in advice.create if isinstance(one, esk.GapList)]
+    assert [sorted(low for low, _, _ in ranges) for ranges in gaps] == [[5500, 5501, 5502, 5503]]
 
 
 def test_both_sides_of_an_or_are_chosen_together(spark: SparkSession, events: str) -> None:

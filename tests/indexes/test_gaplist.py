@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from es_skipping.clauses.metadata import Intervals
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.gaplist import _STRETCHES, GapList
+from es_skipping.indexes.registry import index_id
 from es_skipping.predicates.tree import Column, Comparison, IsIn, Literal, Predicate
 from es_skipping.predicates.types import DataType, parse_type
 from es_skipping.testing import IndexContract, Setup
@@ -27,7 +28,11 @@ N = Column(("c0",), INT)
 
 
 class TestContract(IndexContract):
-    setups: ClassVar[Sequence[Setup]] = [(GapList("c0", gaps), (type,)) for type in NUMERIC for gaps in (1, 3)]
+    setups: ClassVar[Sequence[Setup]] = [
+        (GapList("c0", gaps, asked), (type,))
+        for type in NUMERIC
+        for gaps, asked in ((1, ()), (3, ()), (2, [(-1, 1), (2, 3, 5.0), ("0.5", "0.7"), (10**30, 10**31)]))
+    ]
     refused: ClassVar[Sequence[tuple[str, ...]]] = [("string",), ("binary",), ("boolean",)]
 
 
@@ -88,6 +93,70 @@ def test_the_widest_gaps_are_found(data: st.DataObject) -> None:
     ends = [(Fraction(low), Fraction(high)) for low, high in metadata.ranges]
     left = [(later[0] - earlier[1]) / unit for earlier, later in itertools.pairwise(ends)]
     assert sorted(left, reverse=True) == [width for width in widths[:gaps] if width > 1]
+
+
+@given(
+    values=st.sets(st.integers(0, 40), max_size=12),
+    asked=st.lists(st.tuples(st.integers(-2, 42), st.integers(0, 4), st.integers(1, 9)), max_size=8),
+    gaps=st.integers(1, 4),
+)
+@settings(max_examples=200, deadline=None)
+def test_no_other_gaps_hold_more_of_what_queries_ask(
+    values: set[int], asked: list[tuple[int, int, int]], gaps: int
+) -> None:
+    ranges = [(low, low + length, weight) for low, length, weight in asked]
+    ordered = sorted(values)
+    all_gaps = [pair for pair in itertools.pairwise(ordered) if pair[1] - pair[0] > 1]
+
+    def held(chosen: Sequence[tuple[int, int]]) -> int:
+        return sum(weight for low, high, weight in ranges if any(a < low and high < b for a, b in chosen))
+
+    metadata = collect(GapList("x", gaps, ranges), INT, ordered[::2], ordered[1::2])
+    stored = [(before[1], after[0]) for before, after in itertools.pairwise(metadata.ranges)]
+    assert set(stored) <= set(all_gaps)
+    best = max(held(some) for some in itertools.combinations(all_gaps, min(gaps, len(all_gaps))))
+    assert held(stored) == best
+
+
+def test_gaps_that_queries_ask_come_before_wider_ones() -> None:
+    rows = [1, 50, 1000, 1002]
+    assert collect(GapList("x", 1, [(1001, 1001)]), INT, rows) == Intervals(((1, 1000), (1002, 1002)), 0)
+    assert collect(GapList("x", 2, [(1001, 1001)]), INT, rows) == Intervals(((1, 50), (1000, 1000), (1002, 1002)), 0)
+    cents = [Decimal("1.00"), Decimal("1.20"), Decimal("9.00"), Decimal("9.05")]
+    narrow = GapList("x", 1, [("9.01", "9.02")])
+    for type in ("decimal(10,2)", "decimal(38,2)"):
+        assert collect(narrow, parse_type(type), cents).ranges == ((cents[0], cents[2]), (cents[3], cents[3]))
+
+
+def test_asked_ranges_are_kept_while_an_object_has_many_gaps() -> None:
+    """More gaps than are held while an object is read, each wider than the one that queries ask."""
+    rows = [10 * at for at in range(4 * _STRETCHES)]
+    batches = [[*rows[at::8], 71, 73] for at in range(8)]
+    found = collect(GapList("x", 1, [(72, 72)]), INT, *batches)
+    assert found == Intervals(((0, 71), (73, rows[-1])), 0)
+
+
+def test_asked_ranges_are_no_part_of_the_name_and_are_stored_whole() -> None:
+    index = GapList("x", 4, [(Decimal("1.5"), 2), (7, 9, 0.5)])
+    assert index == GapList("x", 4, index.parameters["asked"]) == GapList.from_definition(["x"], index.parameters)
+    assert index_id(index, ["x"]) == index_id(GapList("x", 4), ["x"]) == "gaplist(x,gaps=4)"
+    assert str(index) == "GapList(x, gaps=4, asked=2 ranges)"
+    assert eval(repr(index)) == index
+    assert dict(GapList("x", 4).parameters) == {"gaps": 4}
+
+
+@pytest.mark.parametrize("asked", ["[", 5, [1], [("a", 1)], [(1, 2, -1)], [(1, math.inf)], [(1, 2, math.nan)]])
+def test_asked_ranges_are_finite(asked: Any) -> None:
+    with pytest.raises(IndexDefinitionError, match="GapList: asked"):
+        GapList("x", 1, asked)
+
+
+def test_asked_ranges_are_not_protected() -> None:
+    with pytest.raises(IndexDefinitionError, match="in clear"):
+        GapList("x", 1, [(1, 2)], protect="sealed", key="env:KEY")
+    with pytest.raises(IndexDefinitionError, match="in clear"):
+        GapList("x", 1, [(1, 2)]).protected("hashed", "env:KEY")
+    assert GapList("x", 1).protected("sealed", "env:KEY").protect == "sealed"
 
 
 def test_partials_stay_small_and_cover() -> None:

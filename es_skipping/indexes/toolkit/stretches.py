@@ -6,7 +6,10 @@ double as float64, decimals as their unscaled whole numbers, which past 18 digit
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from es_skipping.predicates.types import DataType, Value
@@ -16,10 +19,27 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-__all__ = ["Stretches", "points", "union", "values_of"]
+__all__ = ["AskedRanges", "Stretches", "points", "union", "values_of"]
 
 _INT64_DIGITS: Final = 18
 _MAX_DECIMAL_DIGITS: Final = 38
+
+
+class AskedRanges(NamedTuple):
+    """Closed ranges that queries ask for, in any order: number i reaches from ``low[i]`` to ``high[i]``."""
+
+    low: npt.NDArray[Any]
+    high: npt.NDArray[Any]
+    weight: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, ranges: Sequence[tuple[Any, Any, float]], type: DataType) -> AskedRanges:
+        """Ranges of values of a type; decimals may be texts."""
+        import numpy as np
+
+        dtype = np.float64 if type.is_float else object if _is_wide(type) else np.int64
+        low, high = (np.array([_held(one[side], type) for one in ranges], dtype) for side in (0, 1))
+        return cls(low, high, np.array([weight for _, _, weight in ranges], np.float64))
 
 
 class Stretches(NamedTuple):
@@ -28,8 +48,14 @@ class Stretches(NamedTuple):
     low: npt.NDArray[Any]
     high: npt.NDArray[Any]
 
-    def with_gaps(self, most: int) -> Stretches:
+    def with_gaps(self, most: int, asked: AskedRanges | None = None) -> Stretches:
         """Stretches that cover these and leave at most this many gaps, the widest ones.
+
+        Parameters
+        ----------
+        asked
+            The gaps that hold most of these ranges are left before wider ones. A range lies in one gap at most, so no
+            other choice of gaps holds more of them.
 
         Examples
         --------
@@ -46,7 +72,10 @@ class Stretches(NamedTuple):
         # Between a whole number and the next there is no gap.
         gaps = np.flatnonzero(widths > (0 if widths.dtype == np.float64 else 1))
         if len(gaps) > most:
-            if widths.dtype == object:
+            if asked is not None:
+                worth = _worth(self, asked)
+                kept = np.array(sorted(gaps.tolist(), key=lambda gap: (worth[gap], widths[gap]))[-most:])
+            elif widths.dtype == object:
                 kept = gaps[np.argsort(widths[gaps], kind="stable")[len(gaps) - most :]]
             else:
                 kept = gaps[np.argpartition(widths[gaps], len(gaps) - most)[len(gaps) - most :]]
@@ -65,6 +94,28 @@ def _widths(stretches: Stretches) -> np.ndarray:
         return unsigned
     with np.errstate(over="ignore"):
         return np.asarray(after - before)
+
+
+def _worth(stretches: Stretches, asked: AskedRanges) -> np.ndarray:
+    """For the gap behind each stretch but the last, the weight of the ranges that lie in it."""
+    import numpy as np
+
+    before = np.searchsorted(stretches.high, asked.low, "left") - 1
+    behind = np.clip(before + 1, 0, len(stretches.low) - 1)
+    inside = (before >= 0) & (before < len(stretches.low) - 1) & (stretches.low[behind] > asked.high)
+    return np.bincount(before[inside], asked.weight[inside], minlength=len(stretches.low) - 1)
+
+
+def _is_wide(type: DataType) -> bool:
+    return type.name == "decimal" and type.precision > _INT64_DIGITS
+
+
+def _held(value: Any, type: DataType) -> int | float:
+    """A value as stretches hold it; one that does not fit becomes the nearest that does."""
+    if type.is_float:
+        return float(value)
+    whole: int = math.floor(Fraction(value) * 10**type.scale)
+    return whole if _is_wide(type) else max(-(2**63), min(2**63 - 1, whole))
 
 
 def points(array: pa.Array, type: DataType) -> Stretches:
