@@ -84,7 +84,8 @@ def build_twice(folder: Path) -> Path:
 
 def install(wheel: Path, folder: Path) -> Path:
     """Install into an empty environment, with no compiler on the path; returns its Python."""
-    run([sys.executable, "-m", "venv", folder / "venv"])
+    folder.chmod(0o755)
+    run([python_for_others(), "-m", "venv", folder / "venv"])
     python = folder / "venv" / "bin" / "python"
     environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PYTHONPATH")}
     environment["PATH"] = str(python.parent)
@@ -93,12 +94,23 @@ def install(wheel: Path, folder: Path) -> Path:
     return python
 
 
-def another_user(python: Path) -> str | None:
+def python_for_others() -> str:
+    """This Python, or the system's where ``nobody`` can run only that one: a home may be closed to other users."""
+    systems = "/usr/bin/python3"
+    if os.geteuid() != 0 or another_user(sys.executable) or not another_user(systems, "-c", "import ensurepip"):
+        return sys.executable
+    return systems
+
+
+def another_user(python: str | Path, *arguments: str) -> str | None:
     """``nobody`` where root runs this and ``nobody`` can run that Python; otherwise None, this user."""
     if os.geteuid() != 0:
         return None
+    command = [python, *(arguments or ("-c", ""))]
     try:
-        done = subprocess.run([python, "-c", ""], user="nobody", group="nogroup", cwd="/", env={}, check=False)
+        done = subprocess.run(
+            command, user="nobody", group="nogroup", cwd="/", env={}, check=False, stderr=subprocess.DEVNULL
+        )
     except (PermissionError, LookupError):
         return None
     return "nobody" if done.returncode == 0 else None
@@ -117,9 +129,8 @@ def run_pages(python: Path, folder: Path, names: Sequence[str]) -> int:
     )
     (folder / "home").chmod(0o555)
     user = another_user(python)
-    folder.chmod(0o755)
     if user is not None:
-        shutil.chown(folder / "work", user)
+        shutil.chown(folder / "work", user, "nogroup")
     environment = {
         "PATH": os.pathsep.join([str(python.parent), os.environ["PATH"]]),
         "HOME": str(folder / "home"),
@@ -133,7 +144,8 @@ def run_pages(python: Path, folder: Path, names: Sequence[str]) -> int:
     print(f"running {len(names)} pages as {user or 'this user'}, home can only be read", flush=True)
     process = subprocess.Popen(
         [python, "-c", "from tests.cli.pages import main; main()", *names],
-        cwd=folder / "work", env=environment, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, user=user,
+        cwd=folder / "work", env=environment, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+        user=user, group=user and "nogroup", extra_groups=[] if user else None,
         preexec_fn=None if user else obey_permissions,
     )  # fmt: skip
     assert process.stdout is not None

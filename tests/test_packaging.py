@@ -163,11 +163,24 @@ def test_the_permissions_of_the_copy_hold_for_whoever_runs_this(read_only: Path)
     assert "PermissionError" in done.stderr
 
 
+def test_the_compose_file_and_the_workflow_keep_to_their_schemas(tmp_path: Path) -> None:
+    """The schemas come with check-jsonschema. A key that they do not know fails."""
+    misspelt = tmp_path / "compose.yaml"
+    misspelt.write_text(text("docker/compose.yaml").replace("    ports:", "    prots:"), encoding="utf-8")
+    for schema, file, code in (
+        ("compose-spec", "docker/compose.yaml", 0),
+        ("compose-spec", misspelt, 1),
+        ("github-workflows", ".github/workflows/ci.yml", 0),
+    ):
+        done = run([sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", str(file)], ROOT)
+        assert done.returncode == code, done.stdout + done.stderr
+
+
 def test_the_notebooks_command_installs_a_checkout_that_may_only_be_read(read_only: Path, tmp_path: Path) -> None:
     compose = text("docker/compose.yaml")
     assert f"- ..:{IN_THE_NOTEBOOK}:ro\n" in compose
     (command,) = re.findall(rf"pip install .*{re.escape(IN_THE_NOTEBOOK)}.*", compose)
-    assert command.endswith("[spark]'")
+    assert command.endswith("[demo]'"), "Spark, and the places that a notebook shows"
     words = shlex.split(command.replace(IN_THE_NOTEBOOK, str(read_only)))
     there, before = tmp_path / "there", files(read_only)
     # What is installed already serves to build and to run: nothing is fetched.
