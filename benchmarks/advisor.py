@@ -12,8 +12,9 @@ Polygons need Sedona and are left to `benchmarks.geospatial`.
 
 Each way of choosing gets the first half of the queries and a budget: 1, 5, 10, 25 and 100 % of the bytes of all
 candidates. Its indexes are built. Then the queries of the second half are planned, and the bytes counted that Spark
-would open. ``expected`` is the share saved that the queries seen let expect; ``predicted`` is what the proofs of the sample
-say of the later queries, so the rest of the difference lies in the queries. The oracle tries all sets of at most 12 candidates, by the proofs of the sample.
+would open. ``expected`` is the share saved that the queries seen let expect. ``predicted`` is what the proofs of the
+sample say of the later queries, so the rest of the difference lies in the queries. The oracle tries all sets of at most
+12 candidates, by the proofs of the sample.
 """
 
 from __future__ import annotations
@@ -286,7 +287,8 @@ def main() -> None:
                 expected = "" if row["expected"] is None else f"{row['expected']:.1%}"
                 print(
                     f"| {name} | {row['budget']:.0%} | {row['way']} | {row['indexes']} | {row['metadata']:,} "
-                    f"| {row['saved']:.1%} | {row['predicted']:.1%} | {expected} | {row['build s']} | {row['advise s']} |",
+                    f"| {row['saved']:.1%} | {row['predicted']:.1%} | {expected} "
+                    f"| {row['build s']} | {row['advise s']} |",
                     flush=True,
                 )
         spark.stop()
