@@ -36,12 +36,24 @@ demo: $(VENV)/.demo ## Index TPC-H and real places, and run queries with skippin
 	$(BIN)/es-skipping demo $(if $(STORE),--store $(STORE))
 
 .PHONY: test
-test: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run the tests: on the newest Spark, the oldest, and with Delta's and Iceberg's jars
+test: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run the tests on the newest Spark, and on the newest that Delta and Iceberg serve
 	$(RUN_TESTS)
+
+.PHONY: test-oldest
+test-oldest: $(VENV_OLDEST)/.test ## Run what differs between versions of Spark on the oldest
+	$(RUN_TESTS) --versions oldest
+
+.PHONY: test-versions
+test-versions: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run the tests on the newest Spark, then on the oldest
+	$(RUN_TESTS) --versions newest oldest
 
 .PHONY: test-all
 test-all: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run the tests in every combination: stores, settings, versions of Spark
-	$(RUN_TESTS) --all
+	$(RUN_TESTS) --versions newest oldest --all
+
+.PHONY: test-es9
+test-es9: $(VENV)/.dev ## Run the contract of stores on Elasticsearch 9, which needs Java 21 or later (VERSION=9.2.4)
+	ES_SKIPPING_TEST_VERSION=$(or $(VERSION),9.2.4) $(BIN)/python -m pytest -q -m "not long" tests/stores/elasticsearch
 
 .PHONY: fuzz
 fuzz: $(VENV)/.dev ## Look for a query that loses a row (MINUTES=10 SEED=1 STORE=parquet or elasticsearch)
@@ -110,8 +122,9 @@ jar: $(VENV)/.dev ## Write the jar, its sources and its POM as a Maven repositor
 	$(BIN)/python maven_build.py $(or $(REPOSITORY),build/maven)
 
 .PHONY: docs
-docs: $(VENV)/.dev ## Write the parts of the docs that are made from the code
+docs: $(VENV)/.dev ## Write the parts of the docs that are made from the code, and the site (build/site/index.html)
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/website/build.py build/site
 
 .PHONY: format
 format: $(VENV)/.dev ## Put the code into the form that lint asks for

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +75,16 @@ def _one_of(*choices: str) -> Callable[[str], str]:
         return text
 
     return parse
+
+
+def _reference(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*:.+", text):
+        raise _NotReference
+    return text
+
+
+class _NotReference(ValueError):
+    """A value that may be a key: it stays out of the message."""
 
 
 class _MissingSecret(ValueError):
@@ -235,13 +246,22 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         Setting(
             "verify",
             "none",
-            "none, stat or open",
-            "What to check in the file system before skipping objects. `stat`: each is still as Spark listed it, "
+            "none, stat, open or mac",
+            "What to check before skipping objects. `stat`: each is still as Spark listed it, "
             "for up to `verify.limit` objects, and so are the files of a dimension whose filter skips them. `open`: "
             "also that no writer has it open, for any number and format. "
+            "`mac`: that authenticated metadata proves the skip too; builds with it keep such metadata "
+            "(`verify.key`). "
             "For formats that writers append to (text, CSV, JSON and the like, not Parquet and ORC), HDFS is always "
             "asked which files are open.",
-            _one_of("none", "stat", "open"),
+            _one_of("none", "stat", "open", "mac"),
+        ),
+        Setting(
+            "verify.key",
+            None,
+            "reference",
+            "Where the key of `verify=mac` is: `env:NAME`, `file:PATH`, or `SCHEME:REST` of a package. Never the key.",
+            _reference,
         ),
         Setting(
             "verify.limit",
@@ -372,6 +392,8 @@ class Settings(Mapping[str, Any]):
             return setting.parse(text)
         except _MissingSecret as error:
             raise SettingError(f"{setting.key} refers to {error}") from None
+        except _NotReference:
+            raise SettingError(f"{setting.key} is not a reference: pass env:NAME or file:PATH, never the key") from None
         except ValueError as error:
             shown = "the given secret" if setting.secret else repr(text)
             raise SettingError(f"{setting.key} is {shown}, expected {error}") from None

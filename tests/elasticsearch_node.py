@@ -17,7 +17,6 @@ import socket
 import ssl
 import subprocess
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -28,12 +27,9 @@ from typing import Final
 
 import pytest
 
-VERSION: Final = "8.19.21"
+from tests.server_distributions import ELASTICSEARCH, Distribution
+
 URL_VARIABLE: Final = "ES_SKIPPING_TEST_URL"
-_COORDINATES: Final = f"org.elasticsearch.distribution.integ-test-zip:elasticsearch:{VERSION}:zip"
-_ZIP: Final = Path(
-    f".m2/repository/org/elasticsearch/distribution/integ-test-zip/elasticsearch/{VERSION}/elasticsearch-{VERSION}.zip"
-)
 _START_SECONDS: Final = 300
 _JAVA_OPTIONS: Final = (
     "-Xms768m -Xmx768m -XX:-AlwaysPreTouch -XX:TieredStopAtLevel=1 -XX:-UseG1GC -XX:+UseSerialGC -XX:-UsePerfData"
@@ -75,7 +71,9 @@ def _docker_answers() -> bool:
 def _start_container() -> str:
     from testcontainers.community.elasticsearch import ElasticSearchContainer
 
-    container = ElasticSearchContainer(f"docker.elastic.co/elasticsearch/elasticsearch:{VERSION}", mem_limit="2G")
+    container = ElasticSearchContainer(
+        f"docker.elastic.co/elasticsearch/elasticsearch:{ELASTICSEARCH.version}", mem_limit="2G"
+    )
     container.start()
     atexit.register(container.stop)
     return f"http://{container.get_container_host_ip()}:{container.get_exposed_port(9200)}"
@@ -145,7 +143,11 @@ class Security:
     users: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
 
 
-def start_node(settings: Mapping[str, str] | None = None, security: Security | None = None) -> Node:
+def start_node(
+    settings: Mapping[str, str] | None = None,
+    security: Security | None = None,
+    distribution: Distribution = ELASTICSEARCH,
+) -> Node:
     """Start a node of its own, and wait until it answers.
 
     Parameters
@@ -154,9 +156,10 @@ def start_node(settings: Mapping[str, str] | None = None, security: Security | N
         More lines of ``elasticsearch.yml``.
     security
         Given: TLS on HTTP and authentication, with the password for the user ``elastic``.
+    distribution
+        Another server than the one that the other tests run on.
     """
-    with _unpacking:
-        home = _home()
+    home = distribution.home()
     folder = Path(tempfile.mkdtemp(prefix="es-skipping-node-", dir=_fast_folder()))
     shutil.copytree(home / "config", folder / "config")
     for name in ("data", "logs", "tmp"):
@@ -171,19 +174,22 @@ def start_node(settings: Mapping[str, str] | None = None, security: Security | N
         "path.logs": str(folder / "logs"),
         "cluster.routing.allocation.disk.threshold_enabled": "false",
         "indices.breaker.total.use_real_memory": "false",  # which counts garbage; it goes with the collector of G1
-        "xpack.security.enabled": "false",
+        **({"xpack.security.enabled": "false"} if distribution.name == "elasticsearch" else {}),
         **_security_lines(folder, security),
         **(settings or {}),
     }
     yml = "".join(f"{name}: {value}\n" for name, value in lines.items())
-    (folder / "config" / "elasticsearch.yml").write_text(yml, encoding="utf-8")
+    (folder / "config" / f"{distribution.name}.yml").write_text(yml, encoding="utf-8")
+    if distribution.name == "opensearch":  # its JVM starts in the server's directory
+        options = folder / "config" / "jvm.options"
+        options.write_text(options.read_text(encoding="utf-8").replace("logs/", f"{folder}/logs/"), encoding="utf-8")
     user = _unprivileged(folder)
     environment = {
         "PATH": os.environ.get("PATH", ""),
-        "ES_PATH_CONF": str(folder / "config"),
-        "ES_JAVA_HOME": _java_home(),
-        "ES_JAVA_OPTS": _JAVA_OPTIONS,
-        "ES_TMPDIR": str(folder / "tmp"),
+        distribution.variable("PATH_CONF"): str(folder / "config"),
+        distribution.variable("JAVA_HOME"): distribution.java_home(),
+        distribution.variable("JAVA_OPTS"): _JAVA_OPTIONS,
+        distribution.variable("TMPDIR"): str(folder / "tmp"),
         "HOME": str(folder),
     }
     if security is not None:
@@ -192,7 +198,7 @@ def start_node(settings: Mapping[str, str] | None = None, security: Security | N
     def launch() -> subprocess.Popen[bytes]:
         with (folder / "console.log").open("ab") as console:
             return subprocess.Popen(
-                [str(home / "bin" / "elasticsearch")],
+                [str(home / "bin" / distribution.name)],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=console,
@@ -238,7 +244,7 @@ def _wait(node: Node, security: Security | None, status: str = "yellow") -> None
         time.sleep(0.3)
     console = (node.folder / "console.log").read_text(encoding="utf-8", errors="replace")[-3000:]
     node.stop()
-    pytest.fail(f"the Elasticsearch node did not start ({last}):\n{console}", pytrace=False)
+    pytest.fail(f"the node did not start ({last}):\n{console}", pytrace=False)
 
 
 def _fast_folder() -> Path | None:
@@ -248,50 +254,6 @@ def _fast_folder() -> Path | None:
         return memory if shutil.disk_usage(memory).free > 2 * 2**30 and os.access(memory, os.W_OK) else None
     except OSError:
         return None
-
-
-_unpacking = threading.Lock()
-
-
-@functools.cache
-def _home() -> Path:
-    """The unpacked server, which several nodes of one test run share."""
-    archive = Path.home() / _ZIP
-    if not archive.exists():
-        _download()
-    home = Path(tempfile.mkdtemp(prefix="es-skipping-server-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    shutil.unpack_archive(archive, home)
-    home.chmod(0o755)
-    server = home / f"elasticsearch-{VERSION}"
-    for path in server.rglob("*"):  # the zip module of Python drops permissions
-        path.chmod(0o755 if path.is_dir() or path.parent.name in ("bin", "cli") else 0o644)
-    return server
-
-
-def _download() -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        pytest.fail(
-            f"these tests need a real Elasticsearch. Do one of: set {URL_VARIABLE} to the URL of one that may be "
-            "written to; start Docker; install Maven, by which the official minimal server is downloaded.",
-            pytrace=False,
-        )
-    plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:get"
-    command = [maven, "-q", "-B", plugin, f"-Dartifact={_COORDINATES}", "-Dtransitive=false"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode != 0:
-        pytest.fail(f"Maven could not download {_COORDINATES}:\n{done.stdout}{done.stderr}", pytrace=False)
-
-
-def _java_home() -> str:
-    for name in ("ES_JAVA_HOME", "JAVA_HOME"):
-        if os.environ.get(name):
-            return os.environ[name]
-    java = shutil.which("java")
-    if java is None:
-        pytest.fail("the minimal Elasticsearch needs Java 17 or later: install a JDK or set JAVA_HOME", pytrace=False)
-    return str(Path(java).resolve().parent.parent)
 
 
 def _unprivileged(folder: Path) -> str | None:

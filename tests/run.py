@@ -1,7 +1,9 @@
-"""Runs the suite on the newest Spark, its Spark-facing part on the oldest, and the connectors', with one closing line.
+"""Runs the suite, on the newest Spark that each part of it serves and on the oldest, with one closing line.
 
-    make test         each value of each factor: stores, settings, versions
-    make test-all     their combinations too
+    make test            on the newest: each value of each factor, such as stores and settings
+    make test-oldest     on the oldest: what differs between versions
+    make test-versions   both, one after the other
+    make test-all        both, and the combinations of the factors
 
 Three legs run at a time, the long ones first. They share nothing but the checkout, and an Elasticsearch node with those
 before them. What each printed is shown at the end.
@@ -230,25 +232,39 @@ def run_one_after_another(legs: queue.SimpleQueue[Leg], jvm: Mapping[str, str]) 
         outcomes.append(leg.run({**node, "SPARK_SUBMIT_OPTS": jvm[leg.python]}))
 
 
-def legs_of(given: argparse.Namespace) -> list[Leg]:
-    """The longest first."""
+def legs_of(given: argparse.Namespace) -> dict[str, list[Leg]]:
+    """By the versions that they try; the longest first."""
 
     def leg(name: str, python: str, paths: list[str], more: list[str], few: Mapping[str, str] | None = None) -> Leg:
         return Leg(name, python, [*paths, *more], {}, long=True) if given.all else Leg(name, python, paths, few or {})
 
-    return [
-        *(leg(name, given.newest, LEGS_OF_THEIR_OWN[name], []) for name in ("spark", "build")),
-        leg("newest", given.newest, EVERYTHING_ELSE, [], FEWER_PREDICATES),
-        leg("delta", given.delta, ON_DELTA, []),
-        *(leg(name, given.newest, LEGS_OF_THEIR_OWN[name], []) for name in ("commands", "stores")),
-        leg("oldest", given.oldest, ON_THE_OLDEST, MORE_ON_THE_OLDEST, FEWEST_PREDICATES),
-        leg("iceberg", given.iceberg, ON_ICEBERG, []),
-        leg("traps", given.newest, LEGS_OF_THEIR_OWN["traps"], []),
-        leg("delta-oldest", given.oldest, ON_THE_OLDEST_DELTA, ON_DELTA[:4]),
-        leg("iceberg-oldest", given.oldest, ON_THE_OLDEST_ICEBERG, ON_ICEBERG[:2]),
-        leg("avro", given.oldest, ["tests/connectors/test_avro.py"], []),
-        leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"], []),
-    ]
+    return {
+        "newest": [
+            *(leg(name, given.newest, LEGS_OF_THEIR_OWN[name], []) for name in ("spark", "build")),
+            leg("newest", given.newest, EVERYTHING_ELSE, [], FEWER_PREDICATES),
+            leg("delta", given.delta, ON_DELTA, []),
+            *(leg(name, given.newest, LEGS_OF_THEIR_OWN[name], []) for name in ("commands", "stores")),
+            leg("iceberg", given.iceberg, ON_ICEBERG, []),
+            leg("traps", given.newest, LEGS_OF_THEIR_OWN["traps"], []),
+            leg("avro", given.oldest, ["tests/connectors/test_avro.py"], []),
+            leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"], []),
+        ],
+        "oldest": [
+            leg("oldest", given.oldest, ON_THE_OLDEST, MORE_ON_THE_OLDEST, FEWEST_PREDICATES),
+            leg("delta-oldest", given.oldest, ON_THE_OLDEST_DELTA, ON_DELTA[:4]),
+            leg("iceberg-oldest", given.oldest, ON_THE_OLDEST_ICEBERG, ON_ICEBERG[:2]),
+        ],
+    }
+
+
+def run_all(legs: list[Leg], jvm: Mapping[str, str]) -> list[Outcome]:
+    """Run the legs, three at a time."""
+    waiting: queue.SimpleQueue[Leg] = queue.SimpleQueue()
+    for leg in legs:
+        waiting.put(leg)
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        workers = [pool.submit(run_one_after_another, waiting, jvm) for _ in range(AT_A_TIME)]
+        return [ended for worker in workers for ended in worker.result()]
 
 
 def main() -> int:
@@ -257,22 +273,25 @@ def main() -> int:
     parser.add_argument("--oldest", required=True, help="Python with the oldest supported Spark")
     parser.add_argument("--iceberg", required=True, help="Python with the newest Spark that Iceberg supports")
     parser.add_argument("--delta", required=True, help="Python with the newest Spark that Delta supports")
+    parser.add_argument("--versions", nargs="+", choices=("newest", "oldest"), default=["newest"], help="which to try")
     parser.add_argument("--all", action="store_true", help="every combination, and all predicates")
     given = parser.parse_args()
 
     REPORTS.mkdir(parents=True, exist_ok=True)
-    legs = legs_of(given)
-    waiting: queue.SimpleQueue[Leg] = queue.SimpleQueue()
-    for leg in legs:
-        waiting.put(leg)
+    legs_by_version = {version: legs_of(given)[version] for version in given.versions}
+    legs = [leg for some in legs_by_version.values() for leg in some]
     begun = time.monotonic()
     pythons = Counter(leg.python for leg in legs)
     often = [python for python, count in pythons.items() if count > 1]  # to make an archive takes what two JVMs do
     archives = [REPORTS / f"classes-{at}.jsa" for at in range(len(often))]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         jvm = dict.fromkeys(pythons, OPTIONS) | dict(zip(often, pool.map(make_archive, often, archives), strict=True))
-        workers = [pool.submit(run_one_after_another, waiting, jvm) for _ in range(AT_A_TIME)]
-        outcomes = [ended for worker in workers for ended in worker.result()]
+    outcomes = []
+    minutes = {}
+    for version, some in legs_by_version.items():
+        since = begun if not outcomes else time.monotonic()
+        outcomes += run_all(some, jvm)
+        minutes[version] = (time.monotonic() - since) / 60
     for archive in archives:
         archive.unlink(missing_ok=True)
     for leg in legs:
@@ -280,6 +299,8 @@ def main() -> int:
     for each in outcomes:
         failed = each.failed + each.errors
         print(f"{each.name}: {each.passed} passed, {failed} failed, {each.seconds / 60:.1f} min")
+    for version, taken in minutes.items():
+        print(f"on the {version} Spark: {taken:.1f} min")
     closing = summary(outcomes, time.monotonic() - begun)
     (REPORTS / "closing.txt").write_text(closing + "\n", encoding="utf-8")
     print(closing, flush=True)

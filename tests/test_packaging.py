@@ -62,7 +62,7 @@ def test_a_tag_of_another_version_is_no_release(
 
 def test_the_workflow_runs_what_a_person_runs() -> None:
     commands = re.findall(r"^\s*- run: (.+)$", text(".github/workflows/ci.yml"), re.MULTILINE)
-    assert commands == ["make lint", "make test"]
+    assert commands == ["make lint", "make test-versions"]
 
 
 def test_the_hooks_before_a_commit_use_the_tools_of_lint() -> None:

@@ -23,7 +23,7 @@ def test_every_directory_is_searched(pytestconfig: pytest.Config, folder: str) -
 
 def test_the_legs_name_what_exists() -> None:
     pythons = argparse.Namespace(newest="", oldest="", iceberg="", delta="", all=True)
-    named = [path for leg in run.legs_of(pythons) if leg.name != "newest" for path in leg.paths]
+    named = [path for legs in run.legs_of(pythons).values() for leg in legs if leg.name != "newest" for path in leg.paths]
     for path in named:
         file, _, test = path.partition("::")
         assert (run.ROOT / file).exists(), path

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from es_skipping.catalog import ObjectMetadata
+from es_skipping.catalog import DatasetEntry, ObjectMetadata
 from es_skipping.indexes.registry import readable_id
 from es_skipping.indexes.toolkit.budget import within
 
@@ -32,6 +32,24 @@ class Budget:
         self._left = left
         self._degraded: Counter[tuple[str, str]] = Counter()
         self._resumed: list[Budget] = []
+
+    @classmethod
+    def of_build(cls, limit: int | None, entry: DatasetEntry | None, *, adds: bool) -> Budget | None:
+        """The budget of each object's metadata, or none if there is no limit.
+
+        Parameters
+        ----------
+        limit
+            Bytes for one object, all its indexes together.
+        entry
+            What the store has of the dataset.
+        adds
+            Whether objects that have metadata get more indexes. These get what the existing ones leave on average.
+        """
+        if limit is None:
+            return None
+        used = sum(entry.metadata_bytes.values()) / max(1, entry.objects) if entry is not None and adds else 0.0
+        return cls(limit, max(0.0, limit - used))
 
     def kept(self, found: Iterator[ObjectMetadata], indexes: int, *, added: bool) -> Iterator[ObjectMetadata]:
         """Reduce metadata to the budget. If an object's indexes arrive in several parts, each part has a share."""

@@ -87,7 +87,7 @@ class RowGroupsUpdate:
             return
         definition = definition_of_row_groups(defined.definition)
         has_row_groups(self.spark, defined.definition.roots)
-        fresh = entry is None or entry.definition != definition
+        fresh = entry is None or entry.definition != definition or self.store.must_rebuild(entry, definition)
         partly = partly or not restriction.everything
         if fresh and partly and entry is not None:
             return  # the next refresh of the whole dataset makes all of it

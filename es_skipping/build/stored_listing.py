@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from es_skipping.build.dataset import Dataset
 from es_skipping.build.source import Reading, load
 from es_skipping.errors import StoreError
+from es_skipping.settings import Settings
 from es_skipping.spark.bridge import jvm_api, session_settings
 from es_skipping.spark.classic import classic_session
 from es_skipping.spark.formats import INDEXED
@@ -62,7 +63,7 @@ def read(spark: SparkSession, dataset: Dataset | str) -> DataFrame:
     lists the directories and reads what it finds.
 
     Delta and Iceberg tables, tables of the catalog, datasets without an index and sessions of Spark Connect are read as
-    `spark.read` reads them.
+    `spark.read` reads them, and with ``verify=mac`` all datasets are.
 
     Parameters
     ----------
@@ -95,6 +96,8 @@ def read(spark: SparkSession, dataset: Dataset | str) -> DataFrame:
         entry = store.dataset(opened.id)
         reading = opened._reading(entry)
         if entry is None or session is not spark or not _is_listed(entry, reading) or not _has_schema(session, entry):
+            break
+        if Settings(session_settings(session, ()))["verify"] == "mac":  # nobody has authenticated the list of files
             break
         found = _by_store(session, store, entry, reading)
         if found is not None:

@@ -202,6 +202,13 @@ class Update:
         defined = defined_dataset(source, self.id, rotated, self.add, ensure=self.ensure)
         if rotated != stored:  # stored tokens are of the old key
             defined = replace(defined, fresh=True)
+        if (
+            entry is not None
+            and restriction.everything
+            and not defined.fresh
+            and self.store.must_rebuild(entry, defined.definition)
+        ):
+            defined = replace(defined, fresh=True)
         if stored is not None and not restriction.everything and defined.fresh:
             raise DatasetError(
                 f"{self.reading.name} has another schema, other options or other settings than when it was indexed: "
@@ -245,7 +252,7 @@ class Update:
             change = context.enter_context(self.store.change(plan.definition, fresh=plan.fresh, name=name))
             if listing.removed is not None and _snapshot(self.store.dataset(self.id)) != _snapshot(entry):
                 raise StoreConflict(f"another writer changed dataset {self.id!r} at the same time: run it again")
-            budget = self._budget(entry, plan)
+            budget = Budget.of_build(self.budget, entry, adds=bool(plan.new_indexes))
             put = Put(plan.known_paths)
             effectiveness = Effectiveness(_created(entry, plan))
             writing = None
@@ -278,16 +285,6 @@ class Update:
             by_executors=writing.written if writing is not None else 0,
             effectiveness=effectiveness.measured(),
         )
-
-    def _budget(self, entry: DatasetEntry | None, plan: _Plan) -> Budget | None:
-        """The budget of each object's metadata. An index added later gets the budget that the existing ones leave on
-        average."""
-        if self.budget is None:
-            return None
-        used = 0.0
-        if entry is not None and plan.new_indexes:
-            used = sum(entry.metadata_bytes.values()) / max(1, entry.objects)
-        return Budget(self.budget, max(0.0, self.budget - used))
 
     def _put(
         self,

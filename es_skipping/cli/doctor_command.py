@@ -22,7 +22,7 @@ from es_skipping.cli.session import given_conf, spark_session
 from es_skipping.errors import EsSkippingError, SettingError, StoreError
 from es_skipping.settings import PREFIX, SETTINGS, Settings
 from es_skipping.spark.formats import TABLES
-from es_skipping.stores.registry import open_store, store_type
+from es_skipping.stores.registry import open_store
 
 __all__ = ["Finding", "run_doctor"]
 
@@ -114,8 +114,8 @@ def _store(args: argparse.Namespace) -> Iterator[Finding]:
     if url is None:
         yield Finding("store", "note", "no --store given: the embedded Parquet store in the warehouse is used")
         return
-    if store_type(url).uses_files:
-        return  # only Spark's file systems reach it: the round trip tests it
+    if not needs_no_spark(url):
+        return  # only Spark's file systems reach it: the round trip looks at it
     store = open_store(url, Settings(conf))
     datasets = [entry for entry in store.datasets() if not entry.definition.is_of_row_groups]
     yield Finding("store", "good", f"{store.url} answers; it holds {len(datasets)} datasets")
@@ -143,6 +143,7 @@ def _round_trip(args: argparse.Namespace) -> Iterator[Finding]:
     """Index four objects and run a query that needs one of them; then remove everything."""
     import es_skipping as esk
     from es_skipping.cli.measure import run
+    from es_skipping.spark.services import store_of
 
     with tempfile.TemporaryDirectory(prefix="es-skipping-doctor-") as folder:
         data = str(Path(folder) / "data")
@@ -158,6 +159,11 @@ def _round_trip(args: argparse.Namespace) -> Iterator[Finding]:
                 off = run(spark, sql)
             finally:
                 dataset.drop_indexes(all=True)
+            url = given_conf(args).get(PREFIX + "store.url")
+            far = url is not None and not needs_no_spark(url)
+            checks = list(store_of(spark).checks(args.stale_days)) if far else []
+    for check in checks:
+        yield Finding(check.name, check.state, check.found)
     if on.rows != off.rows:
         yield Finding("round trip", "bad", "rows differ with skipping on; please report this")
     else:

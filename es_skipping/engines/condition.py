@@ -272,8 +272,6 @@ class _Reader:
 
     def _text(self, node: exp.Expression, negated: bool) -> Tree:
         column, pattern = _bare(node.this), node.args["expression"]
-        if negated != bool(node.args.get("negate")):
-            raise Refused("engines differ in whether a wildcard stands for the end of a line")
         if not isinstance(column, (exp.Column, exp.Dot)):
             raise Refused("not a test of a column")
         if not isinstance(pattern, exp.Literal) or not pattern.is_string:
@@ -282,7 +280,8 @@ class _Reader:
         if found.type.name != "string":
             raise Refused(f"a pattern beside {found.type}")
         name = "Like" if isinstance(node, exp.Like) else "StartsWith"
-        return text_test(name, column_tree(found.path, found.type), pattern.name)
+        negated ^= bool(node.args.get("negate"))
+        return text_test(name, column_tree(found.path, found.type), pattern.name, negated)
 
 
 def _bare(node: exp.Expression) -> exp.Expression:

@@ -4,6 +4,7 @@ The trees have the form in which Spark sends its filters (``docs/decisions/0001-
 look-up reads them. Where engines differ, the tree has the rows of all of them:
 
 - ``NOT (x > 5)`` holds for NaN in pyarrow, and not in Spark, DuckDB and Polars;
+- ``NOT (s LIKE 'a%')`` holds for ``a`` with a line break in Polars, whose wildcards stop at the end of a line;
 - a timestamp outside of 1677 to 2262 in an INT96 file is another moment in pyarrow; dates before the Gregorian calendar
   and timestamps before 1900 in files of old writers are shifted by Spark alone.
 """
@@ -31,6 +32,7 @@ _CLASSES: Final[Mapping[Comparator, str]] = {
     ">": "GreaterThan",
     ">=": "GreaterThanOrEqual",
 }
+_WILDCARDS: Final = frozenset("%_")
 _EPOCH: Final = datetime.date(1970, 1, 1)
 _DAY_US: Final = 86_400_000_000
 
@@ -80,10 +82,21 @@ def not_null(column: Tree) -> Tree:
     return {"c": "IsNotNull", "t": "boolean", "ch": [column]}
 
 
-def text_test(name: str, column: Tree, pattern: str) -> Tree:
-    """A test of a string such as ``Like`` or ``StartsWith``."""
-    tree = {"c": name, "t": "boolean", "ch": [column, {"c": "Literal", "t": "string", "v": pattern}]}
-    return {**tree, "a": {"escapeChar": "\\"}} if name == "Like" else tree
+def text_test(name: str, column: Tree, pattern: str, negated: bool) -> Tree:
+    """``Like`` or ``StartsWith``, or its negation."""
+    tree = _text_tree(name, column, pattern)
+    if name == "Like":
+        tree = {**tree, "a": {"escapeChar": "\\"}}
+    if not negated:
+        return tree
+    tree = {"c": "Not", "t": "boolean", "ch": [tree]}
+    if name == "Like" and _WILDCARDS.isdisjoint(pattern):
+        return tree
+    return either([tree, _text_tree("Contains", column, "\n")])
+
+
+def _text_tree(name: str, column: Tree, text: str) -> Tree:
+    return {"c": name, "t": "boolean", "ch": [column, {"c": "Literal", "t": "string", "v": text}]}
 
 
 def compared(

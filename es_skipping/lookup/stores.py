@@ -56,10 +56,10 @@ def _refuse_new_references(conf: Mapping[str, str], launched: Mapping[str, str])
     moved = [key for key in _SERVER if conf.get(key) != launched.get(key)]
     for setting in SETTINGS.values():
         text = conf.get(setting.key, "")
-        if not setting.secret or not text:
+        if not (setting.secret or setting.name == "verify.key") or not text:
             continue
         if text == launched.get(setting.key):
-            if moved:
+            if moved and setting.secret:
                 raise SettingError(
                     f"a session has changed {moved[0]}, and {setting.key} is still that of the launch: give the secret "
                     "of the other store, or launch the application with that store"

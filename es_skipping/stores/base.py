@@ -354,6 +354,10 @@ class MetadataStore(ABC):
         """Remove what `superseded` lists, and return it. Do so while no change of the dataset is under way."""
         return []
 
+    def must_rebuild(self, entry: DatasetEntry, definition: DatasetDefinition) -> bool:
+        """Whether a change to this definition leaves metadata incomplete, so that a refresh collects all of it anew."""
+        return False
+
     def log_queries(self, queries: Sequence[LoggedQuery], retention: float) -> None:
         """Add to the query log, and remove entries older than this many seconds, by whole days.
 

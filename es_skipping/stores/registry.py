@@ -149,12 +149,26 @@ def open_store(url: str, settings: Mapping[str, Any] | None = None, files: Files
     if settings is None:
         settings = Settings({})
     type = store_type(url)
-    key = (url, _digest(type.settings, settings), files if type.uses_files else None)
+    verify = _verifying_key(settings)
+    key = (url, _digest(type.settings, settings), files if type.uses_files else None, verify)
     with _lock:
         store = _opened.get(key)
         if store is None:
-            store = _opened[key] = ProtectedStore(type.open(url, settings, files))
+            store = _opened[key] = ProtectedStore(type.open(url, settings, files), verify)
         return store
+
+
+def _verifying_key(settings: Mapping[str, Any]) -> str | None:
+    """The reference of the key that authenticates metadata; None if metadata is not verified."""
+    if settings.get("verify") != "mac":
+        return None
+    reference: str | None = settings.get("verify.key")
+    if reference is None:
+        raise SettingError(
+            "spark.es_skipping.verify is 'mac', which needs a key: set spark.es_skipping.verify.key to env:NAME or "
+            "file:PATH"
+        )
+    return reference
 
 
 def _digest(names: tuple[str, ...], settings: Mapping[str, Any] | Settings) -> bytes:

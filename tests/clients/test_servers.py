@@ -1,4 +1,4 @@
-"""Servers whose clients run elsewhere: Spark Connect with a Python client, Thrift with a JDBC client."""
+"""Servers whose clients run elsewhere: Spark Connect with Python and JVM clients, Thrift with a JDBC client."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hatch_build import javac
 from tests.clients.applications import SPARK, Lake, files_read, helpers_of
 from tests.clients.test_spark_sql import scans
+from tests.jvm import OPTIONS
+from tests.maven import class_path
 
 _CONNECT = """
 import sys
@@ -22,9 +25,34 @@ from pyspark.sql.connect.session import SparkSession
 
 spark = SparkSession.builder.remote(sys.argv[1]).create()
 for query in sys.argv[2:]:
-    print([tuple(row) for row in spark.sql(query).collect()])
+    print("@", *("|".join(map(str, row)) for row in spark.sql(query).collect()))
 spark.stop()
 """
+_JVM_CLIENT = "org.apache.spark:spark-connect-client-jvm_2.13:4.2.0"
+"""The newest that Maven Central has; servers take older clients."""
+
+
+def python_client(port: int, folder: Path, queries: list[str]) -> list[str]:
+    """The rows that Spark Connect's client for Python gets, a line for each query."""
+    command = [sys.executable, "-c", _CONNECT, f"sc://127.0.0.1:{port}", *queries]
+    return printed(command, {"SPARK_CONF_DIR": str(folder / "nothing")})
+
+
+def jvm_client(port: int, folder: Path, queries: list[str]) -> list[str]:
+    """The rows that Spark Connect's client for the JVM gets, a line for each query."""
+    source = Path(__file__).parent / "connect" / "RemoteClient.java"
+    path = os.pathsep.join(map(str, class_path([_JVM_CLIENT])))
+    java = [str(Path(javac()).parent / "java"), *OPTIONS.split(), "--add-opens=java.base/java.nio=ALL-UNNAMED"]
+    command = [*java, "-cp", path, str(source), f"sc://127.0.0.1:{port}", *queries]
+    return printed(command, {})
+
+
+def printed(command: list[str], environment: dict[str, str]) -> list[str]:
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return [line[1:].strip() for line in done.stdout.splitlines() if line.startswith("@")]
 
 
 def free_port() -> int:
@@ -76,20 +104,10 @@ def test_a_remote_connect_server_skips_for_its_clients(lake: Lake) -> None:
     }
     with server(lake, "org.apache.spark.sql.connect.service.SparkConnectServer", port, **settings) as pid:
         queries = ["SET spark.es_skipping.enabled=true", *scans(lake.data)]
-        for _ in range(2):  # two clients, each with a session of its own
-            done = subprocess.run(
-                [sys.executable, "-c", _CONNECT, f"sc://127.0.0.1:{port}", *queries],
-                env={**os.environ, "SPARK_CONF_DIR": str(lake.folder / "nothing")},
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=300,
-            )
-            assert done.returncode == 0, done.stderr[-4000:]
-            assert done.stdout.splitlines()[1:] == ["[(1,)]", "[(9,)]", "[(1999,)]"]
+        for client in (python_client, jvm_client):  # each with a session of its own
+            assert client(port, lake.folder, queries)[1:] == ["1", "9", "1999"], client
         assert len(helpers_of(pid)) == 1
-        off = [sys.executable, "-c", _CONNECT, f"sc://127.0.0.1:{port}", scans(lake.data)[0]]
-        subprocess.run(off, capture_output=True, check=True, timeout=300)
+        assert python_client(port, lake.folder, scans(lake.data)[:1]) == ["1"]  # not switched on in this session
     assert files_read(lake.folder / "event-logs") == [1, 1, 2, 1, 1, 2, 20]
     assert not re.search("reads? all", (lake.folder / "server.log").read_text())
 

@@ -80,13 +80,16 @@ class Peer:
         The session's time zone, by which it reads times without one.
     naive
         Whether the files' timestamps are INT96, which some engines read as times without a zone.
+    partitioned
+        Whether the directories name columns, which the engine reads with those of the files.
     """
 
     name = ""
 
-    def __init__(self, zone: str = "UTC", naive: bool = False) -> None:
+    def __init__(self, zone: str = "UTC", naive: bool = False, partitioned: bool = False) -> None:
         self.zone = ZoneInfo(zone)
         self.naive = naive
+        self.partitioned = partitioned
 
     def ids(self, files: list[str], filter: Filter) -> list[int]:
         """The column ``id`` of the rows that satisfy the filter, sorted."""
@@ -102,14 +105,15 @@ class Peer:
 class DuckDB(Peer):
     name = "DuckDB"
 
-    def __init__(self, zone: str = "UTC", naive: bool = False) -> None:
-        super().__init__(zone, naive)
+    def __init__(self, zone: str = "UTC", naive: bool = False, partitioned: bool = False) -> None:
+        super().__init__(zone, naive, partitioned)
         self.connection = duckdb.connect(config={"threads": 1})
         self.connection.execute(f"SET TimeZone = '{zone}'")
 
     def ids(self, files: list[str], filter: Filter) -> list[int]:
         text = _text(filter, lambda value: _constant(value, "TIMESTAMPTZ"))
-        query = f"SELECT id FROM read_parquet($files) WHERE {text} ORDER BY id"
+        scan = f"read_parquet($files, hive_partitioning = {self.partitioned})"
+        query = f"SELECT id FROM {scan} WHERE {text} ORDER BY id"
         return [row[0] for row in self.connection.execute(query, {"files": list(files)}).fetchall()]
 
 
@@ -117,7 +121,8 @@ class Polars(Peer):
     name = "Polars"
 
     def ids(self, files: list[str], filter: Filter) -> list[int]:
-        frame = pl.scan_parquet(list(files)).filter(self._expression(filter)).select("id").collect()
+        scan = pl.scan_parquet(list(files), hive_partitioning=self.partitioned)
+        frame = scan.filter(self._expression(filter)).select("id").collect()
         return sorted(frame["id"].to_list())
 
     def _expression(self, filter: Filter) -> pl.Expr:
@@ -131,7 +136,7 @@ class Polars(Peer):
             case ("cmp", sign, column, value):
                 return _OPERATORS[sign](pl.col(column), self._literal(value, column))
             case ("in", column, values):
-                if column == "s":
+                if column in ("s", "pw"):
                     return pl.col(column).is_in(values)
                 some = [self._literal(value, column) for value in values]
                 if any(isinstance(value, (Decimal, pl.Expr)) for value in some):  # `is_in` wants one type
@@ -160,7 +165,9 @@ class PyArrow(Peer):
     name = "pyarrow"
 
     def ids(self, files: list[str], filter: Filter) -> list[int]:
-        table = pads.dataset(list(files)).to_table(columns=["id"], filter=self._expression(filter))
+        partitioning = "hive" if self.partitioned else None
+        scan = pads.dataset(list(files), partitioning=partitioning)
+        table = scan.to_table(columns=["id"], filter=self._expression(filter))
         return sorted(table["id"].to_pylist())
 
     def _expression(self, filter: Filter) -> pc.Expression:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import random
+from collections.abc import Collection
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +16,7 @@ from pyspark.sql import SparkSession
 
 import es_skipping as esk
 
-__all__ = ["SCHEMA", "UTC", "indexed", "values_near", "write_lake"]
+__all__ = ["PARTITIONS", "SCHEMA", "UTC", "indexed", "values_near", "write_lake"]
 
 UTC: Final = datetime.timezone.utc
 SCHEMA: Final = pa.schema(
@@ -25,6 +26,11 @@ SCHEMA: Final = pa.schema(
         ("b", pa.bool_()), ("dt", pa.date32()), ("ts", pa.timestamp("us", "UTC")), ("n", pa.timestamp("us")),
     ]
 )  # fmt: skip
+PARTITIONS: Final = ("pn", "pw", "pd", "pm")
+"""Columns that directories name: numbers, words, days, and numbers, words or null mixed."""
+
+_CITIES: Final = ("Bergen", "Oslo", "Rome", "new york")
+_NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _TEXTS: Final = (
     "",
     "a",
@@ -72,6 +78,14 @@ def values_near(column: str, centre: int, random: random.Random) -> Any:
             return random.choice(_TEXTS) if random.random() < 0.5 else f"city-{at:02}"
         case "b":
             return bool(centre % 3) if not odd else random.random() < 0.5
+        case "pn":
+            return at
+        case "pw":
+            return random.choice(_CITIES)
+        case "pd":
+            return datetime.date(2026, 1, 1) + datetime.timedelta(days=at)
+        case "pm":
+            return at if random.random() < 0.5 else random.choice(_CITIES)
         case "dt":
             if odd:
                 return random.choice(
@@ -90,8 +104,22 @@ def values_near(column: str, centre: int, random: random.Random) -> Any:
     raise AssertionError(column)
 
 
-def write_lake(folder: Path, files: int, seed: int, int96: bool = False) -> None:
-    """Write files of a few rows each; columns drift from file to file, and some are null throughout."""
+def write_lake(folder: Path, files: int, seed: int, int96: bool = False, partitions: Collection[str] = ()) -> None:
+    """Write files of a few rows each; columns drift from file to file, and some are null throughout.
+
+    Parameters
+    ----------
+    folder
+        Where; it does not exist yet.
+    files
+        Their number.
+    seed
+        Of the values.
+    int96
+        Whether timestamps are written so.
+    partitions
+        Which of `PARTITIONS` the directories name.
+    """
     chance = random.Random(seed)
     folder.mkdir(parents=True)
     number = 0
@@ -109,12 +137,17 @@ def write_lake(folder: Path, files: int, seed: int, int96: bool = False) -> None
         table = pa.Table.from_pylist(rows, SCHEMA)
         if int96:  # the format holds nanoseconds, and pyarrow writes them through a type with that range
             table = table.drop_columns(["n"])
-        pq.write_table(table, folder / f"part-{file:03}.parquet", use_deprecated_int96_timestamps=int96)
+        values = {name: values_near(name, file // 4, chance) for name in partitions}
+        if "pm" in values and chance.random() < 0.2:
+            values["pm"] = _NULL
+        directory = folder.joinpath(*(f"{name}={value}" for name, value in values.items()))
+        directory.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, directory / f"part-{file:03}.parquet", use_deprecated_int96_timestamps=int96)
 
 
 def indexed(spark: SparkSession, folder: Path, *, ranges_only: bool = False) -> None:
     """Index every column."""
-    names = [field.name for field in spark.read.parquet(str(folder)).schema]
+    names = [field.name for field in spark.read.parquet(str(folder)).schema if field.name not in PARTITIONS]
     indexes: list[Any] = [esk.MinMax(name) for name in names if name not in ("id", "b")]
     if not ranges_only:
         indexes += [esk.ValueList(name) for name in names if name in ("t", "f", "x", "d", "s", "b", "dt", "ts")]

@@ -9,17 +9,23 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.engines.fuzz import hunt
-from tests.engines.lake import indexed, write_lake
+from tests.engines.lake import PARTITIONS, indexed, write_lake
 
 pytestmark = pytest.mark.in_turn("store")
 
 
-@pytest.mark.parametrize("int96", [False, True], ids=["int64", "int96"])
-def test_no_engine_loses_a_row(spark: SparkSession, store: dict[str, str], tmp_path: Path, int96: bool) -> None:
+@pytest.mark.parametrize(
+    ("int96", "partitions"),
+    [(False, ()), (True, ()), (False, PARTITIONS[:3]), (True, PARTITIONS)],
+    ids=["int64", "int96", "partitions", "unclear partitions"],
+)
+def test_no_engine_loses_a_row(
+    spark: SparkSession, store: dict[str, str], tmp_path: Path, int96: bool, partitions: tuple[str, ...]
+) -> None:
     seed = int(os.environ.get("ES_SKIPPING_SEED", "22"))
-    write_lake(tmp_path / "lake", 12, seed, int96)
+    write_lake(tmp_path / "lake", 12, seed, int96, partitions)
     indexed(spark, tmp_path / "lake", ranges_only=int96)
-    records = hunt(tmp_path / "lake", store, seed, seconds=12, int96=int96)
+    records = hunt(tmp_path / "lake", store, seed, seconds=6, int96=int96, partitions=partitions)
     for name, record in records.items():
         assert record.lost == [], name
         assert record.filters >= 5

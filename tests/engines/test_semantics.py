@@ -179,11 +179,36 @@ def test_a_backslash(spark: SparkSession, store: dict[str, str], tmp_path: Path,
 
 def test_a_wildcard_and_the_end_of_a_line(spark: SparkSession, store: dict[str, str], tmp_path: Path) -> None:
     """A pattern in Polars stops at the end of a line, so that its NOT LIKE holds for more."""
-    files = lake(spark, store, tmp_path, pa.string(), ["a\nb"], ["ab"], ["c"])
+    files = lake(spark, store, tmp_path, pa.string(), ["a\nb"], ["ab", None], ["c", "ab"], ["a😀b"])
     assert by_polars(files.file(0), ~X.str.contains("^a.*b$")) == 1
-    assert by_duckdb(files.file(0), "x NOT LIKE 'a%b'") == 0
-    assert files.kept("x NOT LIKE 'a%b'") == files.kept("NOT x LIKE 'a%b'") == [0, 1, 2]
-    assert files.kept("x LIKE 'a%b'") == [0, 1]
+    assert by_duckdb(files.file(0), "x NOT LIKE 'a%b'") == by_pyarrow(files.file(0), ~pc.match_like(F, "a%b")) == 0
+    assert files.kept("x NOT LIKE 'a%b'") == files.kept("NOT x LIKE 'a%b'") == [0, 2]
+    assert files.kept("x LIKE 'a%b'") == [0, 1, 2, 3]
+    for number, rows in ((1, 0), (2, 1), (3, 0)):
+        name = files.file(number)
+        assert by_duckdb(name, "x NOT LIKE 'a%b'") == by_polars(name, ~X.str.contains("^a.*b$")) == rows
+        assert by_pyarrow(name, ~pc.match_like(F, "a%b")) == rows
+
+
+def test_a_wildcard_is_one_code_point(spark: SparkSession, store: dict[str, str], tmp_path: Path) -> None:
+    """Two of UTF-16's units, or four of UTF-8's, are one character to each engine."""
+    files = lake(spark, store, tmp_path, pa.string(), ["a\nb"], ["a😀b"], ["a😀😀b"], [None])
+    assert files.kept("x NOT LIKE 'a_b'") == [0, 2]
+    assert files.kept("x LIKE 'a_b'") == [0, 1]
+    for number, rows in ((1, 0), (2, 1), (3, 0)):
+        name = files.file(number)
+        assert by_duckdb(name, "x NOT LIKE 'a_b'") == by_polars(name, ~X.str.contains("^a.b$")) == rows
+        assert by_pyarrow(name, ~pc.match_like(F, "a_b")) == rows
+    assert by_polars(files.file(0), ~X.str.contains("^a.b$")) == 1
+
+
+def test_not_startswith(spark: SparkSession, store: dict[str, str], tmp_path: Path) -> None:
+    """Who writes it as a pattern in Polars gets more rows than who asks for the prefix."""
+    files = lake(spark, store, tmp_path, pa.string(), ["ab\n"], ["ab", "abc"], ["b"])
+    assert by_polars(files.file(0), ~X.str.contains("^ab.*$")) == 1
+    assert by_polars(files.file(0), ~X.str.starts_with("ab")) == 0
+    assert by_duckdb(files.file(1), "NOT starts_with(x, 'ab')") == by_pyarrow(files.file(1), ~pc.starts_with(F, "ab"))
+    assert files.kept("NOT startswith(x, 'ab')") == [0, 2]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Kolkata"])

@@ -55,6 +55,7 @@ _TEXT_QUERIES: Final = {
     "value IN ('line0001', 'line0239')": 2,
     "value > 'm'": 0,
 }
+_DIMENSION: Final = "SELECT * FROM VALUES {first}, {second} AS dimension(key, name) WHERE name = 'kept'"
 _PARTITION_QUERIES: Final = {"p = 1 AND {key} = {at90}": 1, "p = 0 OR {key} = {at90}": 3, "p = 2": 2}
 
 
@@ -73,18 +74,18 @@ def check(cell: Cell, spark: Any, folder: Path, elasticsearch_url: str) -> None:
     _settle(cell, spark, folder, elasticsearch_url)
     read = _written(cell, spark, folder)
     esk.enable(spark)
-    for condition, most in _queries(cell).items():
+    for query, (asked, most) in _queries(cell, spark).items():
         esk.disable(spark)
-        expected = sorted(map(repr, read().where(condition).collect()))
+        expected = sorted(map(repr, asked(read()).collect()))
         esk.enable(spark)
         with esk.observe(spark) as report:
-            df = read().where(condition)
+            df = asked(read())
             found = sorted(map(repr, df.collect()))
-        assert found == expected, f"{condition}: other rows with skipping than without"
-        assert not report.failed, f"{condition}: {report}"
+        assert found == expected, f"{query}: other rows with skipping than without"
+        assert not report.failed, f"{query}: {report}"
         # of Spark Connect the executed plan cannot be had, and so not Spark's own count
         opened = sum(num_files(df)) if cell["client"] == "classic" else report.objects_read
-        assert opened <= most, f"{condition}: {opened} objects read, not {most}: {report}"
+        assert opened <= most, f"{query}: {opened} objects read, not {most}: {report}"
     esk.disable(spark)
 
 
@@ -164,7 +165,19 @@ def _written(cell: Cell, spark: Any, folder: Path) -> Callable[[], Any]:
     return lambda: spark.read.table(table)
 
 
-def _queries(cell: Cell) -> dict[str, int]:
+def _queries(cell: Cell, spark: Any) -> dict[str, tuple[Callable[[Any], Any], int]]:
+    """What is asked of a frame, and how many objects it may read."""
+    return {
+        **{condition: (_where(condition), most) for condition, most in _conditions(cell).items()},
+        **_shapes(cell, spark),
+    }
+
+
+def _where(condition: str) -> Callable[[Any], Any]:
+    return lambda frame: frame.where(condition)
+
+
+def _conditions(cell: Cell) -> dict[str, int]:
     text = cell["format"] == "text"
     queries = dict(_TEXT_QUERIES if text else _QUERIES)
     if cell["case"] == "ignored":
@@ -174,3 +187,24 @@ def _queries(cell: Cell) -> dict[str, int]:
         at = {"key": "value", "at90": "'line0090'"} if text else {"key": "id", "at90": "90"}
         queries |= {condition.format(**at): most for condition, most in _PARTITION_QUERIES.items()}
     return queries
+
+
+def _shapes(cell: Cell, spark: Any) -> dict[str, tuple[Callable[[Any], Any], int]]:
+    """Joins by the keys of a dimension, and the first rows of an order."""
+    text = cell["format"] == "text"
+    key = "value" if text else "id"
+    first, second = (
+        ("('line0057', 'kept')", "('line0150', 'dropped')") if text else ("(57L, 'kept')", "(150L, 'dropped')")
+    )
+    dimension = spark.sql(_DIMENSION.format(first=first, second=second))
+
+    def joined(how: str) -> Callable[[Any], Any]:
+        return lambda frame: frame.join(dimension.hint("broadcast"), frame[key] == dimension["key"], how)
+
+    columnar = cell["format"] in ("parquet", "orc")  # a record of a text format depends on the columns that are read
+    return {
+        "inner join": (joined("inner"), 1),
+        "semi join": (joined("left_semi"), 1),
+        "anti join": (joined("left_anti"), OBJECTS),
+        "the last rows": (lambda frame: frame.orderBy(frame[key].desc()).limit(3), 1 if columnar else OBJECTS),
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,14 @@ from es_skipping.build.arrow.collect import FilesCollection
 from es_skipping.build.arrow.listing import FilesListing
 from es_skipping.build.arrow.schema import inferred_schema
 from es_skipping.build.arrow.source import FilesSource, resolve_stored, this_zone
+from es_skipping.build.budget import Budget
 from es_skipping.build.conflicts import retry_conflicts
 from es_skipping.build.definitions import defined_dataset
 from es_skipping.build.footers import open_footer
 from es_skipping.build.index_arguments import checked
 from es_skipping.build.object_ids import dataset_id
 from es_skipping.build.results import RefreshResult
+from es_skipping.build.wanted import Wanted
 from es_skipping.catalog import DatasetDefinition, ObjectId, ObjectMetadata
 from es_skipping.data_files import Location, locate
 from es_skipping.errors import DatasetError
@@ -60,7 +62,8 @@ def index_files(
     store
         The metadata store's URL, as in ``spark.es_skipping.store.url``.
     settings
-        Settings of the store by full key, such as ``spark.es_skipping.store.password``.
+        Settings by full key: those of the store, such as ``spark.es_skipping.store.password``, and
+        ``spark.es_skipping.metadata.budget``.
     zone
         The time zone of the JVMs that will read (``user.timezone``); by default this machine's. Spark does not use
         indexes of timestamps that were built for another zone.
@@ -93,13 +96,17 @@ def index_files(
     begun = time.perf_counter()
     if indexes:
         checked(indexes)
-    opened = open_store(store, Settings(settings or {}))
+    given = Settings(settings or {})
+    opened = open_store(store, given)
     location = locate(path, filesystem)
-    result = retry_conflicts(lambda: _updated(opened, location, indexes, zone or this_zone()))
+    limit = given["metadata.budget"]
+    result = retry_conflicts(lambda: _updated(opened, location, indexes, zone or this_zone(), limit))
     return replace(result, seconds=time.perf_counter() - begun, store=opened.url)
 
 
-def _updated(store: MetadataStore, location: Location, add: tuple[Index, ...], zone: str) -> RefreshResult:
+def _updated(
+    store: MetadataStore, location: Location, add: tuple[Index, ...], zone: str, limit: int | None
+) -> RefreshResult:
     root = location.roots[0]
     id = dataset_id(root.rpartition("/")[2], root)
     entry = store.dataset(id)
@@ -112,6 +119,8 @@ def _updated(store: MetadataStore, location: Location, add: tuple[Index, ...], z
     listing = FilesListing.of(location)
     source = FilesSource(root, _schema(location, listing), listing.partition_columns, zone)
     defined = defined_dataset(source, id, stored, add, ensure=True, resolving=resolve_stored)
+    if entry is not None and not defined.fresh and store.must_rebuild(entry, defined.definition):
+        defined = replace(defined, fresh=True)
     known = {} if defined.fresh else dict(store.objects(id))
     complete = frozenset(one.id for one in defined.wanted) - defined.new
     again = {path for path, _ in entry.failed} if entry is not None else set()
@@ -131,15 +140,21 @@ def _updated(store: MetadataStore, location: Location, add: tuple[Index, ...], z
     collection = FilesCollection(location.filesystem, source)
     added: list[ObjectId] = []
 
+    budget = Budget.of_build(limit, entry, adds=bool(more))
+
+    def put(wanted: Sequence[Wanted], objects: Mapping[ObjectId, str], *, adds: bool) -> None:
+        found = collection.metadata(wanted, objects)
+        change.put(noted(found if budget is None else budget.kept(found, len(wanted), added=adds)))
+
     def noted(found: Iterator[ObjectMetadata]) -> Iterator[ObjectMetadata]:
         for one in found:
             added.append(one.id)
             yield one
 
     with store.change(defined.definition, fresh=defined.fresh) as change:
-        change.put(noted(collection.metadata(defined.wanted, whole)))
+        put(defined.wanted, whole, adds=False)
         if more:
-            change.put(noted(collection.metadata(new, more)))
+            put(new, more, adds=True)
         now = FilesListing.of(location, wait=False)
         changed = [object for object in (*whole, *more) if object not in now.files and object not in now.unsettled]
         change.remove([*gone, *changed])
@@ -157,6 +172,7 @@ def _updated(store: MetadataStore, location: Location, add: tuple[Index, ...], z
         unchanged=len(listing.files) - len(whole) - len(more),
         failed=failures,
         unknown=tuple(sorted(collection.unknown.items())),
+        degraded=budget.reported() if budget is not None else (),
     )
 
 

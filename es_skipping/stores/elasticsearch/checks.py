@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from elasticsearch import ApiError, AuthorizationException, NotFoundError
 
 from es_skipping.stores.base import Check
+from es_skipping.stores.elasticsearch.product import SUPPORTED_MAJORS
 from es_skipping.stores.elasticsearch.templates import COMPONENTS, TEMPLATES, load
 from es_skipping.stores.elasticsearch.visibility import CHANGED, flaws
 
@@ -50,12 +51,12 @@ def _health(cluster: Cluster) -> Iterator[Check]:
     except AuthorizationException:
         yield Check("cluster", "note", "this user may not see the cluster's health and version (privilege monitor)")
         return
-    supported = all(version.split(".")[0] in ("8", "9") for version in versions)
+    supported = all(version.split(".")[0] in SUPPORTED_MAJORS for version in versions)
     told = f"{health['status']}, {health['number_of_data_nodes']} data nodes, version {', '.join(versions)}"
     yield Check(
         "cluster",
         "bad" if health["status"] == "red" or not supported else "good",
-        told if supported else f"{told}; 8 or 9 is needed",
+        told if supported else f"{told}; {' or '.join(SUPPORTED_MAJORS)} is needed",
     )
 
 

@@ -15,11 +15,11 @@ from elasticsearch import (
     AuthenticationException,
     AuthorizationException,
     Elasticsearch,
-    UnsupportedProductError,
 )
 from elasticsearch.serializer import JsonSerializer
 
 from es_skipping.errors import EsSkippingError, SettingError, StoreError, StoreUnavailable
+from es_skipping.stores.elasticsearch.product import CheckedTransport
 from es_skipping.stores.urls import check_url
 
 __all__ = ["BUILD_LIMIT", "BUSY", "LOOKUP_LIMIT", "OutOfTime", "connect", "credentials", "translated"]
@@ -72,6 +72,7 @@ def connect(url: str, settings: Mapping[str, Any]) -> Elasticsearch:
         "headers": {"user-agent": "es-skipping"},
         "serializers": {"application/json": _FastReader()},
         "node_pool_class": _OneNode,
+        "transport_class": CheckedTransport,
     }
     if url.lower().startswith("https:"):
         options.update(_trust(settings))
@@ -177,8 +178,6 @@ def translated(doing: str, url: str, limit: str = BUILD_LIMIT) -> Iterator[None]
             f"{doing}: Elasticsearch at {url} knows the user, who may not do this (403): {_reason(error)}. The "
             "privileges that are needed are listed in docs/reference/elasticsearch.md"
         ) from None
-    except UnsupportedProductError:
-        raise StoreError(f"{doing}: what answers at {url} is not Elasticsearch") from None
     except ApiError as error:
         kind = StoreUnavailable if error.status_code in BUSY else StoreError
         raise kind(f"{doing}: Elasticsearch at {url} answered {error.status_code}: {_reason(error)}") from error

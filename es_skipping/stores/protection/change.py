@@ -13,15 +13,19 @@ from typing import Final
 
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Metadata, Values
-from es_skipping.errors import ProtectionError
+from es_skipping.errors import ProtectionError, StoreError
 from es_skipping.stores.base import Change, MetadataStore
 from es_skipping.stores.protection.companions import Companions, directory_of, own_definition
 from es_skipping.stores.protection.keys import key_of
 from es_skipping.stores.protection.tokens import Tokenizer, Tokens
+from es_skipping.stores.protection.verification import Verification, is_read_otherwise, own_part
 
 __all__ = ["ProtectedChange", "marked"]
 
 _BATCH: Final = 1_000
+
+_COPY: Final = ""
+"""Stands for the authenticated copy among the ids of sealed indexes."""
 
 
 class ProtectedChange(Change):
@@ -41,6 +45,8 @@ class ProtectedChange(Change):
         The definition that the change began with.
     context
         Ends with the change.
+    verification
+        Keeps an authenticated copy of all that is not sealed; None for no copy.
     """
 
     def __init__(
@@ -52,6 +58,7 @@ class ProtectedChange(Change):
         name: str | None,
         context: ExitStack,
         before: DatasetDefinition | None = None,
+        verification: Verification | None = None,
     ) -> None:
         self._change = change
         self._definition = definition
@@ -59,6 +66,7 @@ class ProtectedChange(Change):
         self._fresh, self._name = fresh, name
         self._context = context
         self._before = before
+        self._verification = verification
         self._sealed = {one.id: one for one in definition.indexes if _mode(one) == "sealed"}
         self._hashed = {one.id: one for one in definition.indexes if _mode(one) == "hashed"}
         self._tokenizers: dict[str, Tokenizer] = {}
@@ -67,15 +75,21 @@ class ProtectedChange(Change):
     def put(self, objects: Iterable[ObjectMetadata]) -> None:
         waiting: dict[str, list[ObjectMetadata]] = {}
 
+        def add(id: str, one: ObjectMetadata) -> None:
+            batch = waiting.setdefault(id, [])
+            batch.append(one)
+            if len(batch) >= _BATCH:
+                self._of(id).put(batch)
+                batch.clear()
+
         def split() -> Iterator[ObjectMetadata]:
             for one in objects:
                 for id in self._sealed.keys() & one.metadata.keys():
-                    batch = waiting.setdefault(id, [])
-                    batch.append(replace(one, metadata={id: one.metadata[id]}))
-                    if len(batch) >= _BATCH:
-                        self._of(id).put(batch)
-                        batch.clear()
-                yield replace(one, metadata=self._in_clear(one))
+                    add(id, replace(one, metadata={id: one.metadata[id]}))
+                in_clear = replace(one, metadata=self._in_clear(one))
+                if self._verification is not None:
+                    add(_COPY, in_clear)
+                yield in_clear
 
         self._change.put(split())
         for id, batch in waiting.items():
@@ -105,35 +119,46 @@ class ProtectedChange(Change):
             self._tokenizers[id] = Tokenizer(index, key_of(index.protection))
         return self._tokenizers[id]
 
+    def _companion(self, id: str) -> tuple[MetadataStore, DatasetDefinition]:
+        """A companion, and the definition that it gets."""
+        if id == _COPY:
+            assert self._verification is not None
+            return self._verification.copy(self._definition.id), own_part(self._definition)
+        index = self._sealed[id]
+        return self._companions.of(self._definition.id, index), own_definition(self._definition, index)
+
     def _of(self, id: str) -> Change:
         """The change of a companion, begun when it is needed: to drop another index takes no key."""
         if id not in self._changes:
-            companion = self._companions.of(self._definition.id, self._sealed[id])
-            own = own_definition(self._definition, self._sealed[id])
-            begun = companion.change(own, fresh=self._fresh or _is_of_other_values(companion, own), name=self._name)
+            companion, own = self._companion(id)
+            other = _is_other_copy if id == _COPY else _is_of_other_values
+            fresh = self._fresh or other(companion, own)
+            begun = companion.change(own, fresh=fresh, name=self._name)
             self._changes[id] = self._context.enter_context(begun)
         return self._changes[id]
 
     def remove(self, objects: Iterable[ObjectId]) -> None:
         gone = list(objects)
         self._change.remove(gone)
-        for id, _ in self._readable() if gone else ():
+        for id in self._readable() if gone else ():
             self._of(id).remove(gone)
 
-    def _readable(self) -> Iterator[tuple[str, IndexDefinition]]:
-        """The sealed indexes whose key is here."""
+    def _readable(self) -> Iterator[str]:
+        """The companions whose key is here. Without the key of the authenticated copy there is no change."""
+        if self._verification is not None:
+            yield _COPY
         for id, index in self._sealed.items():
             try:
                 self._companions.of(self._definition.id, index)
             except ProtectionError:
                 continue
-            yield id, index
+            yield id
 
     def publish(self, failed: Iterable[tuple[str, str]] = ()) -> DatasetEntry:
-        for id, index in self._readable():
+        for id in self._readable():
             if id not in self._changes and not self._fresh:
-                entry = self._companions.of(self._definition.id, index).dataset(self._definition.id)
-                if entry is not None and entry.definition == own_definition(self._definition, index):
+                companion, own = self._companion(id)
+                if not (id == _COPY and _is_other_copy(companion, own)) and _is_of(companion, own):
                     continue
             self._of(id).publish()
         published = self._change.publish(failed)
@@ -147,16 +172,25 @@ class ProtectedChange(Change):
         return [directory_of(self._definition.id, salt) for salt in salts]
 
     def written(self) -> Iterator[ObjectId]:
-        return self._change.written()
+        if self._verification is None:
+            return self._change.written()
+        copied = {one.key for one in self._of(_COPY).written()}
+        return (one for one in self._change.written() if one.key in copied)
 
     def read(self, objects: Iterable[ObjectId]) -> Iterator[ObjectMetadata]:
         wanted = list(objects)
         sealed: dict[ObjectId, dict[str, Metadata]] = {}
-        for id, _ in self._readable():
-            for one in self._of(id).read(wanted):
+        for id in self._readable():
+            for one in self._of(id).read(wanted) if id != _COPY else ():
                 sealed.setdefault(one.id, {}).update(one.metadata)
         for one in self._change.read(wanted):
             yield marked(one, self._hashed, sealed.get(one.id, {}))
+
+
+def _is_of(companion: MetadataStore, own: DatasetDefinition) -> bool:
+    """Whether a companion has this definition."""
+    entry = companion.dataset(own.id)
+    return entry is not None and entry.definition == own
 
 
 def _is_of_other_values(companion: MetadataStore, own: DatasetDefinition) -> bool:
@@ -166,6 +200,15 @@ def _is_of_other_values(companion: MetadataStore, own: DatasetDefinition) -> boo
         own.format,
         own.built_with,
     )
+
+
+def _is_other_copy(companion: MetadataStore, own: DatasetDefinition) -> bool:
+    """Whether an authenticated copy was altered, or made of files that were read in another way."""
+    try:
+        before = companion.dataset(own.id)
+    except StoreError:
+        return True
+    return before is not None and is_read_otherwise(before.definition, own)
 
 
 def marked(one: ObjectMetadata, hashed: Iterable[str], sealed: dict[str, Metadata]) -> ObjectMetadata:

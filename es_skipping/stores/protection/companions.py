@@ -19,12 +19,15 @@ from es_skipping.errors import ProtectionError, StoreError
 from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.files import Files
 from es_skipping.stores.protection.files import Below, SealedFiles
-from es_skipping.stores.protection.keys import key_of
+from es_skipping.stores.protection.keys import key_of, load_key
 
 __all__ = ["SEALED", "Companions", "directory_of", "own_definition"]
 
 SEALED: Final = ".sealed"
 """The directory of all companions; no dataset's id begins with a dot."""
+
+_AUTHENTIC: Final = "authentic-"
+"""Begins the names of authenticated copies (`es_skipping.stores.protection.verification`); a salt has no hyphen."""
 
 _MAX_OPEN: Final = 256
 
@@ -65,29 +68,53 @@ class Companions:
         ProtectionError
             Its key or a library is missing, the key is another, or the store keeps no files.
         """
-        from es_skipping.stores.parquet.store import ParquetStore
-
         protection = index.protection
         assert protection is not None
         if self._files is None:
             raise ProtectionError(f"{self._url} keeps no sealed indexes: that takes Elasticsearch or a Parquet store")
         secret = key_of(protection).derived("seal", protection.salt, dataset, index.id)
-        at = (dataset, protection.salt)
+        return self._opened(self._files, dataset, protection.salt, secret)
+
+    def authentic(self, dataset: str, reference: str) -> tuple[MetadataStore, str]:
+        """The authenticated copy of a dataset under the key with this reference, and its name.
+
+        Each key has a copy of its own.
+
+        Raises
+        ------
+        ProtectionError
+            The key or a library is missing, or the store keeps no files.
+        """
+        if self._files is None:
+            raise ProtectionError(f"{self._url} cannot verify metadata: that takes Elasticsearch or a Parquet store")
+        key = load_key(reference)
+        name = _AUTHENTIC + key.derived("verify name", dataset)[:16].hex()
+        return self._opened(self._files, dataset, name, key.derived("verify", dataset)), name
+
+    def _opened(self, files: Files, dataset: str, name: str, secret: bytes) -> MetadataStore:
+        from es_skipping.stores.parquet.store import ParquetStore
+
+        at = (dataset, name)
         with self._lock:
             held = self._open.get(at)
             if held is None or held[0] != secret:
-                directory = directory_of(dataset, protection.salt)
-                files = SealedFiles(Below(self._files, directory), secret)
-                held = self._open[at] = secret, ParquetStore(f"{self._url}/{directory}", files)
+                directory = directory_of(dataset, name)
+                sealed = SealedFiles(Below(files, directory), secret)
+                held = self._open[at] = secret, ParquetStore(f"{self._url}/{directory}", sealed)
             self._open.move_to_end(at)
             while len(self._open) > _MAX_OPEN:
                 self._open.popitem(last=False)
         return held[1]
 
-    def entry(self, companion: MetadataStore, entry: DatasetEntry, index: IndexDefinition) -> DatasetEntry | None:
-        """The companion's dataset as it is read beside a snapshot of the store; None if nothing was ever published."""
-        assert index.protection is not None
-        at = (entry.definition.id, index.protection.salt, entry.snapshot)
+    def entry(self, companion: MetadataStore, entry: DatasetEntry, name: str) -> DatasetEntry | None:
+        """The companion's dataset as it is read beside a snapshot of the store; None if nothing was ever published.
+
+        Parameters
+        ----------
+        name
+            The companion's: an index's salt, or as `authentic` returns it.
+        """
+        at = (entry.definition.id, name, entry.snapshot)
         with self._lock:
             if at in self._entries:
                 self._entries.move_to_end(at)
@@ -99,12 +126,19 @@ class Companions:
                 self._entries.popitem(last=False)
         return found
 
-    def unused(self, dataset: str, definition: DatasetDefinition | None) -> list[str]:
-        """The directories of a dataset's companions that belong to none of these indexes."""
+    def unused(self, dataset: str, definition: DatasetDefinition | None, reference: str | None = None) -> list[str]:
+        """The directories of a dataset's companions that belong to none of these indexes.
+
+        Authenticated copies are among them only if no index is left, or if a key is given that they are not of.
+        """
         protections = () if definition is None else (index.protection for index in definition.indexes)
         used = {protection.salt for protection in protections if protection is not None}
+        if definition is not None and reference is not None:
+            used.add(self.authentic(dataset, reference)[1])
         with contextlib.suppress(OSError, StoreError):
             names = [] if self._files is None else self._files.list(f"{SEALED}/{dataset}")
+            if definition is not None and reference is None:
+                used.update(name for name in names if name.startswith(_AUTHENTIC))
             there = [directory_of(dataset, name) for name in sorted(names) if name not in used]
             return [directory for directory in there if self._holds_files(f"{directory}/{dataset}")]
         return []

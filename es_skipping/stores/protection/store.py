@@ -22,6 +22,7 @@ from es_skipping.stores.protection.companions import Companions, own_definition
 from es_skipping.stores.protection.evaluate import evaluated
 from es_skipping.stores.protection.keys import key_of
 from es_skipping.stores.protection.tokens import Tokenizer, rewritten
+from es_skipping.stores.protection.verification import Verification, is_read_otherwise, own_part
 from es_skipping.stores.query_log import LoggedQuery
 
 __all__ = ["ProtectedStore", "unprotected"]
@@ -36,6 +37,8 @@ class ProtectedStore(MetadataStore):
     ----------
     store
         Keeps all that is in clear, tokens included.
+    verify
+        The reference of the key with which metadata is authenticated (``verify=mac``); None trusts the store.
 
     Examples
     --------
@@ -44,9 +47,11 @@ class ProtectedStore(MetadataStore):
     []
     """
 
-    def __init__(self, store: MetadataStore) -> None:
+    def __init__(self, store: MetadataStore, verify: str | None = None) -> None:
         self._store = store
         self._companions = Companions(store.files, store.url)
+        self._verify = verify
+        self._verification = None if verify is None else Verification(verify, self._companions)
         self._lock = threading.Lock()
         self._warned: set[tuple[str, str, str]] = set()
 
@@ -106,10 +111,12 @@ class ProtectedStore(MetadataStore):
     def _change(
         self, change: Change, definition: DatasetDefinition, fresh: bool, name: str | None, context: ExitStack
     ) -> Change:
-        before = self._before(definition.id)
-        if not _protected(definition) and (before is None or not _protected(before)):
+        before, verification = self._before(definition.id), self._verification
+        if verification is not None:
+            verification.copy(definition.id)  # without the key nothing is written
+        elif not _protected(definition) and (before is None or not _protected(before)):
             return change
-        return ProtectedChange(change, definition, self._companions, fresh, name, context, before)
+        return ProtectedChange(change, definition, self._companions, fresh, name, context, before, verification)
 
     def _before(self, id: str) -> DatasetDefinition | None:
         try:
@@ -117,6 +124,13 @@ class ProtectedStore(MetadataStore):
         except StoreError:  # damaged: then nothing is left to clean up after it
             return None
         return None if before is None else before.definition
+
+    def must_rebuild(self, entry: DatasetEntry, definition: DatasetDefinition) -> bool:
+        if self._verification is None:
+            return self._store.must_rebuild(entry, definition)
+        if is_read_otherwise(own_part(entry.definition), definition):
+            return True
+        return self._verification.lacks(entry.definition, self._store.keys(entry.definition.id))
 
     def drop(self, id: str) -> None:
         self._store.drop(id)
@@ -132,7 +146,7 @@ class ProtectedStore(MetadataStore):
 
     def _unused(self, id: str) -> list[str]:
         entry = self._store.dataset(id)
-        return self._companions.unused(id, None if entry is None else entry.definition)
+        return self._companions.unused(id, None if entry is None else entry.definition, self._verify)
 
     def log_queries(self, queries: Sequence[LoggedQuery], retention: float) -> None:
         self._store.log_queries(queries, retention)
@@ -149,11 +163,15 @@ class ProtectedStore(MetadataStore):
             _, unusable = self._usable(entry, [index.id for index in entry.definition.indexes])
             for index, reason in unusable:
                 yield Check(f"key of {index} of {entry.definition.id}", "note", reason)
+            if self._verification is not None:
+                yield from self._verification.checks(entry, self._store.metadata(entry.definition.id))
 
     def optimize(self, id: str) -> None:
         self._store.optimize(id)
         for _, companion in self._sealed(id):
             companion.optimize(id)
+        if self._verification is not None:
+            self._verification.copy(id).optimize(id)
 
     def close(self) -> None:
         self._companions.close()
@@ -181,7 +199,10 @@ class ProtectedStore(MetadataStore):
                 sealed.setdefault(one.id, {}).update(one.metadata)
         entry = self._store.dataset(id)
         hashed = [] if entry is None else [index.id for index in entry.definition.indexes if "hashed" in index.needs]
-        for one in self._store.metadata(id):
+        stored = self._store.metadata(id)
+        if self._verification is not None and entry is not None:  # a copy of altered metadata would be authenticated
+            stored = self._verification.metadata(entry.definition, self._store.keys(id))
+        for one in stored:
             yield marked(one, hashed, sealed.get(one.id, {})) if hashed or sealed else one
 
     def _sealed(self, id: str) -> list[tuple[str, MetadataStore]]:
@@ -205,7 +226,7 @@ class ProtectedStore(MetadataStore):
     def lookup(
         self, entry: DatasetEntry, clause: Clause, *, timeout: float | None = None, detail: bool = False
     ) -> Answer:
-        if not _protected(entry.definition).keys() & set(indexes_of(clause)):
+        if self._verification is None and not _protected(entry.definition).keys() & set(indexes_of(clause)):
             return self._store.lookup(entry, clause, timeout=timeout, detail=detail)
         deadline = None if timeout is None else time.monotonic() + timeout
         answer, failures, gone = self._answer(entry, clause, deadline, detail)
@@ -227,13 +248,15 @@ class ProtectedStore(MetadataStore):
             nonlocal gone
             answer = self._store.lookup(entry, part, timeout=_left(deadline), detail=detail)
             gone = gone or (answer.known == 0 and entry.objects > 0)
+            if self._verification is not None:
+                answer = self._verification.checked(entry, part, answer, timeout=_left(deadline), detail=detail)
             return answer
 
         def in_companion(index: str, part: Clause) -> Answer | None:
             nonlocal gone
             defined = entry.definition.index(index)
             try:
-                beside = self._companions.entry(sealed[index], entry, defined)
+                beside = self._companions.entry(sealed[index], entry, _salt(defined))
                 if beside is None:
                     gone = True
                     return None
@@ -309,22 +332,31 @@ class ProtectedStore(MetadataStore):
         if ordering is not None and ordering.index in protected:
             return ()
         in_clear = only(clause, set(indexes_of(clause)) - protected.keys())
+        if self._verification is not None:
+            return self._verification.guarantors(entry, in_clear, k, ordering, under=under, timeout=timeout)
         return self._store.guarantors(entry, in_clear, k, ordering, under=under, timeout=timeout)
 
     def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
-        if not _protected(entry.definition).keys() & set(indexes_of(clause)):
+        if self._verification is None and not _protected(entry.definition).keys() & set(indexes_of(clause)):
             return self._store.explain(entry, clause)
         asked, sealed, unusable = self._asked(entry, clause)
         in_store = only(asked, set(indexes_of(asked)) - sealed.keys())
         query = self._store.explain(entry, in_store) if in_store != KEEP else StoreQuery("-- nothing is asked in clear")
         notes = [f"{id} is sealed: this process decrypts and evaluates it" for id in sealed]
         notes += [f"{id} is not used: {reason}" for id, reason in unusable]
+        if self._verification is not None:
+            notes.append("verify=mac: this process evaluates the clause again on authenticated metadata")
         return replace(query, notes=(*query.notes, *notes))
 
 
 def unprotected(store: MetadataStore) -> MetadataStore:
     """The store that a `ProtectedStore` protects; any other store as it is."""
     return store.unprotected if isinstance(store, ProtectedStore) else store
+
+
+def _salt(index: IndexDefinition) -> str:
+    assert index.protection is not None
+    return index.protection.salt
 
 
 def _left(deadline: float | None) -> float | None:

@@ -49,6 +49,7 @@ from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.elasticsearch.visibility import Visibility
 from es_skipping.stores.reindex import reindex
 from tests.elasticsearch_node import Node, Security, start_node
+from tests.server_distributions import ELASTICSEARCH
 from tests.stores.contract import keys, write
 from tests.stores.strategies import fingerprints
 
@@ -325,6 +326,15 @@ def after(id: str) -> str:
     return ids[(ids.index(id) + 1) % len(ids)]
 
 
+@contextmanager
+def a_failure_of_the_server() -> Iterator[None]:
+    """Allow that Elasticsearch 9 answers 500 if a hidden field is searched by its terms: a query then reads all."""
+    try:
+        yield
+    except StoreError as error:
+        assert ELASTICSEARCH.version.startswith("9.") and "TermState from a different reader" in str(error), error
+
+
 @MODES
 @pytest.mark.parametrize("hidden", HIDDEN)
 def test_a_hidden_field(secured: Secured, expected: Mapping[str, list[set[bytes]]], hidden: str, views: bool) -> None:
@@ -332,7 +342,9 @@ def test_a_hidden_field(secured: Secured, expected: Mapping[str, list[set[bytes]
     store, entry = secured.store(user), secured.entry(user)
     with asked_by(views=views):
         with proofs_alone():
-            answers(store, entry, CLAUSES[id])
+            for clause in CLAUSES[id]:
+                with a_failure_of_the_server():
+                    answers(store, entry, [clause])
         for clause in CLAUSES[id][:2]:
             answer = store.lookup(entry, clause)
             assert answer.skip == b""

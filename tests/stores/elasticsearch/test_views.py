@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -180,6 +181,13 @@ def open_contexts(client: Elasticsearch) -> int:
     return sum(node["indices"]["search"]["open_contexts"] for node in nodes.values())
 
 
+def eventually(check: Callable[[], bool], seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
+
+
 def test_views_follow_publications_and_are_closed(
     store: ElasticsearchStore, client: Elasticsearch, prefix: str
 ) -> None:
@@ -192,7 +200,7 @@ def test_views_follow_publications_and_are_closed(
         entry = entry_of(reader)
         check(reader, entry, listed, between(100, 100))
         check(reader, entry, listed, between(5, 6))
-        assert open_contexts(client) <= before + 1
+        eventually(lambda: open_contexts(client) <= before + 1)  # closing and counting take a moment
     reader.close()
     assert open_contexts(client) <= before  # views of earlier tests may end meanwhile
 
