@@ -31,6 +31,13 @@ def test_a_gain_of_one_query_may_be_luck() -> None:
     assert doubtful_indexes(training, [OFTEN, RARE], SIZES, 0b11, 0b10) == 0, "what exists is not doubted"
 
 
+def test_an_index_that_a_tenth_of_few_queries_need_is_not_doubted() -> None:
+    """Resampling leaves both out in 12 % of all cases, so that the interval of its gain begins at 0."""
+    assert doubtful_indexes([OFTEN] * 14 + [RARE] * 2, [OFTEN] * 4, SIZES, 0b11, 0) == 0
+    assert doubtful_indexes([OFTEN] * 30 + [RARE] * 2, [OFTEN] * 4, SIZES, 0b11, 0) == 0b10, "less than a tenth"
+    assert doubtful_indexes([OFTEN] * 8 + [RARE], [OFTEN] * 2, SIZES, 0b11, 0) == 0b10, "one may be luck"
+
+
 def test_queries_that_gain() -> None:
     assert gaining([OFTEN, OFTEN, RARE], 0b11, 0b01) == 1
     assert gaining([OFTEN, OFTEN, RARE], 0b01, 0b01) == 0

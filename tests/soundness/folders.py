@@ -39,6 +39,9 @@ class Folder(Protocol):
     def rename(self, name: str, to: str) -> None:
         """Move a file; nothing is there yet."""
 
+    def forget_checksums(self) -> None:
+        """Remove what Hadoop keeps beside local files: it does not follow other writers."""
+
 
 class LocalFolder:
     """On the local disk."""
@@ -67,6 +70,10 @@ class LocalFolder:
 
     def rename(self, name: str, to: str) -> None:
         (self._path / name).rename(self._path / to)
+
+    def forget_checksums(self) -> None:
+        for path in self._path.rglob("*.crc"):
+            path.unlink(missing_ok=True)
 
 
 class HadoopFolder:
@@ -114,6 +121,9 @@ class HadoopFolder:
     def rename(self, name: str, to: str) -> None:
         assert self._system.rename(self._path(name), self._path(to))
 
+    def forget_checksums(self) -> None:
+        pass
+
 
 class S3Folder:
     """On S3, where times are the server's, in whole seconds, and a move is a copy."""
@@ -145,3 +155,6 @@ class S3Folder:
 
     def rename(self, name: str, to: str) -> None:
         self._files.move(self._path(name), self._path(to))
+
+    def forget_checksums(self) -> None:
+        pass

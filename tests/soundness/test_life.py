@@ -2,217 +2,55 @@
 
 ``ES_SKIPPING_LIFE`` sets how many steps are made (a record took two thousand), ``ES_SKIPPING_SEED`` which. After each
 step the same queries run in two sessions that skip and in one that does not, now and then while a refresh is running.
-One session remembers conditions. `esk.read` returns no row that is not there, and after a refresh all of them.
-With fifty steps or more, a refresh is now and then that of another process, with a Spark of its own, or that process is
-killed while it refreshes. On HDFS and S3 data and metadata lie together, and now and then nobody may write.
+One session remembers conditions, and indexes what it writes; some of its writes fail, and some are not indexed.
+`esk.read` returns no row that is not there, and after a refresh all of them.
+With fifty steps or more, another process with a Spark of its own refreshes, queries and writes too. Both processes
+refresh by themselves what their queries list. Now and then the other one is killed while it refreshes or writes.
+On HDFS and S3 data and metadata lie together, and now and then nobody may write.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
-import signal
-import subprocess
-import sys
-import tempfile
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from unittest import mock
 
-import pyarrow as pa
-import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
+from es_skipping.build.dataset import Dataset
 from es_skipping.errors import EsSkippingError
 from tests.hdfs_cluster import Cluster
 from tests.s3_server import Server
+from tests.soundness.changing import Changing
+from tests.soundness.elsewhere import Elsewhere
 from tests.soundness.folders import Folder, HadoopFolder, LocalFolder, S3Folder
 
 STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "4"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "5"))
 _OPTIONS = {"recursiveFileLookup": "true"}
 """Without it, Spark reads no file of a folder that is not named as a partition."""
-START_MS = 1_700_000_000_000
 
-_ARROW = {"INT": pa.int32(), "BIGINT": pa.int64(), "STRING": pa.string(), "DOUBLE": pa.float64()}
 _INDEXES = (
     esk.MinMax("x"), esk.ValueList("x"), esk.MinMax("y"), esk.ValueList("w"), esk.Prefix("w", length=2), esk.MinMax("n.a"),
     esk.MinMax("x + 1"), esk.ValueList("n.b"), esk.Suffix("w", length=1), esk.MinMax("z"),
 )  # fmt: skip
 
 
-class _Dataset:
-    """Files, schema and indexes, and what happens to them."""
-
-    def __init__(self, folder: Folder, rng: random.Random, format: str, odd_folders: Sequence[str] = ()) -> None:
-        self.folder, self.format, self.odd_folders = folder, format, odd_folders
-        self._rng = rng
-        self._clock = START_MS
-        self.columns = {"id": "BIGINT", "x": "INT", "y": "INT", "w": "STRING"}
-        self.fields = {"a": "INT"}
-        self._made = 0
-        for _ in range(3):
-            self.append()
-
-    @property
-    def schema(self) -> str:
-        nested = ", ".join(f"{name}: {type}" for name, type in self.fields.items())
-        return ", ".join([*(f"{name} {type}" for name, type in self.columns.items()), f"n STRUCT<{nested}>"])
-
-    def files(self) -> list[str]:
-        return self.folder.names(f".{self.format}")
-
-    def _held(self, name: str) -> pa.Table:
-        data = pa.BufferReader(self.folder.read(name))
-        return orc.read_table(data) if self.format == "orc" else pq.ParquetFile(data).read()
-
-    # --- files
-
-    def _values(self, type: str, count: int) -> list[Any]:
-        low = self._rng.randint(0, 80)
-        number = [self._rng.choice((None, *range(low, low + 6))) for _ in range(count)]
-        if type == "STRING":
-            return [None if n is None else f"w{n:02}" for n in number]
-        if type == "DOUBLE":
-            return [None if n is None else self._rng.choice((float(n), float("nan"), -0.0)) for n in number]
-        return number
-
-    def _table(self, count: int) -> pa.Table:
-        data = {n: pa.array(self._values(t, count), _ARROW[t]) for n, t in self.columns.items() if n != "id"}
-        inner = [pa.array(self._values(t, count), _ARROW[t]) for t in self.fields.values()]
-        parents = pa.array([self._rng.random() < 0.2 for _ in range(count)], pa.bool_())
-        data["n"] = pa.StructArray.from_arrays(inner, list(self.fields), mask=parents)
-        self._made += 1
-        return pa.table({"id": pa.array(range(self._made * 100, self._made * 100 + count), pa.int64()), **data})
-
-    def _write(self, name: str, table: pa.Table, tick: int = 1) -> str:
-        """At a time stamp of its own."""
-        self._clock += tick
-        data = pa.BufferOutputStream()
-        if self.format == "orc":
-            orc.write_table(table, data)
-        else:
-            pq.write_table(table, data, compression="none", use_dictionary=False, write_statistics=True)
-        self.folder.write(name, data.getvalue().to_pybytes(), self._clock)
-        return name
-
-    def append(self) -> str:
-        name = self._rng.choice(("", "deep/", "a b/", *self.odd_folders)) + f"part-{self._made:05}.{self.format}"
-        return self._write(name, self._table(self._rng.choice((1, 4, 12))), self._rng.choice((1, 1000)))
-
-    def _some(self) -> str | None:
-        files = self.files()
-        return self._rng.choice(files) if files else None
-
-    def overwrite(self) -> str:
-        """In place: the same number of rows, which for fixed widths is the same length, within the same second."""
-        name = self._some()
-        if name is None:
-            return "nothing"
-        return self._write(name, self._table(self._held(name).num_rows), self._rng.choice((1, 7, 1000)))
-
-    def delete(self) -> str:
-        name = self._some()
-        if name is None:
-            return "nothing"
-        self.folder.delete(name)
-        return name
-
-    def rename(self) -> str:
-        name, self._made = self._some(), self._made + 1
-        if name is None:
-            return "nothing"
-        to = f"{name.rpartition('/')[0]}/moved-{self._made:05}.{self.format}".removeprefix("/")
-        self.folder.rename(name, to)
-        return to
-
-    def swap(self) -> str:
-        """Two files change their names with each other."""
-        files = self.files()
-        if len(files) < 2:
-            return "nothing"
-        one, other = self._rng.sample(files, 2)
-        self.folder.rename(one, "_aside")
-        self.folder.rename(other, one)
-        self.folder.rename("_aside", other)
-        return f"{one} and {other}"
-
-    def compact(self) -> str:
-        files = self.files()[:2]
-        held = [self._held(file) for file in files]
-        if len(files) < 2 or held[0].schema != held[1].schema:
-            return "nothing"
-        table = pa.concat_tables(held)
-        for file in files:
-            self.folder.delete(file)
-        self._made += 1
-        return self._write(f"compact-{self._made:05}.{self.format}", table)
-
-    # --- schema
-
-    def add_column(self) -> str:
-        self.columns["z"] = self._rng.choice(("INT", "STRING", "DOUBLE"))
-        self._rewrite_where({"z"})
-        return self.columns["z"]
-
-    def drop_column(self) -> str:
-        return str(self.columns.pop("z", "nothing"))
-
-    def widen(self) -> str:
-        """``y`` becomes BIGINT; files that hold it as INT stay as they are, no other type can be read as it."""
-        before, self.columns["y"] = self.columns["y"], "BIGINT"
-        if before != "INT":
-            self._rewrite_where({"y"})
-        return f"y was {before}"
-
-    def retype(self) -> str:
-        """``y`` becomes another type; files that hold it otherwise are written anew, under the same names."""
-        self.columns["y"] = self._rng.choice(("INT", "STRING", "DOUBLE"))
-        self._rewrite_where({"y"})
-        return self.columns["y"]
-
-    def reorder(self) -> str:
-        names = list(self.columns)
-        self._rng.shuffle(names)
-        self.columns = {name: self.columns[name] for name in names}
-        return str(names)
-
-    def rename_column(self) -> str:
-        """``w`` is now what ``v`` was, and the other way round, if both are there."""
-        if "v" not in self.columns:
-            self.columns["v"] = "STRING"
-            return "v is new"
-        for file in self.files():
-            table = self._held(file)
-            swapped = {"v": "w", "w": "v"}
-            self._write(file, table.rename_columns([swapped.get(name, name) for name in table.column_names]))
-        return "v and w"
-
-    def nest(self) -> str:
-        self.fields = {"b": "STRING", **self.fields} if "b" not in self.fields else {"a": "INT"}
-        return str(self.fields)
-
-    def _rewrite_where(self, names: set[str]) -> None:
-        for file in self.files():
-            held = self._held(file).schema
-            if any(name in held.names and held.field(name).type != _ARROW[self.columns[name]] for name in names):
-                self._write(file, self._table(self._held(file).num_rows))
-
-
-def _read(spark: SparkSession, data: _Dataset) -> DataFrame:
+def _read(spark: SparkSession, data: Changing) -> DataFrame:
     return spark.read.format(data.format).schema(data.schema).options(**_OPTIONS).load(data.folder.url)
 
 
-def _predicates(rng: random.Random, data: _Dataset) -> list[str]:
+def _predicates(rng: random.Random, data: Changing) -> list[str]:
     low = rng.randint(-5, 90)
     number = "'w%02d'" if data.columns["y"] == "STRING" else "%d"
     known = [
@@ -229,7 +67,7 @@ def _predicates(rng: random.Random, data: _Dataset) -> list[str]:
     return rng.sample(known, 2)
 
 
-def _rows(spark: SparkSession, data: _Dataset, predicate: str) -> list[str]:
+def _rows(spark: SparkSession, data: Changing, predicate: str) -> list[str]:
     return sorted(map(repr, _read(spark, data).where(predicate).collect()))
 
 
@@ -304,11 +142,12 @@ def test_the_life_of_a_dataset(
         session.conf.set("spark.es_skipping.strict", "true")
         esk.enable(session)
     ons[0].conf.set("spark.es_skipping.remember", "true")
+    ons[0].conf.set("spark.es_skipping.indexOnCommit", "true")
     if STEPS >= 50:  # its refreshes take the schema from a file, so they build anew what others built
         ons[1].conf.set("spark.es_skipping.autoRefresh", "true")
         ons[1].conf.set("spark.es_skipping.autoRefresh.interval", "5s")
         esk.enable(ons[1])
-    data = _Dataset(place.folder, rng, format, () if where == "local" else ("ü%20+,#&/",))
+    data = Changing(place.folder, rng, format, () if where == "local" else ("ü%20+,#&/",))
 
     def dataset() -> esk.Dataset:
         return esk.Dataset(rng.choice(ons), data.folder.url, format=format, schema=data.schema, options=_OPTIONS)
@@ -327,6 +166,28 @@ def test_the_life_of_a_dataset(
         dataset().drop_indexes(all=True)
         return str(dataset().create_indexes(*rng.sample(_INDEXES[:6], 3)))
 
+    def target() -> tuple[str, str]:
+        """The directory and the mode of a write through Spark."""
+        below = rng.choice(("", "/deep", "/a b"))
+        return data.folder.url + below, "overwrite" if below and rng.random() < 0.2 else "append"
+
+    def commit() -> str:
+        to, mode = target()
+        how = rng.choice(("indexed", "indexed", "not indexed", "failed"))
+        frame = ons[0].createDataFrame(data.rows()).coalesce(1)
+        if how == "failed":
+            mode, frame = "append", frame.selectExpr("*", "IF(id % 4 = 3, raise_error('failed'), 0) AS failed")
+        crash = mock.patch.object(Dataset, "refresh", side_effect=OSError("the driver is gone"))
+        try:
+            with crash if how == "not indexed" else contextlib.nullcontext():
+                frame.write.mode(mode).format(format).save(to)
+        except PySparkException as error:
+            if how != "failed":
+                raise
+            how = f"failed: {str(error).splitlines()[0][:60]}"
+        data.folder.forget_checksums()
+        return f"{mode} {to}: {how}"
+
     def refresh_forbidden() -> str:
         assert place.forbid is not None and place.allow is not None
         how = place.forbid()
@@ -338,27 +199,63 @@ def test_the_life_of_a_dataset(
     actions: list[tuple[int, Callable[[], str]]] = [
         (4, data.append), (5, data.overwrite), (2, data.delete), (2, data.rename), (2, data.swap), (1, data.compact), (1, data.add_column),
         (1, data.drop_column), (1, data.widen), (1, data.retype), (1, data.reorder), (1, data.rename_column), (1, data.nest),
-        (9, refresh), (3, add_index), (1, drop_index), (1, rebuild),
+        (9, refresh), (3, add_index), (1, drop_index), (1, rebuild), (5, commit),
     ]  # fmt: skip
+    log: list[str] = []
     dataset().create_indexes(*_INDEXES[:5])
     another = contextlib.ExitStack()
     request.addfinalizer(another.close)
     if place.forbid is not None:
         actions += [(2, refresh_forbidden)]
     if STEPS >= 50:
-        other = another.enter_context(contextlib.closing(_Elsewhere(url, data, place.conf)))
+        other = another.enter_context(contextlib.closing(Elsewhere(url, data, place.conf)))
 
         def refresh_elsewhere() -> str:
-            return other.refresh(data.schema)
+            return other.do("refresh", schema=data.schema)
 
         def refresh_killed() -> str:
-            return other.killed(data.schema, rng.random() * 2)
+            other.do("refresh", schema=data.schema)
+            return other.killed(rng.random() * 2, "refresh", schema=data.schema)
 
-        actions += [(6, refresh_elsewhere), (1, refresh_killed)]
-    log: list[str] = []
+        def written() -> dict[str, str]:
+            to, mode = target()
+            rows = request.getfixturevalue("tmp_path") / "rows.parquet"
+            pq.write_table(data.rows(), rows)
+            return {"rows": str(rows), "to": to, "mode": mode}
+
+        def commit_elsewhere() -> str:
+            said = other.do("write", **written())
+            data.folder.forget_checksums()
+            return said
+
+        def commit_killed() -> str:
+            other.do("refresh", schema=data.schema)
+            said = other.killed(rng.random() * 2, "write", **written())
+            data.folder.forget_checksums()
+            return said
+
+        def query_elsewhere() -> str:
+            """It lists what its own session then refreshes in the background."""
+            predicate, _ = _predicates(rng, data)
+            said = other.do("query", schema=data.schema, predicate=predicate)
+            assert said == str(len(_rows(off, data, predicate))), (
+                f"seed {SEED}, {predicate} elsewhere after {log[-15:]}"
+            )
+            return predicate
+
+        actions += [
+            (6, refresh_elsewhere),
+            (1, refresh_killed),
+            (2, commit_elsewhere),
+            (1, commit_killed),
+            (3, query_elsewhere),
+        ]
+    done: Counter[str] = Counter()
     skipped = refused = queries = 0
     for step in range(STEPS):
         (action,) = rng.choices([one for _, one in actions], [weight for weight, _ in actions])
+        action = commit if step == 1 else action  # few steps have one too
+        done[action.__name__] += 1
         try:
             log.append(f"{step} {action.__name__} {action()}")
         except EsSkippingError as error:  # a column that is gone, an index that is not there
@@ -386,79 +283,9 @@ def test_the_life_of_a_dataset(
                 assert got == expected, said
         if meanwhile is not None:
             meanwhile.join()
-    summary = f"{STEPS} steps ({refused} refused), {queries} queries, {skipped} objects skipped, {format} files, {where}, {store}, seed {SEED}"
+    summary = f"{dict(done)}: {STEPS} steps ({refused} refused), {queries} queries, {skipped} objects skipped, {format} files, {where}, {store}, seed {SEED}"
     print(f"\n{summary}")  # noqa: T201 - for a record run, with -s
     assert skipped, "nothing was ever skipped"
-
-
-_ELSEWHERE = """
-import json, sys
-from pyspark.sql import SparkSession
-import es_skipping as esk
-spark = SparkSession.builder.master("local[1]").config("spark.driver.memory", "1g").config("spark.ui.enabled", "false")
-for key, value in json.loads(sys.argv[4]).items():
-    spark = spark.config(key, value)
-spark = spark.config("spark.es_skipping.store.url", sys.argv[1]).getOrCreate()
-for schema in sys.stdin:
-    try:
-        options = {"recursiveFileLookup": "true"}
-        dataset = esk.Dataset(spark, sys.argv[2], format=sys.argv[3], schema=schema.strip(), options=options)
-        print(repr(dataset.refresh()), flush=True)
-    except esk.EsSkippingError as error:
-        print("refused", " ".join(str(error).split()), flush=True)
-"""
-
-
-class _Elsewhere:
-    """Refreshes in another process, which is started when it is first needed, and again after it was killed."""
-
-    def __init__(self, store: str, data: _Dataset, conf: Mapping[str, str]) -> None:
-        self._arguments = [store, data.folder.url, data.format, json.dumps(dict(conf))]
-        self._process: subprocess.Popen[str] | None = None
-        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it lives as long as the process
-
-    def _begin(self, schema: str) -> subprocess.Popen[str]:
-        process = self._process
-        if process is None:
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-            self._process = process = subprocess.Popen(
-                [sys.executable, "-c", _ELSEWHERE, *self._arguments],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, env=environment,
-                start_new_session=True,
-            )  # fmt: skip
-        assert process.stdin is not None
-        process.stdin.write(f"{schema}\n")
-        process.stdin.flush()
-        return process
-
-    def refresh(self, schema: str) -> str:
-        """Given the schema of the read, what came of it."""
-        process = self._begin(schema)
-        assert process.stdout is not None
-        said = process.stdout.readline().strip()
-        if not said:
-            self._errors.seek(0)
-            pytest.fail(f"the other process is gone: {self._errors.read()[-4_000:]}")
-        return said
-
-    def killed(self, schema: str, seconds: float) -> str:
-        """A refresh whose process and JVM get SIGKILL after some seconds, or as soon as it is done."""
-        self.refresh(schema)
-        process = self._begin(schema)
-        time.sleep(seconds)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait(60)
-        self.close()
-        return f"after {seconds:.1f} s"
-
-    def close(self) -> None:
-        """End it."""
-        process, self._process = self._process, None
-        if process is not None and process.stdin is not None and process.stdout is not None:
-            with contextlib.suppress(BrokenPipeError):
-                process.stdin.close()
-            process.wait(60)
-            process.stdout.close()
 
 
 def _quietly(action: Callable[[], str]) -> None:
