@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
 from benchmarks.refresh import ORIGINALS, ROWS, measured_at_sizes, originals, prepared
+from benchmarks.scan_cost import processor_seconds
 from es_skipping.spark import bridge
 
 HEAD: Final = "| objects | query | skipped | planned ms | asked ms | applied ms |\n|--:|---|--:|--:|--:|--:|"
@@ -78,21 +79,12 @@ def by_the_store(spark: SparkSession, dataset: esk.Dataset, count: int, conditio
     }
     found = spark._jvm.org.apache.spark.metrics.source.HiveCatalogMetrics.METRIC_FILES_DISCOVERED()  # type: ignore[union-attr]
     for name, reader in readers.items():
-        before, work, begun = found.getCount(), cpu(spark), time.perf_counter()
+        before, work, begun = found.getCount(), processor_seconds(spark), time.perf_counter()
         row = pruned(spark, reader().where(condition))
         row["planned"] = round(1000 * (time.perf_counter() - begun), 1)
         listed = found.getCount() - before
-        did = f"{name}: {listed:,} files listed, {1000 * (cpu(spark) - work):,.0f} ms of CPU"
+        did = f"{name}: {listed:,} files listed, {1000 * (processor_seconds(spark) - work):,.0f} ms of CPU"
         yield {"objects": count, "query": did, **row}
-
-
-def cpu(spark: SparkSession) -> float:
-    """Seconds of processor time of this process and the JVM."""
-    jvm: Any = spark._jvm
-    bean = jvm.java.lang.management.ManagementFactory.getPlatformMXBean(
-        jvm.java.lang.Class.forName("com.sun.management.OperatingSystemMXBean")
-    )
-    return float(bean.getProcessCpuTime() / 1e9 + time.process_time())
 
 
 def line(row: dict[str, Any]) -> str:
