@@ -187,6 +187,8 @@ def groups() -> dict[str, Group]:
 FIELDS = {id: list(leaves({group.name: mapping(group)})) for id, group in groups().items()}
 """By index."""
 OWN = ("known", "empty", "format", "ordinal")
+FAILS_ON_9 = ("valuelist_v.order", "bloomfilter_v.order")
+"""Fields that Elasticsearch 9.2 answers 500 about, in an aggregation of a view, if they are hidden from the user."""
 HIDDEN = {f"{name}.*": id for id, name in NAMES.items()}
 HIDDEN |= {field: id for id, fields in FIELDS.items() for field in fields}
 """What a role hides, and the index that it is of; of the document's own fields all indexes are."""
@@ -326,25 +328,18 @@ def after(id: str) -> str:
     return ids[(ids.index(id) + 1) % len(ids)]
 
 
-@contextmanager
-def a_failure_of_the_server() -> Iterator[None]:
-    """Allow that Elasticsearch 9 answers 500 if a hidden field is searched by its terms: a query then reads all."""
-    try:
-        yield
-    except StoreError as error:
-        assert ELASTICSEARCH.version.startswith("9.") and "TermState from a different reader" in str(error), error
-
-
 @MODES
 @pytest.mark.parametrize("hidden", HIDDEN)
 def test_a_hidden_field(secured: Secured, expected: Mapping[str, list[set[bytes]]], hidden: str, views: bool) -> None:
     id, user = HIDDEN[hidden], user_of(hidden)
     store, entry = secured.store(user), secured.entry(user)
     with asked_by(views=views):
+        if views and hidden in FAILS_ON_9 and ELASTICSEARCH.version.startswith("9."):
+            with pytest.raises(StoreError, match="TermState from a different reader"):  # so this user reads all files
+                store.lookup(entry, CLAUSES[after(id)][0])
+            return
         with proofs_alone():
-            for clause in CLAUSES[id]:
-                with a_failure_of_the_server():
-                    answers(store, entry, [clause])
+            answers(store, entry, CLAUSES[id])
         for clause in CLAUSES[id][:2]:
             answer = store.lookup(entry, clause)
             assert answer.skip == b""
