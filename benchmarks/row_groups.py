@@ -142,6 +142,8 @@ def main() -> None:
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.driver.memory", "4g")
+            # reads by other threads than the task's are not in the bytes that Spark counts
+            .config("spark.hadoop.parquet.hadoop.vectored.io.enabled", "false")
             .getOrCreate()
         )
         spark.conf.set("spark.es_skipping.store.url", args.store or (Path(folder) / "store").as_uri())

@@ -112,7 +112,7 @@ def _in_notebook() -> bool:
 
 @contextmanager
 def _drawn_in_notebook(what: str) -> Iterator[ProgressBar]:
-    from IPython.display import display  # type: ignore[import-not-found]
+    from IPython.display import display
 
     handle: Any = None
 
