@@ -249,11 +249,17 @@ def test_a_setting_that_nobody_reads_is_named_once(
 def test_a_value_that_only_the_jvm_reads_and_cannot_is_told_once(
     spark: SparkSession, data: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    spark.conf.set("spark.es_skipping.verify", "stats")
+    spark.conf.set("spark.es_skipping.verify.limit", "many")
     for _ in range(2):
         esk.Dataset(spark, str(data)).is_indexed()
     told = [record.getMessage() for record in caplog.records if "verify" in record.getMessage()]
-    assert told == ["spark.es_skipping.verify is 'stats', expected none or stat or open"]
+    assert told == ["spark.es_skipping.verify.limit is 'many', expected a positive whole number"]
+
+
+def test_a_check_that_there_is_not_is_an_error(spark: SparkSession, data: Path) -> None:
+    spark.conf.set("spark.es_skipping.verify", "stats")
+    with pytest.raises(SettingError, match="verify is 'stats', expected none or stat or open or mac"):
+        esk.Dataset(spark, str(data)).is_indexed()
 
 
 def test_a_store_that_cannot_be_reached(spark: SparkSession, data: Path, caplog: pytest.LogCaptureFixture) -> None:
