@@ -21,7 +21,7 @@ from es_skipping.settings import PREFIX, Settings
         ("metadata.budget", "16 kilo", "a positive number of bytes such as 4096 or 64k"),
         ("metadata.budget", "0k", "a positive number of bytes such as 4096 or 64k"),
         ("strict", "yes", "true or false"),
-        ("verify", "stats", "none or stat or open"),
+        ("verify", "stats", "none or stat or open or mac"),
     ],
 )
 def test_a_message_names_the_expected_form(name: str, value: str, expected: str) -> None:

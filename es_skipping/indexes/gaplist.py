@@ -55,7 +55,7 @@ class GapList(ColumnIndex):
     Examples
     --------
     >>> GapList("order_id", gaps=7)
-    GapList(column='order_id', gaps=7)
+    GapList(column='order_id', gaps=7, asked=())
     """
 
     gaps: int

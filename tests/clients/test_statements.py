@@ -13,7 +13,7 @@ import pytest
 
 from tests.clients.applications import Application, Lake, files_read, helpers_of
 from tests.clients.test_applications import ONE, eventually, one, without_package
-from tests.clients.test_servers import _CONNECT, beeline, free_port, server
+from tests.clients.test_servers import beeline, free_port, python_client, server
 from tests.clients.test_spark_sql import spark_sql
 
 _INTERRUPTED = """
@@ -205,7 +205,7 @@ def test_clients_of_a_remote_connect_server(fresh: Lake) -> None:
         interrupted = connect_client(fresh, _INTERRUPTED, url, str(pid), create(fresh))
         assert "not interrupted" not in interrupted
         eventually(lambda: helpers_of(pid, "es_skipping.sql") == [])
-        assert connect_client(fresh, _CONNECT, url, create(fresh), scan) == "[(20, 0, 0, 0, 0)]\n[(1,)]\n"
+        assert python_client(port, fresh.folder, [create(fresh), scan]) == ["20|0|0|0|0", "1"]
     assert files_read(fresh.folder / "event-logs")[-1] == 1
 
 
