@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain, islice, takewhile
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from es_skipping.catalog import ObjectMetadata
 from es_skipping.clauses.fingerprints import cells_of
@@ -31,6 +31,16 @@ _BYTES_OF_A_TEXT: Final = 16
 """Bytes after the common beginning of all texts by which they are ordered."""
 
 _log: Final = logging.getLogger("es_skipping")
+
+
+class _Cells(NamedTuple):
+    """Fingerprints, unpacked once for all questions; the dictionary is a set that keeps their order."""
+
+    space: int
+    cells: dict[int, None]
+
+
+_Compared: TypeAlias = Boxes | Intervals | Values | _Cells
 
 
 class Effectiveness:
@@ -93,13 +103,13 @@ def effectiveness(sample: list[Metadata]) -> float | None:
     """
     if len(sample) < _FEWEST_OBJECTS:
         return None
-    sample = _as_numbers(sample)
+    compared = [_unpacked(one) for one in _as_numbers(sample)]
     skipped = asked = 0
-    for number, one in enumerate(sample):
+    for number, one in enumerate(compared):
         for value in _values_of(one):
             if value != value:  # NaN: the middle of an interval without ends
                 continue
-            for place, other in enumerate(sample):
+            for place, other in enumerate(compared):
                 if place != number and (holds := _holds(other, value, type(one))) is not None:
                     asked += 1
                     skipped += not holds
@@ -143,13 +153,21 @@ def _bytes(value: str | bytes) -> bytes:
     return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
 
 
-def _values_of(metadata: Metadata) -> Iterator[Any]:
+def _unpacked(metadata: Metadata) -> _Compared:
+    match metadata:
+        case Fingerprints(space, count, packed):
+            return _Cells(space, dict.fromkeys(cells_of(packed, space, count)))
+        case _:
+            return metadata
+
+
+def _values_of(metadata: _Compared) -> Iterator[Any]:
     """Values that the object holds, or may hold: the middle of its intervals and boxes."""
     match metadata:
         case Values(values):
             yield from islice(values, _VALUES_PER_OBJECT)
-        case Fingerprints(space, count, packed):
-            yield from ((space, cell) for cell in islice(cells_of(packed, space, count), _VALUES_PER_OBJECT))
+        case _Cells(space, cells):
+            yield from ((space, cell) for cell in islice(cells, _VALUES_PER_OBJECT))
         case Intervals(ranges):
             low: Any
             high: Any
@@ -160,15 +178,15 @@ def _values_of(metadata: Metadata) -> Iterator[Any]:
                 yield tuple((low + high) / 2 for low, high in box)
 
 
-def _holds(other: Metadata, value: Any, kind: type[Metadata]) -> bool | None:
+def _holds(other: _Compared, value: Any, kind: type[_Compared]) -> bool | None:
     """Whether an object's metadata allows a value of another object; None if the two cannot be compared."""
     if type(other) is not kind:
         return None
     match other:
         case Values(values):
             return value in values
-        case Fingerprints(space, count, packed):
-            return value[1] in set(cells_of(packed, space, count)) if value[0] == space else None
+        case _Cells(space, cells):
+            return value[1] in cells if value[0] == space else None
         case Intervals(ranges):
             return _is_within(value, ranges or ())
         case Boxes(boxes):
