@@ -8,7 +8,7 @@ only *false* skips. There is no negation: a negated leaf has its own clause.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -25,6 +25,7 @@ __all__ = [
     "conjunction",
     "disjunction",
     "indexes_of",
+    "with_asks",
 ]
 
 
@@ -116,3 +117,24 @@ def indexes_of(clause: Clause) -> tuple[str, ...]:
         elif isinstance(node, (Conjunction, Disjunction)):
             stack.extend(reversed(node.clauses))
     return tuple(found)
+
+
+def with_asks(clause: Clause, change: Callable[[Ask], Clause]) -> Clause:
+    """The clause with each question replaced, and simplified.
+
+    Examples
+    --------
+    >>> from es_skipping.clauses.questions import HasNull
+    >>> either = Disjunction((Ask("a", HasNull()), Ask("b", HasNull())))
+    >>> with_asks(either, lambda ask: KEEP if ask.index == "a" else ask)
+    Decided(value=True)
+    """
+    match clause:
+        case Ask():
+            return change(clause)
+        case Conjunction(parts):
+            return conjunction(with_asks(part, change) for part in parts)
+        case Disjunction(parts):
+            return disjunction(with_asks(part, change) for part in parts)
+        case _:
+            return clause

@@ -18,8 +18,7 @@ from es_skipping.clauses.clause import (
     Conjunction,
     Decided,
     Disjunction,
-    conjunction,
-    disjunction,
+    with_asks,
 )
 
 __all__ = ["only", "refuted"]
@@ -65,12 +64,4 @@ def only(clause: Clause, usable: Collection[str]) -> Clause:
     >>> only(Disjunction((Ask("a", HasNull()), Ask("b", HasNull()))), {"a"})
     Decided(value=True)
     """
-    match clause:
-        case Ask(index):
-            return clause if index in usable else KEEP
-        case Conjunction(parts):
-            return conjunction(only(part, usable) for part in parts)
-        case Disjunction(parts):
-            return disjunction(only(part, usable) for part in parts)
-        case _:
-            return clause
+    return with_asks(clause, lambda ask: ask if ask.index in usable else KEEP)

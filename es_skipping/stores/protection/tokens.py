@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from es_skipping.catalog import IndexDefinition
-from es_skipping.clauses.clause import KEEP, Ask, Clause, Conjunction, Disjunction, conjunction, disjunction
+from es_skipping.clauses.clause import KEEP, Ask, Clause, with_asks
 from es_skipping.clauses.fingerprints import canonical, cell_of, cells_of, hash_of, space_for
 from es_skipping.clauses.metadata import Fingerprints, Metadata, Values
 from es_skipping.clauses.questions import AnyOf
@@ -106,19 +106,15 @@ def _is_utf8(values: Iterable[Value]) -> bool:
 
 def rewritten(clause: Clause, hashed: Callable[[str], Tokenizer | None]) -> Clause:
     """A clause about values as one about tokens, for the indexes that have any; what cannot be asked is unknown."""
-    match clause:
-        case Ask(index, question):
-            tokenizer = hashed(index)
-            if tokenizer is None:
-                return clause
-            asked = tokenizer.question(question) if isinstance(question, AnyOf) else None
-            return KEEP if asked is None else Ask(index, asked)
-        case Conjunction(parts):
-            return conjunction(rewritten(part, hashed) for part in parts)
-        case Disjunction(parts):
-            return disjunction(rewritten(part, hashed) for part in parts)
-        case _:
-            return clause
+
+    def change(ask: Ask) -> Clause:
+        tokenizer = hashed(ask.index)
+        if tokenizer is None:
+            return ask
+        asked = tokenizer.question(ask.question) if isinstance(ask.question, AnyOf) else None
+        return KEEP if asked is None else Ask(ask.index, asked)
+
+    return with_asks(clause, change)
 
 
 def only_equality(clause: Clause, hashed: Collection[str]) -> Clause:
@@ -126,17 +122,10 @@ def only_equality(clause: Clause, hashed: Collection[str]) -> Clause:
 
     Examples
     --------
+    >>> from es_skipping.clauses.clause import conjunction
     >>> from es_skipping.clauses.questions import HasNull
     >>> asked = conjunction([Ask("valuelist(city)", HasNull()), Ask("minmax(day)", HasNull())])
     >>> only_equality(asked, {"valuelist(city)"})
     Ask(index='minmax(day)', question=HasNull(), about='')
     """
-    match clause:
-        case Ask(index, question):
-            return KEEP if index in hashed and not isinstance(question, AnyOf) else clause
-        case Conjunction(parts):
-            return conjunction(only_equality(part, hashed) for part in parts)
-        case Disjunction(parts):
-            return disjunction(only_equality(part, hashed) for part in parts)
-        case _:
-            return clause
+    return with_asks(clause, lambda ask: KEEP if ask.index in hashed and not isinstance(ask.question, AnyOf) else ask)
