@@ -55,10 +55,8 @@ class ObjectId:
         """
         group = of_row_group(self.path)
         text = (self.path if group is None else group.file).encode("utf-8", "surrogatepass")
-        digest = hashlib.md5(usedforsecurity=False)
-        digest.update(text)
-        digest.update(struct.pack(">qq", self.length, self.mtime))
-        return digest.digest() if group is None else row_group_key(digest.digest(), group)
+        key = hashlib.md5(text + struct.pack(">qq", self.length, self.mtime), usedforsecurity=False).digest()
+        return key if group is None else row_group_key(key, group)
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,21 +82,33 @@ class Location:
             raise DatasetError(f"{self.name} cannot be listed: {error}") from error
 
     def _files(self, root: str) -> Iterator[ListedFile]:
+        engine_root = self.name.rstrip("/")
         top = self.filesystem.get_file_info(self.path)
         if top.type == pafs.FileType.NotFound:
             raise DatasetError(f"{self.name} does not exist: pass the directory of a dataset")
         selector = pafs.FileSelector(self.path, recursive=True)
+        read: dict[str, bool] = {}  # a directory is judged once, not for each of its files
         for info in [top] if top.type == pafs.FileType.File else self.filesystem.get_file_info(selector):
-            parts = info.path[len(self.path) :].strip("/").split("/")
-            if "_delta_log" in parts:
+            below = info.path[len(self.path) :].strip("/")
+            directory, _, name = below.rpartition("/")
+            if directory not in read:
+                read[directory] = self._is_read(directory)
+            if name == "_delta_log":
                 raise table_error(self.name, "delta")
-            if parts[:-1] == ["metadata"] and parts[-1].endswith(".metadata.json"):
+            if directory == "metadata" and name.endswith(".metadata.json"):
                 raise table_error(self.name, "iceberg")
-            if info.type == pafs.FileType.File and info.size and not any(map(_is_hidden, parts)):
-                below = "/".join(["", *filter(None, parts)])
+            if info.size and info.type == pafs.FileType.File and read[directory] and not _is_hidden(name):
+                inside = "/".join(["", *filter(None, below.split("/"))]) if "//" in below else below and "/" + below
                 # Hadoop cuts what is finer than a millisecond.
-                id = ObjectId(root + below, info.size, (info.mtime_ns or 0) // 1_000_000)
-                yield ListedFile(self.name.rstrip("/") + below, info.path, id)
+                id = ObjectId(root + inside, info.size, (info.mtime_ns or 0) // 1_000_000)
+                yield ListedFile(engine_root + inside, info.path, id)
+
+    def _is_read(self, directory: str) -> bool:
+        """Whether Spark reads the files of a directory below this place."""
+        parts = directory.split("/")
+        if "_delta_log" in parts:
+            raise table_error(self.name, "delta")
+        return not any(map(_is_hidden, parts))
 
 
 def locate(path: str | os.PathLike[str], filesystem: pafs.FileSystem | None = None) -> Location:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import json
 import logging
@@ -119,6 +118,7 @@ class _Call:
         self._location = location
         self._store = service().store(conf)
         self._listed: list[ListedFile] | None = None
+        self._directories: dict[str, ListedFile] = {}  # with the first file of each
         self._first: FileSchema | None = None
         self._condition = Condition((), ())
         self._found: Lookup | None = None
@@ -137,7 +137,7 @@ class _Call:
         failures, pause = settings["breaker.failures"], settings["breaker.pause"]
         with breaker.attempt(failures, pause):
             dataset, root = self._dataset(settings["registry.lifetime"], timeout)
-        listed = self._listed = self._location.files(root)
+        listed = self._list(root)
         if dataset is None or not listed:
             return
         if max(file.id.mtime for file in listed) > dataset.entry.refreshed:  # a refresh may know the new files
@@ -151,6 +151,12 @@ class _Call:
         deadline = time.monotonic() + timeout
         with breaker.attempt(failures, pause):
             self._found = look_up(request, [dataset], service().functions, lambda: deadline - time.monotonic())
+
+    def _list(self, root: str) -> list[ListedFile]:
+        listed = self._listed = self._location.files(root)
+        for file in listed:
+            self._directories.setdefault(_directory(file), file)
+        return listed
 
     def _dataset(self, lifetime: float, timeout: float) -> tuple[IndexedDataset | None, str]:
         """The dataset that the path belongs to, and the spelling of the path in it."""
@@ -168,11 +174,10 @@ class _Call:
     def _request(self, dataset: IndexedDataset, root: str, listed: Sequence[ListedFile]) -> ScanRequest | None:
         definition = dataset.entry.definition
         schema: dict[str, Any] = json.loads(definition.schema)
-        directories = {file.id.path.rpartition("/")[0] for file in listed}
-        partitions = frozenset(name for one in directories for name in partition_columns(one + "/"))
+        partitions = frozenset(name for one in self._directories for name in partition_columns(one + "/"))
         self._first = self._schema(listed[0]) if definition.format == "parquet" else None
         in_file = {} if self._first is None else self._first.types
-        columns = Columns(schema, partitions, in_file, unclear_partitions(directories))
+        columns = Columns(schema, partitions, in_file, unclear_partitions(self._directories))
         self._condition = condition_of(self._where, columns)
         return ScanRequest(
             scan=f"files-{next(_numbers)}",
@@ -198,13 +203,13 @@ class _Call:
 
     def result(self, allow_empty: bool, begun: float) -> FileList:
         """The list and its report."""
-        listed = self._listed if self._listed is not None else self._location.files(self._location.roots[0])
+        listed = self._listed if self._listed is not None else self._list(self._location.roots[0])
         kept = self._kept(listed)
         added: list[tuple[str, str]] = []
         if not kept and listed and not allow_empty:
             kept = [min(listed, key=lambda file: (file.id.length, file.name))]
             added.append((kept[0].name, "no file can match; it is the smallest, and engines refuse an empty list"))
-        if kept and len(kept) < len(listed) and (witnesses := _witnesses(listed, kept)):
+        if kept and len(kept) < len(listed) and (witnesses := _witnesses(self._directories, kept)):
             chosen = {*kept, *witnesses}
             kept = [file for file in listed if file in chosen]
             added += ((file.name, "engines take partition columns' types from all files") for file in witnesses)
@@ -247,18 +252,18 @@ class _Call:
         return [file for file, out in zip(listed, ruled_out.tolist(), strict=True) if not out]
 
 
-def _witnesses(listed: Sequence[ListedFile], kept: Sequence[ListedFile]) -> list[ListedFile]:
+def _directory(file: ListedFile) -> str:
+    return file.id.path.rpartition("/")[0]
+
+
+def _witnesses(directories: Mapping[str, ListedFile], kept: Sequence[ListedFile]) -> list[ListedFile]:
     """Files to keep so that partition columns have values of the same kinds as in the whole listing: DuckDB compares a
     column as numbers only if each value in the list of files is one."""
-    kinds = functools.cache(partition_kinds)
-
-    def of(file: ListedFile) -> frozenset[tuple[str, str]]:
-        return kinds(file.id.path.rpartition("/")[0])
-
-    seen = {kind for file in kept for kind in of(file)}
+    seen = {kind for directory in {_directory(file) for file in kept} for kind in partition_kinds(directory)}
     found = []
-    for file in listed:
-        if not of(file) <= seen:
-            found.append(file)
-            seen |= of(file)
+    for directory, first in directories.items():
+        kinds = partition_kinds(directory)
+        if not kinds <= seen:
+            found.append(first)
+            seen |= kinds
     return found
