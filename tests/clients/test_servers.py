@@ -48,6 +48,7 @@ def jvm_client(port: int, folder: Path, queries: list[str]) -> list[str]:
 
 
 def printed(command: list[str], environment: dict[str, str]) -> list[str]:
+    """The lines that a client prints behind ``@``."""
     done = subprocess.run(
         command, env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=300
     )

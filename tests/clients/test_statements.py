@@ -13,7 +13,7 @@ import pytest
 
 from tests.clients.applications import Application, Lake, files_read, helpers_of
 from tests.clients.test_applications import ONE, eventually, one, without_package
-from tests.clients.test_servers import beeline, free_port, python_client, server
+from tests.clients.test_servers import beeline, free_port, printed, python_client, server
 from tests.clients.test_spark_sql import spark_sql
 
 _INTERRUPTED = """
@@ -31,9 +31,9 @@ def interrupt():
 threading.Thread(target=interrupt, daemon=True).start()
 try:
     spark.sql(sys.argv[3]).collect()
-    print("not interrupted")
+    print("@", "not interrupted")
 except Exception as error:
-    print(type(error).__name__, str(error).splitlines()[0])
+    print("@", type(error).__name__, str(error).splitlines()[0])
 """
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -200,25 +200,11 @@ def test_clients_of_a_remote_connect_server(fresh: Lake) -> None:
         "spark__connect__grpc__binding__address": "127.0.0.1",
     }
     scan = f"SELECT count(*) FROM parquet.`{fresh.data}` WHERE id = 5"
-    url = f"sc://127.0.0.1:{port}"
     with server(fresh, "org.apache.spark.sql.connect.service.SparkConnectServer", port, **settings) as pid:
-        interrupted = connect_client(fresh, _INTERRUPTED, url, str(pid), create(fresh))
-        assert "not interrupted" not in interrupted
+        interrupt = [sys.executable, "-c", _INTERRUPTED, f"sc://127.0.0.1:{port}", str(pid), create(fresh)]
+        environment = {"SPARK_CONF_DIR": str(fresh.folder / "nothing"), "PYTHONPATH": str(ROOT)}
+        (interrupted,) = printed(interrupt, environment)
+        assert interrupted != "not interrupted"
         eventually(lambda: helpers_of(pid, "es_skipping.sql") == [])
         assert python_client(port, fresh.folder, [create(fresh), scan]) == ["20|0|0|0|0", "1"]
     assert files_read(fresh.folder / "event-logs")[-1] == 1
-
-
-def connect_client(lake: Lake, script: str, *arguments: str) -> str:
-    """What a client of a Connect server prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        cwd=ROOT,
-        env={**os.environ, "SPARK_CONF_DIR": str(lake.folder / "nothing")},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout
