@@ -85,8 +85,7 @@ def table(report: dict[str, Any]) -> str:
     lines = [
         "**Over the log**",
         "",
-        "| Columns | Hybrid, one pass: s | times reading | metadata, MB | one by one: s | ratio "
-        + "| Every type, one pass: indexes | s | times reading | metadata, MB |",
+        "| Columns | Hybrid: s | × reading | MB | one by one: s | ratio | Every type: indexes | s | × reading | MB |",
         "|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for count, hybrid in report["log"]["Hybrid"].items():

@@ -150,8 +150,7 @@ def column_bytes(data: Mapping[bool, Path], pairs: Sequence[Pair]) -> dict[str, 
 def table(report: Mapping[str, Any]) -> str:
     """The page's table."""
     lines = [
-        "| Index | column, MB | Parquet store: MB | of the column | build, s | times reading "
-        + "| Elasticsearch: on disk, MB | build, s | times reading | paper: MB | min |",
+        "| Index | MB | Parquet: MB | share | s | × reading | Elasticsearch: MB | s | × reading | paper: MB | min |",
         "|--|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for pair in PAIRS:
