@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from benchmarks import index_columns, index_sizes, payback
+from benchmarks import index_columns, index_sizes, indicators, payback
 from benchmarks.access_log import AGENT_FUNCTION, Log, declare_family, object_tables, write_log
 from benchmarks.weather import write_weather
 from tests.spark.building import spark
@@ -88,3 +88,19 @@ def test_families_are_indexed_by_the_parser(spark: SparkSession, log: Path) -> N
     with esk.observe(spark) as report:
         assert found.count() == 0
     assert report.scans[0].objects_read == 0
+
+
+def test_the_indicators_of_workloads(spark: SparkSession, tmp_path: Path) -> None:
+    """The equation of the paper holds, and the value list opens what holds a match."""
+    log = Log(20, 40, 40)
+    write_log(log, tmp_path / "log")
+    declare_family(spark)
+    values = indicators.distinct_values(log, ("db_name", "user_agent"))
+    wanted = [workload for workload in indicators.WORKLOADS if workload.column in values and "%x" not in workload.name]
+    found = indicators.of_workloads(spark, tmp_path / "log", values, 2, wanted)
+    assert len(found) == 2
+    for one in found.values():
+        assert one["without a row"] == 0
+        product = one["layout_factor"] * one["metadata_factor"]
+        assert one["scanning_factor"] == pytest.approx(one["selectivity"] / product)
+        assert 0 < one["metadata_factor"] <= 1
