@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import geospatial, layout_tpch, lookup, refresh, text_indexes
+from benchmarks import geospatial, index_columns, layout_tpch, lookup, object_store, refresh, text_indexes
 from benchmarks.drawing import groups_chart, layout_chart, search_chart
 
 __all__ = ["charts"]
@@ -34,6 +34,7 @@ def charts() -> Iterator[tuple[str, str]]:
     yield from _groups("groups_times", "seconds a query", "seconds a query", percent=False)
     yield from _groups("groups_tpch", "read", "cells and ids read", percent=True)
     yield "gsop_search", search_chart(_read("gsop_search")["seconds"])
+    yield "index_columns", index_columns.chart(_read("index_columns"))
     log = _read("layout_log")
     title = f"A log of {log['rows']:,} views: rows scanned by {log['test queries']} queries"
     yield "layout_log", layout_chart(_shares(log), title)
@@ -43,6 +44,7 @@ def charts() -> Iterator[tuple[str, str]]:
     million = _read("million")
     yield "million_lookup", lookup.chart(dict(sorted(million["lookup"].items())))
     yield "million_refresh", refresh.chart(dict(sorted(million["refresh"].items())))
+    yield "object_store", object_store.chart(_read("object_store"))
     yield "text_indexes", text_indexes.chart(_read("text_indexes")["lengths"])
 
 

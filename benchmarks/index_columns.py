@@ -5,7 +5,7 @@ Run: ``python -m benchmarks.index_columns [--objects 200] [--weather-objects 100
 
 Over `benchmarks.access_log`, one pass builds `Hybrid` of 1, 2, 4, 8 and 12 columns; then each column alone, one build
 after the other, and their sums; then in one pass all index types that a column can have. Over `benchmarks.weather`,
-`MinMax` of 1 to 32 columns comes from Parquet footers. The metadata is that of the Parquet store. Beside each build in
+`MinMax` of 1 to 30 columns comes from Parquet footers. The metadata is that of the Parquet store. Beside each build in
 one pass stands a ``noop`` read of the same columns, run just before it: their ratio hardly depends on what else the
 machine does.
 """
@@ -32,7 +32,7 @@ from es_skipping.layout.chart import line_chart
 
 OUTPUT: Final = FOLDER / "index_columns.json"
 COUNTS: Final = (1, 2, 4, 8, 12)
-FOOTER_COUNTS: Final = (1, 2, 4, 8, 16, 32)
+FOOTER_COUNTS: Final = (1, 2, 4, 8, 16, 30)
 STRINGS: Final = COLUMNS[:8]
 
 

@@ -80,7 +80,7 @@ PAIRS: Final = (
     *_lists("account_name", (34.2, 8.5), (38.9, 9.4), (34.3, 10.0)),
     Pair("Formatted(user_agent)", "user_agent", lambda: esk.Formatted("user_agent", AGENT_FUNCTION), (0.27, 15.0)),
     Pair("MinMax(ts), log", "ts", lambda: esk.MinMax("ts"), (0.125, 0.97)),
-    Pair("MinMax(lat), weather", "lat", lambda: esk.MinMax("lat"), (0.38, 1.2), weather=True),
+    Pair("MinMax(temperature), weather", "temperature", lambda: esk.MinMax("temperature"), (0.38, 1.2), weather=True),
 )
 
 

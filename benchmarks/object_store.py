@@ -60,7 +60,7 @@ FIRST: Final = 24
 MODES: Final = ("none", "rewritten", "cold", "warm")
 SHARE: Final = 0.4
 """Size of the polygon, as a share of a grid cell's sides: most months have one or two objects that hold a match."""
-SCHEMA: Final = "lat DOUBLE, lng DOUBLE, temperature DOUBLE, month INT"
+SCHEMA: Final = "lat DOUBLE, lng DOUBLE, temperature INT, month INT"
 DOLLARS_A_MILLION_REQUESTS: Final = 0.4
 DOLLARS_A_TERABYTE: Final = 5.0
 

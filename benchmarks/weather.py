@@ -1,7 +1,8 @@
 """A made-up weather table of 33 columns, in many small objects, for the experiments of *Extensible Data Skipping*.
 
 The paper's table is not public. This one has its shape: hourly measurements at the points of a grid, laid out by place,
-so that each object holds a small box of latitudes and longitudes.
+so that each object holds a small box of latitudes and longitudes. Measurements are whole numbers of hundredths, because
+footers say nothing reliable of floats: a writer may leave NaN out of them.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import pyarrow.parquet as pq
 
 __all__ = ["MEASURES", "write_weather"]
 
-MEASURES: Final = ("lat", "lng", "temperature", *(f"measure_{number:02}" for number in range(29)))
-"""All columns but the time, which comes last."""
+MEASURES: Final = ("temperature", *(f"measure_{number:02}" for number in range(29)))
+"""All columns but the place, which comes first, and the time, which comes last."""
 _MODIFIED: Final = 1_700_000_000
 
 
@@ -31,11 +32,10 @@ def write_weather(folder: Path, objects: int, rows: int = 64) -> int:
         south, west = divmod(number, side)
         lat = -90 + 180 * (south + drawn.random(rows)) / side
         lng = -180 + 360 * (west + drawn.random(rows)) / side
-        others = drawn.normal(15, 10, size=(len(MEASURES) - 2, rows))
+        measures = (100 * drawn.normal(15, 10, size=(len(MEASURES), rows))).astype(np.int32)
         ts = 1_767_225_600 + 3_600 * np.arange(rows)
-        columns = dict(zip(MEASURES, (lat, lng, *others), strict=True)) | {
-            "ts": pa.array(ts * 1_000_000, pa.timestamp("us", tz="UTC"))
-        }
+        columns = {"lat": lat, "lng": lng, **dict(zip(MEASURES, measures, strict=True))}
+        columns["ts"] = pa.array(ts * 1_000_000, pa.timestamp("us", tz="UTC"))
         file = folder / f"part-{number:05}.parquet"
         pq.write_table(pa.table(columns), file, compression="snappy", use_dictionary=False)
         os.utime(file, (_MODIFIED, _MODIFIED))
