@@ -34,7 +34,6 @@ def charts() -> Iterator[tuple[str, str]]:
     yield from _groups("groups_times", "seconds a query", "seconds a query", percent=False)
     yield from _groups("groups_tpch", "read", "cells and ids read", percent=True)
     yield "gsop_search", search_chart(_read("gsop_search")["seconds"])
-    yield "index_columns", index_columns.chart(_read("index_columns"))
     log = _read("layout_log")
     title = f"A log of {log['rows']:,} views: rows scanned by {log['test queries']} queries"
     yield "layout_log", layout_chart(_shares(log), title)
@@ -44,7 +43,9 @@ def charts() -> Iterator[tuple[str, str]]:
     million = _read("million")
     yield "million_lookup", lookup.chart(dict(sorted(million["lookup"].items())))
     yield "million_refresh", refresh.chart(dict(sorted(million["refresh"].items())))
-    yield "object_store", object_store.chart(_read("object_store"))
+    for stem, drawn in (("index_columns", index_columns.chart), ("object_store", object_store.chart)):
+        if (DOCS / f"{stem}.json").exists():
+            yield stem, drawn(_read(stem))
     yield "text_indexes", text_indexes.chart(_read("text_indexes")["lengths"])
 
 
