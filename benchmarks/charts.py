@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import geospatial, layout_tpch, lookup, refresh, text_indexes
+from benchmarks import geospatial, index_columns, layout_tpch, lookup, object_store, refresh, text_indexes
 from benchmarks.drawing import groups_chart, layout_chart, search_chart
 
 __all__ = ["charts"]
@@ -43,6 +43,9 @@ def charts() -> Iterator[tuple[str, str]]:
     million = _read("million")
     yield "million_lookup", lookup.chart(dict(sorted(million["lookup"].items())))
     yield "million_refresh", refresh.chart(dict(sorted(million["refresh"].items())))
+    for stem, drawn in (("index_columns", index_columns.chart), ("object_store", object_store.chart)):
+        if (DOCS / f"{stem}.json").exists():
+            yield stem, drawn(_read(stem))
     yield "text_indexes", text_indexes.chart(_read("text_indexes")["lengths"])
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -95,6 +96,7 @@ def reset(jvm: int) -> None:
 def session(
     scratch: Path, url: str, memory: str = "5g", more: Mapping[str, str] = MappingProxyType({})
 ) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]")
     for name, value in more.items():
         builder = builder.config(name, value)
