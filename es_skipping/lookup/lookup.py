@@ -10,10 +10,12 @@ from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.first_rows import Guarantee, guarantee
 from es_skipping.lookup.functions import DeclaredFunctions
+from es_skipping.lookup.key_ranges import Implied
 from es_skipping.lookup.registry import IndexedDataset
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.verdict import Verdict, clause_for, read_filters
 from es_skipping.lookup.withheld import Withheld
+from es_skipping.predicates.normal import all_of
 from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import Element, HasElement, Predicate, leaves_of
 from es_skipping.stores.base import Answer, StoreQuery
@@ -79,12 +81,15 @@ class Lookup:
     row_groups
         For each entry of the request's filters, the answers about row groups of the datasets that have them. Empty if
         the scan cannot leave out row groups.
+    implied_by
+        What the metadata of joined relations gave conditions on their keys, for people.
     """
 
     datasets: tuple[IndexedDataset, ...]
     parts: tuple[tuple[Part, ...], ...] = field(default=())
     guarantee: Guarantee | None = None
     row_groups: tuple[tuple[Answer, ...], ...] = ()
+    implied_by: tuple[str, ...] = ()
 
     @property
     def flat(self) -> list[Part]:
@@ -184,6 +189,7 @@ def look_up(
     traced: bool = False,
     detail: bool = False,
     unpaid: Callable[[IndexedDataset, Clause], str | None] = lambda dataset, clause: None,
+    implied: Sequence[Implied] = (),
 ) -> Lookup:
     """Ask each dataset's store about each conjunction of a request's filters.
 
@@ -197,6 +203,8 @@ def look_up(
         Also count the objects that each index alone would rule out, which can take several requests.
     unpaid
         Says why it does not pay to ask a dataset's store a clause; None if it does. A traced look-up asks all the same.
+    implied
+        What the scan's joins imply, beside the filters.
 
     Raises
     ------
@@ -221,7 +229,8 @@ def look_up(
         return Part(dataset, predicate, verdict, answer, query, why)
 
     having = [dataset.row_groups for dataset in datasets if dataset.row_groups is not None]
-    predicates = [read_filters(trees, declared) for trees in request.filters]
+    beside = [one.predicate for one in implied]
+    predicates = [all_of([read_filters(trees, declared), *beside]) for trees in request.filters]
     parts = tuple(tuple(part(predicate, dataset) for dataset in datasets) for predicate in predicates)
     guaranteed = None
     if request.first is not None and len(datasets) == len(predicates) == 1:
@@ -239,7 +248,7 @@ def look_up(
             if not any(one.answer is not None for found in parts for one in found):
                 raise
             # The files have their answer already; without one about row groups the scan reads all of the others.
-    return Lookup(tuple(datasets), parts, guaranteed, groups)
+    return Lookup(tuple(datasets), parts, guaranteed, groups, tuple(one.by for one in implied))
 
 
 def _row_groups(found: Sequence[Sequence[Part]]) -> tuple[tuple[Answer, ...], ...]:

@@ -22,6 +22,7 @@ from es_skipping.lookup.details import LoggedFilter, ScanDetail, ScanDetails
 from es_skipping.lookup.functions import DeclaredFunctions
 from es_skipping.lookup.guard import Breaker, Budgets
 from es_skipping.lookup.host import Host
+from es_skipping.lookup.key_ranges import KeyMetadata, implied_by_joins
 from es_skipping.lookup.lookup import Lookup, look_up
 from es_skipping.lookup.payoff import Payoff
 from es_skipping.lookup.query_log import QueryLog, is_logged
@@ -79,6 +80,7 @@ class LookupService:
         self.on_use: Callable[[ScanRequest, str, DatasetEntry], None] | None = None
         self._stores = SessionStores(host.files, launched)
         self._budgets = Budgets()
+        self._key_metadata = KeyMetadata()
         self._warned: set[str] = set()
         self._warned_lock = threading.Lock()
 
@@ -142,9 +144,9 @@ class LookupService:
         store = self._stores.store(request.settings, settings)
         query = (request.session, request.execution) if request.execution else None
         breaker = self.breakers[store].attempt(settings["breaker.failures"], settings["breaker.pause"])
-        with self._budgets.spend(query, settings["query.budget"]) as left, breaker:
-            timeout, lifetime = min(settings["store.timeout"], left), settings["registry.lifetime"]
-            deadline = time.monotonic() + timeout
+        with self._budgets.spend(query, settings["query.budget"]) as budget, breaker:
+            timeout, lifetime = min(settings["store.timeout"], budget), settings["registry.lifetime"]
+            deadline: float = time.monotonic() + timeout
             datasets = self.registry.find(store, request.roots, request.table, lifetime, timeout, request.format)
             if not datasets:
                 logged = is_logged(settings)
@@ -154,11 +156,24 @@ class LookupService:
                 return reply.unindexed(believed), ScanDetail(
                     request.scan, reason="not indexed", store=store.url, logged=LoggedFilter(trees=trees)
                 )
+
+            def left() -> float:
+                return deadline - time.monotonic()
+
+            implied = implied_by_joins(
+                request,
+                datasets,
+                self.functions.of(request.session),
+                lambda one: self.registry.find(store, one.roots, None, lifetime, left(), one.format),
+                self._key_metadata,
+                left,
+            )
             found = look_up(
                 request,
                 datasets,
                 self.functions,
-                lambda: deadline - time.monotonic(),
+                left,
+                implied=implied,
                 unpaid=_unpaid(store, self.payoff.leaves_out) if is_logged(settings) else _paid,
             )
         if self.on_use is not None:
@@ -235,7 +250,9 @@ def _detail(request: ScanRequest, store: MetadataStore, found: Lookup) -> ScanDe
         row_groups=found.known_row_groups,
         store=store.url,
         elements=found.elements,
-        induced_by=tuple(dict.fromkeys(by for part in found.flat for by in part.verdict.induced_by)),
+        induced_by=tuple(
+            dict.fromkeys([*(by for part in found.flat for by in part.verdict.induced_by), *found.implied_by])
+        ),
     )
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMAT_VERSION",
     "KEY_BYTES",
+    "MAX_METADATA_BY_KEY",
     "NO_KEY",
     "Answer",
     "Change",
@@ -44,6 +45,8 @@ __all__ = [
 
 FORMAT_VERSION: Final = 2
 """The format of everything a store writes; a store that finds a higher one raises `StoreFormatError`."""
+MAX_METADATA_BY_KEY: Final = 4_096
+"""Objects whose metadata `MetadataStore.metadata_by_key` reads. Each of them is decoded while a query waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,6 +343,21 @@ class MetadataStore(ABC):
             There is no answer.
         """
         return ()
+
+    def metadata_by_key(
+        self, entry: DatasetEntry, index: str, *, timeout: float | None = None
+    ) -> Mapping[bytes, Metadata | None]:
+        """One index's metadata of every object of the published snapshot, by the object's key; None where unknown.
+
+        Empty for more than `MAX_METADATA_BY_KEY` objects, for an index that is not as the entry has it, or if the store
+        does not read metadata while a query waits.
+
+        Raises
+        ------
+        StoreError
+            There is no answer, or it is not known to be complete.
+        """
+        return {}
 
     @abstractmethod
     def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:

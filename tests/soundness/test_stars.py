@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime
 import os
 import random
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -48,15 +49,15 @@ JOINS = ("JOIN", "JOIN", "JOIN", "LEFT SEMI JOIN", "LEFT JOIN", "RIGHT JOIN", "L
 class Star:
     """A fact, a dimension and a dimension of that, as files; and what a session thinks of them."""
 
-    def __init__(self, spark: SparkSession, root: Path, dice: random.Random) -> None:
-        self.spark, self.root, self.dice = spark, root, dice
+    def __init__(self, spark: SparkSession, root: Path, dice: random.Random, kind: str = "induced") -> None:
+        self.spark, self.root, self.dice, self.kind = spark, root, dice, kind
         self.type, self.value = KEYS[dice.choice(list(KEYS))]
         self.day = 0
         for name in ("fact", "dim", "far"):
             (root / name).mkdir(parents=True)
         for _ in range(dice.randint(6, 10)):
             self.add_fact()
-        for _ in range(dice.randint(1, 3)):
+        for _ in range(dice.randint(1, 3) if kind == "induced" else dice.randint(4, 7)):
             self.add_dimension("dim")
         self.add_dimension("far")
         self.reopen()
@@ -81,7 +82,12 @@ class Star:
         some = [None if self.dice.random() < 0.1 else self.dice.randint(0, 10) for _ in range(rows)]
         texts = [None if self.dice.random() < 0.1 else self.dice.choice(("a1", "ab", "abc", "b", "c2")) for _ in some]
         days = [EPOCH + datetime.timedelta(self.dice.randint(0, 30)) for _ in some]
-        keys = [self._key(0, 36) for _ in some] if name == "dim" else [self.dice.randint(0, 10) for _ in some]
+        least, most = 0, 36
+        if self.kind == "ranges":  # keys and days that lie together
+            least = self.dice.randint(0, 30)
+            most = least + 4
+            days = [EPOCH + datetime.timedelta(self.dice.randint(least // 2, least // 2 + 3)) for _ in some]
+        keys = [self._key(least, most) for _ in some] if name == "dim" else [self.dice.randint(0, 10) for _ in some]
         columns = {
             "id": pa.array(keys, self.type if name == "dim" else pa.int32()),
             "x": pa.array(some, pa.int32()),
@@ -96,8 +102,8 @@ class Star:
             if self.dice.random() < 0.8 or not self.spark.catalog.tableExists(name):  # otherwise a stale listing
                 self.spark.read.parquet(str(self.root / name)).createOrReplaceTempView(name)
 
-    def change(self, dataset: esk.Dataset) -> None:
-        """Change a table; refresh all, some or nothing of the fact."""
+    def change(self, dataset: esk.Dataset, dimensions: Sequence[esk.Dataset] = ()) -> None:
+        """Change a table; refresh all, some or nothing of the fact, and now and then the dimensions."""
         what = self.dice.choice(("fact", "dim", "far", "rewrite", "nothing"))
         if what == "fact":
             self.add_fact()
@@ -114,7 +120,22 @@ class Star:
         elif refresh == "some":
             files = sorted(str(file) for file in (self.root / "fact").iterdir())
             dataset.refresh(paths=self.dice.sample(files, 2))
+        for dimension in dimensions:
+            if self.dice.random() < 0.6:
+                assert not dimension.refresh().failed
         self.reopen()
+
+    def index(self) -> list[esk.Dataset]:
+        """Index the fact; for ranges of keys also the dimensions. The fact is the first dataset."""
+        fact, dim, far = (esk.Dataset(self.spark, str(self.root / name)) for name in ("fact", "dim", "far"))
+        if self.kind == "induced":
+            fact.create_indexes(*self.indexes())
+            return [fact]
+        key = self.dice.choice((esk.MinMax, esk.ValueList, esk.MinMax))
+        fact.create_indexes(self.dice.choice((esk.MinMax, esk.ValueList))("k"))
+        for one in (dim, far):
+            one.create_indexes(key("id"), esk.MinMax("day"), esk.MinMax("x"), esk.ValueList("s"), esk.MinMax("ref"))
+        return [fact, dim, far]
 
     def indexes(self) -> list[Induced]:
         near = ForeignKey("k", f"parquet.`{self.root}/dim`.id")
@@ -149,31 +170,32 @@ class Star:
         return f"SELECT {columns} FROM fact {join} dim ON k = dim.id WHERE {near}"
 
 
+@pytest.mark.parametrize("kind", ["induced", "ranges"])
 @pytest.mark.parametrize(("store", "stars"), [("parquet", STARS), ("elasticsearch", max(1, STARS // 4))])
 def test_random_stars(
-    base: SparkSession, tmp_path: Path, store: str, stars: int, request: pytest.FixtureRequest
+    base: SparkSession, tmp_path: Path, store: str, stars: int, kind: str, request: pytest.FixtureRequest
 ) -> None:
     url = (tmp_path / "store").as_uri()
     spark = configured(base, request.getfixturevalue("elasticsearch_url") if store == "elasticsearch" else url)
-    skipped = sum(_skipped(spark, tmp_path / str(number), number) for number in range(stars))
+    skipped = sum(_skipped(spark, tmp_path / str(number), number, kind) for number in range(stars))
     assert skipped > 5 * stars
 
 
-def _skipped(spark: SparkSession, root: Path, number: int) -> int:
+def _skipped(spark: SparkSession, root: Path, number: int, kind: str) -> int:
     """The number of objects that queries of one star skipped; none of them lost a row."""
     dice = random.Random(SEED * 1_000 + number)
     for view in ("fact", "dim", "far"):
         spark.catalog.dropTempView(view)
-    star = Star(spark, root, dice)
-    dataset = esk.Dataset(spark, str(root / "fact"))
-    dataset.create_indexes(*star.indexes())
+    star = Star(spark, root, dice, kind)
+    dataset, *dimensions = star.index()
     skipped = 0
     for step in range(STEPS):
         if step:
-            star.change(dataset)
+            star.change(dataset, dimensions)
         for _ in range(QUERIES):
             spark.conf.set("spark.sql.adaptive.enabled", dice.choice(("true", "false")))
-            spark.conf.set("spark.sql.autoBroadcastJoinThreshold", dice.choice(("-1", "10MB")))
+            threshold = "-1" if kind == "ranges" else dice.choice(("-1", "10MB"))
+            spark.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
             sql = star.query()
             esk.disable(spark)
             expected = sorted(map(repr, spark.sql(sql).collect()))
@@ -182,6 +204,9 @@ def _skipped(spark: SparkSession, root: Path, number: int) -> int:
                 found = sorted(map(repr, spark.sql(sql).collect()))
             esk.disable(spark)
             assert found == expected, f"star {number}, step {step}: {sql}"
-            skipped += report.objects_skipped
-    dataset.drop_indexes(all=True)
+            skipped += sum(
+                scan.objects_skipped for scan in report.scans if kind == "induced" or scan.roots[0].endswith("/fact")
+            )
+    for one in (dataset, *dimensions):
+        one.drop_indexes(all=True)
     return skipped

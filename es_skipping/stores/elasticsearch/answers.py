@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import base64
+import json
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from elasticsearch import Elasticsearch
 
 from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.predicates.types import Value
-from es_skipping.stores.base import KEY_BYTES, NO_KEY
+from es_skipping.stores.base import KEY_BYTES, NO_KEY, StoreQuery
 from es_skipping.stores.elasticsearch.bools import EVERY, Query
 from es_skipping.stores.elasticsearch.client import OutOfTime
 from es_skipping.stores.elasticsearch.fields import Group
 from es_skipping.stores.elasticsearch.names import Names
 from es_skipping.stores.elasticsearch.state import State
 
-__all__ = ["Answers", "Deadline", "KeysMissing", "request_body", "whole"]
+__all__ = ["Answers", "Deadline", "KeysMissing", "explained", "request_body", "whole"]
 
 PAGE: Final = 60_000
 """Ordinals of one aggregation; ``search.max_buckets`` is 65,536 unless raised."""
@@ -61,6 +62,18 @@ def request_body(query: Query | None, first: int, count: int) -> dict[str, Any]:
         "query": {"bool": {"filter": [page, EVERY if query is None else query]}},
         "aggs": {"ordinals": {"histogram": {"field": "ordinal", "interval": 1, "min_doc_count": 1}}},
     }
+
+
+def explained(
+    alias: str, query: Query | None, ordinals: int, notes: Sequence[str], limits: Sequence[str]
+) -> StoreQuery:
+    """The search for the ordinals below a number that a query matches, for people; None asks nothing."""
+    if query is None:
+        nothing = f"# nothing is asked of {alias}: no metadata could prove that this is false of an object"
+        return StoreQuery(nothing, tuple(notes))
+    paths = f"the answer is the ordinals of the objects to skip; paths: GET {alias}/_search with the same query"
+    text = json.dumps(request_body(query, 0, max(1, ordinals)), indent=2, ensure_ascii=False)
+    return StoreQuery(f"GET {alias}/_search?allow_partial_search_results=false\n{text}", (*notes, paths, *limits))
 
 
 def whole(reply: Mapping[str, Any]) -> Mapping[str, Any]:

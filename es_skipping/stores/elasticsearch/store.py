@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
@@ -30,8 +29,9 @@ from es_skipping.stores.base import (
     check_understood,
     is_under,
 )
-from es_skipping.stores.elasticsearch.answers import Deadline, KeysMissing, request_body
+from es_skipping.stores.elasticsearch.answers import Deadline, KeysMissing, explained
 from es_skipping.stores.elasticsearch.bools import Query, any_of, restricted
+from es_skipping.stores.elasticsearch.by_key import by_key
 from es_skipping.stores.elasticsearch.change import ElasticsearchChange
 from es_skipping.stores.elasticsearch.checks import checks
 from es_skipping.stores.elasticsearch.client import BUILD_LIMIT, LOOKUP_LIMIT, connect
@@ -298,8 +298,7 @@ class ElasticsearchStore(MetadataStore):
     def lookup(
         self, entry: DatasetEntry, clause: Clause, *, timeout: float | None = None, detail: bool = False
     ) -> Answer:
-        deadline = Deadline(self._seconds if timeout is None else timeout)
-        id = entry.definition.id
+        deadline, id = Deadline(self._seconds if timeout is None else timeout), entry.definition.id
         with self._cluster.translated(f"looking up dataset {id!r}", LOOKUP_LIMIT):
             state = self._states.get(id)
             if state is None or (state.entry.snapshot != entry.snapshot and not state.understands(entry, clause)):
@@ -328,9 +327,7 @@ class ElasticsearchStore(MetadataStore):
         deadline, id = Deadline(self._seconds if timeout is None else timeout), entry.definition.id
         asked = clause if ordering is None else Conjunction((clause, Ask(ordering.index, HasNotNull())))
         with self._cluster.translated(f"looking up dataset {id!r}", LOOKUP_LIMIT):
-            state = self._states.get(id)
-            if state is None or state.entry.snapshot != entry.snapshot:
-                state = self._remember(id, self._cluster.state(id, deadline.left()))
+            state = self._current(entry, deadline)
             if state is None or not state.understands(entry, asked):
                 return ()
             if ordering is not None:
@@ -348,6 +345,20 @@ class ElasticsearchStore(MetadataStore):
                 return self._adapted(first)
             except (NotFoundError, KeysMissing):
                 return ()  # a new generation was published, or the dataset dropped
+
+    def metadata_by_key(
+        self, entry: DatasetEntry, index: str, *, timeout: float | None = None
+    ) -> Mapping[bytes, Metadata | None]:
+        limit = Deadline(self._seconds if timeout is None else timeout)
+        with self._cluster.translated(f"reading {index} of dataset {entry.definition.id!r}", LOOKUP_LIMIT):
+            return by_key(self._cluster.answers, self._visibility, self._current(entry, limit), entry, index, limit)
+
+    def _current(self, entry: DatasetEntry, deadline: Deadline) -> State | None:
+        """The state of an entry's snapshot, or if that is gone the latest; None if there is none."""
+        state = self._states.get(entry.definition.id)
+        if state is None or state.entry.snapshot != entry.snapshot:
+            state = self._remember(entry.definition.id, self._cluster.state(entry.definition.id, deadline.left()))
+        return state
 
     def _answer(self, state: State, clause: Clause, deadline: Deadline, detail: bool) -> Answer:
         unusable = self._unusable(state, clause, deadline)
@@ -427,7 +438,6 @@ class ElasticsearchStore(MetadataStore):
 
     def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
         deadline, id = Deadline(self._seconds), entry.definition.id
-        alias = self._cluster.names.objects(id)
         with self._cluster.translated(f"explaining a look-up of dataset {id!r}", LOOKUP_LIMIT):
             state = self._remember(id, self._cluster.state(id, deadline.left()))
             if state is None or not state.understands(entry, clause):
@@ -436,12 +446,5 @@ class ElasticsearchStore(MetadataStore):
             query = self._query(state, clause, deadline, expensive)
             unusable = self._unusable(state, clause, deadline)
         notes = [f"{index} is not used: {reason}" for index, reason in unusable]
-        if query is None:
-            nothing = f"# nothing is asked of {alias}: no metadata could prove that this is false of an object"
-            return StoreQuery(nothing, tuple(notes))
-        body = request_body(query, 0, max(1, state.next_ordinal))
-        notes += [f"the answer is the ordinals of the objects to skip; paths: GET {alias}/_search with the same query"]
-        if not expensive:
-            notes.append(f"the server has {_REFUSED}=false, so strings are told apart by 16 bytes only")
-        text = json.dumps(body, indent=2, ensure_ascii=False)
-        return StoreQuery(f"GET {alias}/_search?allow_partial_search_results=false\n{text}", tuple(notes))
+        limits = [] if expensive else [f"the server has {_REFUSED}=false, so strings are told apart by 16 bytes only"]
+        return explained(self._cluster.names.objects(id), query, state.next_ordinal, notes, limits)

@@ -18,9 +18,11 @@ from typing import Final
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Clause, indexes_of
 from es_skipping.clauses.evaluate import holds
+from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import StoreConflict, StoreError
 from es_skipping.stores.base import (
     KEY_BYTES,
+    MAX_METADATA_BY_KEY,
     Answer,
     Change,
     MetadataStore,
@@ -181,6 +183,16 @@ class MemoryStore(MetadataStore):
                 if candidate is not None:
                     candidates.append(candidate)
         return first_rows(in_order(candidates, ordering), k)
+
+    def metadata_by_key(
+        self, entry: DatasetEntry, index: str, *, timeout: float | None = None
+    ) -> Mapping[bytes, Metadata | None]:
+        snapshot = self._shelf.snapshots.get(entry.definition.id)
+        if snapshot is None or len(snapshot.objects) > MAX_METADATA_BY_KEY:
+            return {}
+        if index not in _same_indexes(snapshot.entry, entry):
+            return {}
+        return {one.id.key: one.metadata.get(index) for one in snapshot.objects.values()}
 
     def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
         text = f"the objects of {entry.definition.id} for which this is false:\n{clause}"

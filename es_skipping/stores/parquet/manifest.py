@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from es_skipping.catalog import DatasetDefinition, DatasetEntry
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition
 from es_skipping.errors import StoreError
 from es_skipping.stores.base import FORMAT_VERSION
 from es_skipping.stores.codec import check_format, definition_from_data, definition_to_data
@@ -36,6 +36,7 @@ __all__ = [
     "manifests_directory",
     "segment_path",
     "segments_directory",
+    "usable_indexes",
 ]
 
 Bits: TypeAlias = bytes
@@ -291,3 +292,18 @@ def _segment_from_data(data: Mapping[str, Any]) -> Segment:
         columns={name: Stretch(*one) for name, one in data["columns"].items()},
         dead=zlib.decompress(base64.b64decode(data["dead"])) if "dead" in data else b"",
     )
+
+
+def usable_indexes(manifest: Manifest, asked: DatasetDefinition) -> Mapping[str, tuple[IndexDefinition, str]]:
+    """The indexes that still have the definition that the reader knows, with their columns.
+
+    Indexes are compared one by one; the rest of the definition says how their values were read.
+    """
+    if manifest.definition is None or replace(manifest.definition, indexes=()) != replace(asked, indexes=()):
+        return {}
+    believed = {index.id: index for index in asked.indexes}
+    return {
+        index.id: (index, manifest.columns[index.id])
+        for index in manifest.definition.understood
+        if believed.get(index.id) == index
+    }

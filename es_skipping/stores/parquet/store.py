@@ -20,12 +20,14 @@ import numpy as np
 
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import KEEP, Ask, Clause, indexes_of
+from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import StoreConflict, StoreError, StoreUnavailable
 from es_skipping.stores.base import Answer, MetadataStore, StoreQuery, check_change, check_understood, is_under
 from es_skipping.stores.files import Files
 from es_skipping.stores.guarantors import Guarantor, Ordering, first_rows
 from es_skipping.stores.object_list import as_keys, is_among
 from es_skipping.stores.parquet.answers import LoadedColumn
+from es_skipping.stores.parquet.by_key import by_key
 from es_skipping.stores.parquet.cache import ByteCache
 from es_skipping.stores.parquet.change import ParquetChange, now_ms
 from es_skipping.stores.parquet.compact import compacted, to_compact
@@ -33,7 +35,7 @@ from es_skipping.stores.parquet.evaluate import only, refuted
 from es_skipping.stores.parquet.explain import sql
 from es_skipping.stores.parquet.files import arrow_files
 from es_skipping.stores.parquet.guarantors import SortedSegment, merged
-from es_skipping.stores.parquet.manifest import Manifest, Segment, segment_path, segments_directory
+from es_skipping.stores.parquet.manifest import Manifest, Segment, segment_path, segments_directory, usable_indexes
 from es_skipping.stores.parquet.query_log import QueryFiles
 from es_skipping.stores.parquet.segment import IDENTITY, read_columns, segment_age, write_segment
 from es_skipping.stores.parquet.sets import load
@@ -278,7 +280,7 @@ class ParquetStore(MetadataStore):
     def _answer(
         self, manifest: Manifest, entry: DatasetEntry, clause: Clause, deadline: float | None, detail: bool
     ) -> Answer:
-        usable = _usable(manifest, entry.definition)
+        usable = usable_indexes(manifest, entry.definition)
         asked = only(clause, usable) if manifest.definition is not None else KEEP
         single = {id: only(asked, {id}) for id in indexes_of(clause)} if detail else {}
         by_index = dict.fromkeys(single, 0)
@@ -307,7 +309,7 @@ class ParquetStore(MetadataStore):
         manifest, id = self._pinned(entry), entry.definition.id
         if manifest is None or manifest.definition is None:
             return ()
-        usable = _usable(manifest, entry.definition)
+        usable = usable_indexes(manifest, entry.definition)
         asked = only(clause, usable)
         if asked == KEEP or (ordering is not None and ordering.index not in usable):
             return ()
@@ -320,6 +322,21 @@ class ParquetStore(MetadataStore):
             if known and chosen.any():
                 found.append(self._guarantors(id, segment, usable, ordering).among(chosen, under))
         return first_rows(merged(found, ordering), k)
+
+    def metadata_by_key(
+        self, entry: DatasetEntry, index: str, *, timeout: float | None = None
+    ) -> Mapping[bytes, Metadata | None]:
+        manifest, id = self._pinned(entry), entry.definition.id
+        usable = {} if manifest is None else usable_indexes(manifest, entry.definition)
+        if manifest is None or index not in usable:
+            return {}
+        name = usable[index][1]
+        return by_key(
+            manifest,
+            usable[index],
+            lambda segment: self._keys(id, segment)[~segment.dead_rows()],
+            lambda segment: self._live(id, segment, [name])[name].combine_chunks(),
+        )
 
     def _guarantors(
         self,
@@ -360,7 +377,7 @@ class ParquetStore(MetadataStore):
         manifest = self._pinned(entry)
         if manifest is None:
             return StoreQuery("-- the dataset is not in the store", ("nothing is skipped",))
-        usable = _usable(manifest, entry.definition)
+        usable = usable_indexes(manifest, entry.definition)
         paths = [self._snapshots.where(segment_path(entry.definition.id, one.file)) for one in manifest.segments]
         return sql(clause, usable, paths, manifest)
 
@@ -405,21 +422,6 @@ class ParquetStore(MetadataStore):
 
 class _Gone(Exception):
     """The snapshot was cleaned up."""
-
-
-def _usable(manifest: Manifest, asked: DatasetDefinition) -> Mapping[str, tuple[IndexDefinition, str]]:
-    """The indexes that still have the definition that the reader knows, with their columns.
-
-    Indexes are compared one by one; the rest of the definition says how their values were read.
-    """
-    if manifest.definition is None or replace(manifest.definition, indexes=()) != replace(asked, indexes=()):
-        return {}
-    believed = {index.id: index for index in asked.indexes}
-    return {
-        index.id: (index, manifest.columns[index.id])
-        for index in manifest.definition.understood
-        if believed.get(index.id) == index
-    }
 
 
 class _SegmentReader:

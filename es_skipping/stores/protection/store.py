@@ -336,6 +336,13 @@ class ProtectedStore(MetadataStore):
             return self._verification.guarantors(entry, in_clear, k, ordering, under=under, timeout=timeout)
         return self._store.guarantors(entry, in_clear, k, ordering, under=under, timeout=timeout)
 
+    def metadata_by_key(
+        self, entry: DatasetEntry, index: str, *, timeout: float | None = None
+    ) -> Mapping[bytes, Metadata | None]:
+        if self._verification is not None or index in _protected(entry.definition):
+            return {}  # what is read here is neither authenticated nor decrypted
+        return self._store.metadata_by_key(entry, index, timeout=timeout)
+
     def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
         if self._verification is None and not _protected(entry.definition).keys() & set(indexes_of(clause)):
             return self._store.explain(entry, clause)

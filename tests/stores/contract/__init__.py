@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tests.stores.contract.answers import Answers
 from tests.stores.contract.at_random import AtRandom
+from tests.stores.contract.by_key import ByKey
 from tests.stores.contract.changes import Changes
 from tests.stores.contract.datasets import Datasets
 from tests.stores.contract.examples import (
@@ -60,5 +61,5 @@ __all__ = [
 ]
 
 
-class StoreContract(Datasets, Changes, Publishing, Unknown, Answers, Guarantors, AtRandom):
+class StoreContract(Datasets, Changes, Publishing, Unknown, Answers, Guarantors, ByKey, AtRandom):
     """Subclass it in a test module, as ``class TestMyStore(StoreContract)``."""
