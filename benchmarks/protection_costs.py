@@ -5,7 +5,8 @@ Run it with a server that may be written to::
     python -m benchmarks.protection_costs --store http://localhost:9200 --objects 100000
 
 The same metadata, an interval of a timestamp and five cities of a thousand for each object, is written in clear,
-hashed (the cities), sealed, and in clear with ``verify=mac``, to Elasticsearch and to a Parquet store. Questions go to
+hashed (the cities), sealed, and in clear with ``verify=mac``, to Elasticsearch and to a Parquet store; without
+``--store`` only to the latter. Questions go to
 all variants in turn, each question once, so that whatever else the machine does slows all of them alike. Ratios are of
 medians. CPU is this process's, without the server's.
 """
@@ -127,14 +128,15 @@ def _of_server(client: Any, prefix: str) -> Callable[[], int]:
     return size
 
 
-def _variants(url: str, folder: Path) -> Iterator[_Variant]:
+def _variants(url: str | None, folder: Path) -> Iterator[_Variant]:
     settings = Settings({"spark.es_skipping.store.timeout": "60s"})
     for mode in ("plain", "hashed", "sealed", "verify=mac"):
         verify = _KEY if mode == "verify=mac" else None
-        prefix = f"{_PREFIX}-{mode.partition('=')[0]}"
-        server = ElasticsearchStore(url, settings, prefix=prefix)
-        size = _of_server(server._cluster.builder, prefix)
-        yield _Variant("Elasticsearch", mode, ProtectedStore(server, verify), size)
+        if url is not None:
+            prefix = f"{_PREFIX}-{mode.partition('=')[0]}"
+            server = ElasticsearchStore(url, settings, prefix=prefix)
+            size = _of_server(server._cluster.builder, prefix)
+            yield _Variant("Elasticsearch", mode, ProtectedStore(server, verify), size)
         files = ParquetStore(str(folder / mode), cache_bytes=2 << 30)
         yield _Variant("Parquet", mode, ProtectedStore(files, verify), _of_folder(folder / mode), folder / mode)
 
@@ -160,7 +162,7 @@ def _row(one: _Variant, base: _Variant, parquet: _Variant, sizes: Mapping[tuple[
 def main() -> None:
     """Print the table for ``docs/benchmarks/protection.md``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--store", required=True, help="URL of Elasticsearch")
+    parser.add_argument("--store", help="URL of Elasticsearch; without it only Parquet stores are measured")
     parser.add_argument("--objects", type=int, default=100_000)
     given = parser.parse_args()
     os.environ[_KEY.removeprefix("env:")] = secrets.token_hex(32)

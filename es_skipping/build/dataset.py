@@ -328,7 +328,8 @@ class Dataset:
         limits = {"budget": settings["metadata.budget"], "writers": settings["build.executorWriters"]}
         limits["retain_removed"] = settings["retainRemoved"] == "vacuum"
         limits["granularity"] = settings["granularity"] if settings.written("granularity") is not None else None
-        add = [one if one.protect is not None else one.protected(*self._protection) for one in add]
+        if self._protection[0] != "plain":
+            add = [one if one.protect is not None else one.protected(*self._protection) for one in add]
 
         def attempt() -> RefreshResult:
             reading = self._reading(store.dataset(self.id))

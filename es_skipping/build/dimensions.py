@@ -14,8 +14,10 @@ from es_skipping.build.source import Reading, Source, moved
 from es_skipping.errors import ColumnError, EsSkippingError, IndexDefinitionError
 from es_skipping.indexes.features import feature_words
 from es_skipping.indexes.induced import BOUND_TYPES, KEY_TYPES, Induced
+from es_skipping.indexes.registry import readable_id
 from es_skipping.indexes.toolkit.summaries import plain, python_bound
 from es_skipping.lookup.built_with import dataset_facts, index_facts
+from es_skipping.lookup.given_protection import GivenProtection
 from es_skipping.lookup.induced import listing_digest, snapshot_digest
 from es_skipping.predicates.codec import operand_to_data, value_to_data
 from es_skipping.predicates.normal import normalise
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
 
     from es_skipping.build.columns import ResolvedColumn
     from es_skipping.predicates.types import Value
+    from es_skipping.stores.base import MetadataStore
 
-__all__ = ["DimensionBits", "bits_of", "current_snapshot", "resolved", "with_bits"]
+__all__ = ["DimensionBits", "bits_of", "current_snapshot", "refuse_protected", "resolved", "with_bits"]
 
 _FORMATS: Final = frozenset({"parquet", "orc"})
 """Formats in which a column's values do not depend on the other columns that are read."""
@@ -116,6 +119,34 @@ def resolved(source: Source, index: Induced) -> Induced:
         *index.keys, conditions=index.conditions, bounds=index.bounds, ranges=index.ranges, resolved=text
     ).protected(index.protect, index.key)
     return made.at(_snapshot(chain) or "")
+
+
+def refuse_protected(source: Source, index: Induced, store: MetadataStore) -> None:
+    """Refuse an index whose definition would show what a protected index of its dimension hides.
+
+    Parameters
+    ----------
+    index
+        Resolved.
+
+    Raises
+    ------
+    IndexDefinitionError
+    """
+    roots = _opened(source, index.keys[-1].table).source.roots
+    for entry in store.datasets():
+        hidden = GivenProtection(entry.definition).of(index.operands)
+        if hidden and any(_overlap(one, other) for one in roots for other in entry.definition.roots):
+            raise IndexDefinitionError(
+                f"{index}: the dimension's index {readable_id(hidden[0].id)} is {hidden[0].mode}, and this definition "
+                "would hold values of its column in clear; leave the column out, or pass protect='plain' if they may "
+                "be seen"
+            )
+
+
+def _overlap(one: str, other: str) -> bool:
+    one, other = (f"{root.rstrip('/')}/" for root in (one, other))
+    return one.startswith(other) or other.startswith(one)
 
 
 def current_snapshot(source: Source, index: Induced) -> str | None:

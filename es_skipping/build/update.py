@@ -15,6 +15,7 @@ from es_skipping.build.budget import Budget
 from es_skipping.build.collect import Collection, Progress
 from es_skipping.build.collected import Collected, Put
 from es_skipping.build.definitions import Defined, defined_dataset
+from es_skipping.build.dimensions import refuse_protected
 from es_skipping.build.effectiveness import Effectiveness
 from es_skipping.build.executor_writing import LEARNED, ExecutorWriting
 from es_skipping.build.listing import Listing, Restriction, changed_since, settled
@@ -29,6 +30,7 @@ from es_skipping.build.wanted import Wanted
 from es_skipping.catalog import DatasetDefinition, ObjectId, ObjectMetadata
 from es_skipping.errors import DatasetError, StoreConflict
 from es_skipping.indexes.base import Index
+from es_skipping.indexes.induced import Induced
 from es_skipping.spark.formats import TABLES
 from es_skipping.spark.relations import existing_files
 from es_skipping.stores.base import check_understood
@@ -200,6 +202,10 @@ class Update:
             check_understood(stored)
         rotated = stored if stored is None or self.new_key is None else with_new_key(stored, *self.new_key)
         defined = defined_dataset(source, self.id, rotated, self.add, ensure=self.ensure)
+        there = () if stored is None else {one.id for one in stored.indexes}
+        for one in defined.wanted:
+            if isinstance(one.index, Induced) and one.index.protect is None and one.id not in there:
+                refuse_protected(source, one.index, self.store)
         if rotated != stored:  # stored tokens are of the old key
             defined = replace(defined, fresh=True)
         if (

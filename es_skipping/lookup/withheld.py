@@ -26,7 +26,7 @@ from es_skipping.predicates.tree import And, Column, Opaque, Predicate
 from es_skipping.stores.parquet.evaluate import only
 from es_skipping.stores.protection.keys import key_of
 
-__all__ = ["Withheld"]
+__all__ = ["Withheld", "columns_of", "columns_read_by", "is_protected"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +47,26 @@ class Withheld:
     @classmethod
     def from_log(cls, definition: DatasetDefinition) -> Withheld:
         """Of all protected indexes of a dataset."""
-        return cls._of(definition, [index for index in definition.indexes if _is_protected(index)])
+        return cls._of(definition, [index for index in definition.indexes if is_protected(index)])
 
     @classmethod
     def without_keys(cls, definition: DatasetDefinition) -> Withheld:
         """Of the protected indexes whose key this process lacks."""
-        hidden = [index for index in definition.indexes if _is_protected(index) and not _has_key(index)]
+        hidden = [index for index in definition.indexes if is_protected(index) and not _has_key(index)]
         return cls._of(definition, hidden)
 
     @classmethod
     def _of(cls, definition: DatasetDefinition, indexes: Sequence[IndexDefinition]) -> Withheld:
-        names = {name for index in indexes for name in _read_by(index) if name is not None}
+        names = {name for index in indexes for name in columns_read_by(index) if name is not None}
         # Another index of such a column would quote what the query asks of it.
-        others = (one for one in definition.indexes if names and any(n is None or n in names for n in _read_by(one)))
+        others = (
+            one for one in definition.indexes if names and any(n is None or n in names for n in columns_read_by(one))
+        )
         return cls(frozenset(names), frozenset(index.id for index in (*indexes, *others)))
 
     def hides(self, node: Any) -> bool:
         """Whether a part of a filter is about one of the columns, or cannot be told not to be."""
-        return bool(self.indexes) and any(name is None or name.lower() in self.columns for name in _columns(node))
+        return bool(self.indexes) and any(name is None or name.lower() in self.columns for name in columns_of(node))
 
     def filter(self, predicate: Predicate) -> str:
         """A filter as text, without what is withheld."""
@@ -98,9 +100,9 @@ class Withheld:
         return self.hides(read) or self.hides(rename(read))
 
 
-def _read_by(index: IndexDefinition) -> list[str | None]:
+def columns_read_by(index: IndexDefinition) -> list[str | None]:
     """The columns at the top that an index reads, in lower case; None for a part that nobody could read."""
-    found = [name for operand in index.operands for name in _columns(operand_from_data(operand))]
+    found = [name for operand in index.operands for name in columns_of(operand_from_data(operand))]
     return [name if name is None else name.lower() for name in found]
 
 
@@ -108,7 +110,8 @@ def _as_it_is(predicate: Predicate) -> Predicate:
     return predicate
 
 
-def _is_protected(index: IndexDefinition) -> bool:
+def is_protected(index: IndexDefinition) -> bool:
+    """Whether an index is protected, or says that it should be."""
     return index.protection is not None or bool({"hashed", "sealed"} & set(index.needs))
 
 
@@ -119,7 +122,7 @@ def _has_key(index: IndexDefinition) -> bool:
         return False
 
 
-def _columns(node: Any) -> Iterator[str | None]:
+def columns_of(node: Any) -> Iterator[str | None]:
     """The names of all columns anywhere in a node; None for a part that nobody could read."""
     pending = [node]
     while pending:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from es_skipping.build.source import Source
     from es_skipping.build.wanted import Wanted
+    from es_skipping.catalog import DatasetDefinition
     from es_skipping.lookup.request import ScanRequest
 
 __all__ = ["Advice", "Candidate", "ScanAdvice", "why_not"]
@@ -186,12 +187,13 @@ def _advice(spark: SparkSession, request: ScanRequest, objects: int) -> ScanAdvi
         if not wanted and not failed:
             return ScanAdvice(**facts, reason="no index type understands any part of the filter")
         sampled, found = _sampled(source, wanted, objects)
-        there = _existing(spark, request)
+        existing = _existing(spark, request)
+        there = {index.id for one in existing for index in one.indexes}
         unpaid = service_of(spark).explain(request).unpaid if there else None
     except EsSkippingError as error:
         return ScanAdvice(**facts, reason=str(error))
     candidates = [
-        Candidate(one.index, sum(_skips(one, predicate, known) for known in found), exists=one.id in there)
+        Candidate(_given(one, existing), sum(_skips(one, predicate, known) for known in found), exists=one.id in there)
         for one in wanted
     ]
     candidates.sort(key=lambda one: -one.skipped)
@@ -254,10 +256,24 @@ def _skips(one: Wanted, predicate: Predicate, known: Mapping[str, Any]) -> bool:
     return clause != KEEP and holds(clause, known) is False
 
 
-def _existing(spark: SparkSession, request: ScanRequest) -> set[str]:
+def _given(one: Wanted, existing: Sequence[DatasetDefinition]) -> Index:
+    """The index with the protection that it has or needs, so that nobody creates it in clear."""
+    from es_skipping.lookup.given_protection import GivenProtection
+
+    for definition in existing:
+        protection = next((index.protection for index in definition.indexes if index.id == one.id), None)
+        if protection is not None:
+            return one.index.protected(protection.mode, protection.key)
+        given = GivenProtection(definition).given(one.index, one.operands)
+        if given is not one.index:
+            return given
+    return one.index
+
+
+def _existing(spark: SparkSession, request: ScanRequest) -> list[DatasetDefinition]:
     from es_skipping.spark.services import service_of
 
     service = service_of(spark)
     store = service.store(request.settings)
     datasets = service.registry.find(store, request.roots, request.table, 0.0, format=request.format)
-    return {index.id for dataset in datasets for index in dataset.entry.definition.indexes}
+    return [dataset.entry.definition for dataset in datasets]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from es_skipping.errors import DatasetError, IndexDefinitionError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.registry import from_definition
+from es_skipping.lookup.given_protection import GivenProtection
 from es_skipping.reports.asked_queries import AskedQueries, asked_queries
 from es_skipping.reports.candidates import ALL, for_dataset, index_candidates
 from es_skipping.reports.doubtful import doubtful_indexes, gaining
@@ -198,7 +199,8 @@ def advise(
     """Choose the indexes that save a workload most bytes, within a budget for their metadata.
 
     It collects many candidate indexes from a sample of the objects, once, and evaluates sets of them for all queries
-    together. It changes nothing; `Advice.apply` creates what it advises.
+    together. It changes nothing; `Advice.apply` creates what it advises. On a column of a protected index it advises
+    sealed indexes with the same key.
 
     Parameters
     ----------
@@ -265,8 +267,13 @@ def _proofs(
     predicates = list(queries.distinct)
     ranks: dict[str, float] = {}
     candidates: dict[str, Index] = {}
-    plain = dataset._protection[0] == "plain"
-    grid = for_dataset(ALL, sum(sample.sizes) / sample.total, queries.training, plain=plain)
+    given, plain = GivenProtection(None if entry is None else entry.definition), dataset._protection[0] == "plain"
+    grid = for_dataset(
+        ALL,
+        sum(sample.sizes) / sample.total,
+        queries.training,
+        plain=lambda operand: plain and not given.of([operand]),
+    )
     for predicate, weight in queries.distinct.items():
         for index in index_candidates(predicate, grid):
             candidates.setdefault(str(index), index)
@@ -309,9 +316,18 @@ def _advised(
     def gain(indexes: int, without: int) -> Interval:
         return interval_of(asked, sizes, indexes, without, queries_vary=bool(held_out))
 
+    definition = None if entry is None else entry.definition
+    given = GivenProtection(definition)
+
+    def advised(at: int) -> Index:
+        """The index as it is in the store; a new one as it may be there."""
+        if definition is not None and proofs.ids[at] in there_ids:
+            return from_definition(definition.index(proofs.ids[at]))
+        return given.given(proofs.indexes[at], proofs.operands[at])
+
     found = [
         AdvisedIndex(
-            proofs.indexes[at],
+            advised(at),
             "create" if not there >> at & 1 else "keep" if chosen >> at & 1 else "drop",
             round(proofs.costs[at]),
             gain(chosen | 1 << at, chosen & ~(1 << at)),

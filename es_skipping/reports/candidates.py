@@ -81,13 +81,19 @@ ALL: Final = Grid(lengths=(4, 8, 15, 30), boxes=(1, 4, 8), gaps=(1, 4, 16), rate
 """A small grid, for a choice under a budget; a `Hybrid` needs a threshold for the dataset."""
 
 
-def for_dataset(grid: Grid, object_bytes: float, queries: Sequence[AskedQuery], *, plain: bool = True) -> Grid:
+def for_dataset(
+    grid: Grid,
+    object_bytes: float,
+    queries: Sequence[AskedQuery],
+    *,
+    plain: Callable[[Operand], bool] = lambda operand: True,
+) -> Grid:
     """A grid with the thresholds and gaps that suit a dataset's objects and its queries.
 
     Parameters
     ----------
     plain
-        Whether definitions of indexes may hold the queries' values.
+        Whether the definition of an index of an operand may hold the queries' values.
     """
     filters = list(dict.fromkeys(one.predicate for one in queries))
 
@@ -97,7 +103,7 @@ def for_dataset(grid: Grid, object_bytes: float, queries: Sequence[AskedQuery], 
 
     @cache
     def asked(operand: Operand) -> Ranges:
-        return asked_ranges(operand, queries) if plain else ()
+        return asked_ranges(operand, queries) if plain(operand) else ()
 
     return replace(grid, hybrid=threshold, asked=asked)
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from es_skipping.build.source import Source
     from es_skipping.catalog import DatasetDefinition, ObjectId, ObjectMetadata
     from es_skipping.clauses.merge import Trace
+    from es_skipping.predicates.tree import Operand
     from es_skipping.stores.base import MetadataStore
 
 __all__ = ["Sample", "SampledProofs", "collected", "stratified", "understood"]
@@ -177,6 +178,8 @@ class SampledProofs:
         The bytes that each index takes over all of the dataset's objects.
     hashed
         The ids of hashed indexes: only equality is asked of them.
+    operands
+        What each index reads.
     """
 
     sample: Sample
@@ -186,6 +189,7 @@ class SampledProofs:
     _dataset: IndexedDataset
     _request: ScanRequest
     hashed: frozenset[str] = frozenset()
+    operands: tuple[tuple[Operand, ...], ...] = ()
     _answers: dict[Clause, int] = field(default_factory=dict)
     _places: dict[bytes, int] = field(default_factory=dict)
 
@@ -271,5 +275,13 @@ def collected(
     costs = tuple(known.get(id, float(math.ceil(estimated.get(id, 0) * factor))) for id in ids)
     places = {one.key: at for at, one in enumerate(sample.objects)}
     return SampledProofs(
-        sample, ids, made, costs, _dataset(source, asked.definition, own), _request(source), hashed, _places=places
+        sample,
+        ids,
+        made,
+        costs,
+        _dataset(source, asked.definition, own),
+        _request(source),
+        hashed,
+        tuple(wanted.operands for wanted in asked.wanted),
+        _places=places,
     )

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.build.source import Reading, Source
 from es_skipping.catalog import ObjectId
-from es_skipping.errors import DatasetError, SettingError
+from es_skipping.errors import DatasetError, ProtectionError, SettingError
 from es_skipping.lookup.verdict import clause_for
 from es_skipping.reports.asked_queries import asked_queries
 from es_skipping.reports.candidates import ALL, index_candidates
@@ -189,6 +189,47 @@ def test_only_equality_is_asked_of_a_hashed_index(
     assert not advice.keep
     assert esk.advise(spark, dataset, budget="1m", log=["city = 'city-3'"]).now == equal
     dataset.drop_indexes(all=True)
+
+
+def test_what_is_advised_does_not_show_what_is_protected(
+    on: SparkSession, events: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A given log may ask for protected columns; an index in clear on one of them would show its values."""
+    monkeypatch.setenv("CITY_KEY", "11" * 32)
+    monkeypatch.setenv("SHOP_KEY", "22" * 32)
+    dataset = esk.Dataset(on, events)
+    there = esk.ValueList("city", protect="hashed", key="env:CITY_KEY"), esk.MinMax("upper(text)")
+    sealed = esk.MinMax("shop", protect="sealed", key="env:SHOP_KEY")
+    dataset.create_indexes(*there, sealed)
+    log = [
+        "city LIKE 'city-3%'",
+        "shop IN (3, 5)",
+        "upper(city) = 'CITY-7'",
+        "ts BETWEEN 300 AND 600",
+        "city = 'city-4'",
+    ]
+    advice = esk.advise(on, dataset, budget="10m", log=log)
+    keys = {"city": "env:CITY_KEY", "shop": "env:SHOP_KEY", "ts": None}
+    created = {name: [one for one in advice.create if name in str(one.columns[0])] for name in keys}
+    assert all(created.values()), advice
+    for name, indexes in created.items():
+        wanted = (None, None) if keys[name] is None else ("sealed", keys[name])
+        assert {(one.protect, one.key) for one in indexes} == {wanted}, advice
+        assert not [one for one in indexes if isinstance(one, esk.GapList) and one.asked and keys[name]]
+    assert set(advice.keep) | set(advice.drop) == {*there, sealed}, "as they are"
+    (scan,) = esk.why_not(on.read.parquet(events).where("city LIKE 'city-3%' AND ts < 600")).scans
+    assert {one.index.protect for one in scan.candidates if one.index.columns == ("ts",)} == {None}
+    shown = {one.index.protect for one in scan.candidates if one.index.columns == ("city",)}
+    assert shown == {"hashed", "sealed"}, "the one that is there, and others"
+    with monkeypatch.context() as without:
+        without.delenv("CITY_KEY")
+        with pytest.raises(ProtectionError, match="env:CITY_KEY is missing"):
+            advice.apply()
+    advice.apply()
+    assert {row.protection for row in dataset.describe().where("columns[0] LIKE '%city%'").collect()} == {
+        "hashed",
+        "sealed",
+    }
 
 
 def test_nothing_helps_a_hopeless_workload(spark: SparkSession, events: str) -> None:

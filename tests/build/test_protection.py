@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -179,3 +180,59 @@ def test_new_keys_for_hashed_and_sealed_indexes(
     assert read() == [[1], [4]]
     for wrong in (["--from-key", "env:X"], ["--to-key", "env:LAST_KEY", "--into", "x"]):
         assert main(["reindex", str(data), "--store", store, *wrong]) == 1
+
+
+def test_new_keys_for_row_groups(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each file's row groups are a dataset of their own, whose indexes get the same new key."""
+    for name, digit in (("CITY_KEY", "1"), ("PAY_KEY", "2"), ("NEW_KEY", "4"), ("LAST_KEY", "5")):
+        monkeypatch.setenv(name, digit * 64)
+    data = tmp_path / "data"
+    data.mkdir()
+    for file in range(2):
+        first = 400 * file
+        rows = {"pay": range(first, first + 400), "city": [f"c{n // 100}" for n in range(first, first + 400)]}
+        pq.write_table(pa.table(rows), data / f"o{file}.parquet", row_group_size=100)
+    age(data)
+    spark.conf.set("spark.es_skipping.granularity", "rowGroup")
+    dataset = esk.Dataset(spark, str(data))
+    dataset.create_indexes(
+        esk.MinMax("pay", protect="sealed", key="env:PAY_KEY"),
+        esk.ValueList("city", protect="hashed", key="env:CITY_KEY"),
+    )
+    esk.enable(spark)
+
+    def skipped() -> list[int]:
+        service_of(spark).registry.forget()
+        found = []
+        for filter in ("pay = 250", "city = 'c5'"):
+            with esk.observe(spark) as report:
+                assert spark.read.parquet(str(data)).where(filter).count() == (1 if "pay" in filter else 100)
+            (scan,) = report.scans
+            found.append(scan.objects_skipped * 4 + (scan.row_groups_skipped or 0))
+        return found
+
+    def references() -> set[str]:
+        definitions = [entry.definition for entry in store_of(spark).datasets()]
+        assert len(definitions) == 2
+        return {one.protection.key for definition in definitions for one in definition.indexes if one.protection}
+
+    assert skipped() == [7, 7]
+    assert rotate_keys(dataset, "env:NEW_KEY").rotated == ("minmax(pay)", "valuelist(city)")
+    assert references() == {"env:NEW_KEY"}
+    for name in ("CITY_KEY", "PAY_KEY"):
+        monkeypatch.delenv(name)
+    assert skipped() == [7, 7]
+    assert dataset.refresh().unchanged == 2
+    dataset.drop_indexes(esk.ValueList("city"))
+    store = str(tmp_path / "store")
+    capsys.readouterr()
+    assert main(["reindex", str(data), "--store", store, "--to-key", "env:LAST_KEY", "--json"]) == 0
+    assert [one["rotated"] for one in json.loads(capsys.readouterr().out)] == [["minmax(pay)"]] * 2
+    assert references() == {"env:LAST_KEY"}
+    monkeypatch.delenv("NEW_KEY")
+    service_of(spark).registry.forget()
+    with esk.observe(spark) as report:
+        assert spark.read.parquet(str(data)).where("pay = 250").count() == 1
+    assert report.scans[0].row_groups_skipped == 3

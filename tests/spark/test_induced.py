@@ -396,6 +396,31 @@ def test_a_protected_dimension_keeps_its_filters_out_of_the_query_log(
     assert "segment3" not in repr(found) + str([one.to_document() for one in found])
 
 
+def test_a_definition_does_not_hold_values_of_a_protected_dimension(
+    changing: tuple[SparkSession, Path, esk.Dataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ends of ranges and the literals of conditions are in the definition, which is in clear."""
+    spark, root, dataset = changing
+    monkeypatch.setenv("SEGMENT_KEY", "11" * 32)
+    esk.Dataset(spark, str(root / "customers")).create_indexes(
+        esk.ValueList("c_segment", protect="hashed", key="env:SEGMENT_KEY")
+    )
+    dataset.refresh()  # the index from before stays
+    there = [row.id for row in dataset.describe().collect()]
+    assert len(there) == 2 and any("c_segment" in id for id in there)
+    keys = (
+        ForeignKey("key", f"parquet.`{root}/orders`.o_key"),
+        ForeignKey(f"parquet.`{root}/orders`.o_cust", f"parquet.`{root}/customers`.c_key"),
+    )
+    for given in ({"bounds": ["upper(c_segment)"]}, {"conditions": ["c_key > 3", "c_segment = 'segment9'"]}):
+        with pytest.raises(IndexDefinitionError, match=r"the dimension's index .*c_segment.* is hashed") as refused:
+            dataset.create_indexes(Induced(*keys, **given))
+        assert "pass protect='plain'" in str(refused.value)
+    dataset.create_indexes(Induced(*keys, conditions=["c_key > 3"]))
+    dataset.create_indexes(Induced(*keys, conditions=["c_segment = 'segment9'"], protect="plain"))
+    assert dataset.describe().count() == 4
+
+
 # --- what is refused ----------------------------------------------------------------------------------------------
 
 

@@ -58,12 +58,18 @@ class ElasticsearchFiles:
             return []
         except (ApiError, TransportError) as error:
             raise OSError(f"listing {directory} of {self._index}: {error}") from error
-        return sorted({hit["_source"]["path"][len(above) :].partition("/")[0] for hit in hits})
+        try:
+            return sorted({hit["_source"]["path"][len(above) :].partition("/")[0] for hit in hits})
+        except (KeyError, TypeError, AttributeError):
+            raise OSError(f"listing {directory} of {self._index}: a document was altered") from None
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
         first = self._part(path, 0)
-        parts = [first["data"], *(self._part(path, number)["data"] for number in range(1, first["parts"]))]
-        data = b"".join(map(base64.b64decode, parts))
+        try:
+            parts = [first["data"], *(self._part(path, number)["data"] for number in range(1, first["parts"]))]
+            data = b"".join(base64.b64decode(part, validate=True) for part in parts)
+        except (KeyError, TypeError, ValueError):
+            raise OSError(f"reading {path} of {self._index}: its document was altered") from None
         return data[offset : None if length is None else offset + length]
 
     def _part(self, path: str, number: int) -> dict[str, Any]:

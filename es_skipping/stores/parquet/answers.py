@@ -285,35 +285,73 @@ def _in_any(low: Comparable, high: Comparable, ranges: Sequence[Range], type: Da
 
 
 class ValuesColumn(CountedColumn):
-    """Sets of values: decides a question once per distinct value, then looks it up by the value's code."""
+    """Sets of values: decides a question once per distinct value, and then marks the rows that hold those values."""
 
     def __init__(self, column: pa.StructArray, type: DataType) -> None:
         super().__init__(column)
         self._type = type
         lists = self.fields["values"]
         self._decided = self.known & _truths(lists.is_valid())
-        self._of = Rows(offsets_of(lists))
-        encoded = lists.values.dictionary_encode()
-        self._codes: np.ndarray = encoded.indices.to_numpy(zero_copy_only=False)
+        offsets = offsets_of(lists)
+        self._of = Rows(offsets)
+        encoded = lists.values.slice(offsets[0], offsets[-1] - offsets[0]).dictionary_encode()
+        codes: np.ndarray = encoded.indices.to_numpy(zero_copy_only=False)
+        distinct = comparable(encoded.dictionary, type)
+        if isinstance(distinct, np.ndarray):  # in ascending order, so that a literal is found by binary search
+            order = np.argsort(distinct)
+            rank = np.empty(len(order), np.int32)
+            rank[order] = np.arange(len(order), dtype=np.int32)
+            distinct, codes = distinct[order], rank[codes]
         self._texts = encoded.dictionary if type.name == "string" else None
-        self._distinct = comparable(encoded.dictionary, type)
+        self._distinct = distinct
+        rows = np.repeat(np.arange(self.rows, dtype=np.int32), np.diff(offsets))
+        self._rows: npt.NDArray[np.int32] = rows[_order_of(codes)]
+        """The rows of each distinct value, one value after another."""
+        ends = np.cumsum(np.bincount(codes, minlength=len(distinct)), dtype=np.int32)
+        self._starts: npt.NDArray[np.int32] = np.concatenate([np.zeros(1, np.int32), ends])
         self.fields.clear()
-        self.nbytes = self._counted_size(self._codes, self._distinct)
+        self.nbytes = self._counted_size(self._rows, self._starts, self._distinct)
 
-    def _held(self, question: Question) -> Truths | None:
+    def _held_by_rows(self, question: Question) -> Truths | None:
+        held = np.zeros(self.rows, np.bool_)
+        if isinstance(question, AnyOf) and isinstance(self._distinct, np.ndarray):
+            for code in _places_of(_literals(question.values, self._type, self._distinct), self._distinct):
+                held[self._rows[self._starts[code] : self._starts[code + 1]]] = True
+            return held
+        passing = self._passing(question)
+        if passing is None:
+            return None
+        held[self._rows[np.repeat(passing, np.diff(self._starts))]] = True
+        return held
+
+    def _passing(self, question: Question) -> Truths | None:
+        """Per distinct value, whether the question may be true for it; None if that is unknown."""
         match question:
             case AnyOf(values):
-                passing = _is_in(self._distinct, _literals(values, self._type, self._distinct))
+                return _is_in(self._distinct, _literals(values, self._type, self._distinct))
             case OtherThan(values):
-                passing = ~_is_in(self._distinct, _literals(values, self._type, self._distinct))
+                return ~_is_in(self._distinct, _literals(values, self._type, self._distinct))
             case Overlaps(ranges):
-                passing = _in_any(self._distinct, self._distinct, ranges, self._type)
+                return _in_any(self._distinct, self._distinct, ranges, self._type)
             case TextMatch() if self._texts is not None:
-                passing = _may_match(self._texts, question)
-            case _:
-                return None
-        held: Truths = passing[self._codes]
-        return held
+                return _may_match(self._texts, question)
+        return None
+
+
+def _order_of(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """The order that sorts codes, by their halves: numpy sorts 16 bits in linear time."""
+    order = np.argsort(codes.astype(np.uint16), kind="stable")
+    if len(codes) and codes.max() >> 16:
+        order = order[np.argsort((codes >> 16).astype(np.uint16)[order], kind="stable")]
+    return order
+
+
+def _places_of(literals: np.ndarray, ascending: np.ndarray) -> npt.NDArray[np.int64]:
+    """Where those literals are that are among ascending values."""
+    at = np.searchsorted(ascending, literals)
+    there = at < len(ascending)
+    there[there] = ascending[at[there]] == literals[there]
+    return at[there]
 
 
 def _may_match(texts: pa.StringArray, question: TextMatch) -> Truths:

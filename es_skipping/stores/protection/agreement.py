@@ -20,10 +20,11 @@ from es_skipping.stores.selection import KeyTable, Selection, Selections
 __all__ = ["Agreement"]
 
 Found = bytes | Selection | Selections
+Places = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""Ordinals of one table, and the other table's ordinals of the same objects."""
 
 _MAX_PAIRS: Final = 64
 """Pairs of tables that are remembered; answers over more tables are compared key by key."""
-_NOWHERE: Final = -1
 
 
 class Agreement:
@@ -31,7 +32,7 @@ class Agreement:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._places: OrderedDict[tuple[str, str], npt.NDArray[np.int64]] = OrderedDict()
+        self._places: OrderedDict[tuple[str, str], Places | None] = OrderedDict()
 
     def both(self, claimed: Found, proved: Found) -> Found:
         """The objects of the first answer that the second has too; the first answer itself, if these are all.
@@ -53,33 +54,40 @@ class Agreement:
         skip = _mask(part)
         both = np.zeros(len(skip), np.bool_)
         for other in others:
-            places = self._places_in(part.table, other.table)
-            there = places != _NOWHERE
-            both[there] |= _mask(other)[places[there]]
+            places, found = self._places_in(part.table, other.table), _mask(other)
+            if places is None:
+                both |= found
+            else:
+                both[places[0]] |= found[places[1]]
         both &= skip
         return part if bool((both == skip).all()) else Selection.of(part.table, both)
 
-    def _places_in(self, table: KeyTable, other: KeyTable) -> npt.NDArray[np.int64]:
-        """For each ordinal of a table the other's ordinal of the same object."""
+    def _places_in(self, table: KeyTable, other: KeyTable) -> Places | None:
+        """Where the objects of a table are in the other; None if each has the same ordinal in both."""
         pair = table.id, other.id
         with self._lock:
             if pair in self._places:
                 self._places.move_to_end(pair)
                 return self._places[pair]
-        live = np.flatnonzero(other.live)
-        keys = as_keys(other.keys(other.live))
-        order = np.argsort(keys, kind="stable")
-        places = np.full(len(table), _NOWHERE, np.int64)
-        if len(keys):
-            wanted = as_keys(table.keys(np.ones(len(table), np.bool_)))
-            at = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
-            same = keys[order[at]] == wanted
-            places[same] = live[order[at[same]]]
+        places = _same_objects(table, other)
         with self._lock:
             self._places[pair] = places
             while len(self._places) > _MAX_PAIRS:
                 self._places.popitem(last=False)
         return places
+
+
+def _same_objects(table: KeyTable, other: KeyTable) -> Places | None:
+    mine, theirs = np.flatnonzero(table.live), np.flatnonzero(other.live)
+    wanted, keys = as_keys(table.keys(table.live)), as_keys(other.keys(other.live))
+    if np.array_equal(wanted, keys) and np.array_equal(mine, theirs) and len(table) == len(other):
+        return None
+    if not len(keys):
+        return mine[:0], theirs
+    order = np.argsort(keys, kind="stable")
+    at = np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)
+    same = keys[order[at]] == wanted
+    return mine[same], theirs[order[at[same]]]
 
 
 def _parts(found: Found) -> tuple[Selection, ...] | None:

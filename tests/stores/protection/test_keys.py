@@ -174,7 +174,10 @@ def test_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BASE64", "IiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiI=")
     assert load_key("env:BASE64") == load_key("env:PAY_KEY")
     assert "22" not in repr(load_key("env:PAY_KEY"))
+    cut = tmp_path / "cut.key"
+    cut.write_text("22" * 31)
     for reference, says in [
+        (f"file:{cut}", "text of 62 characters"),
         (f"file:{tmp_path}/none", "No such file"),
         (f"file:{tmp_path}", "cannot be read|not a regular file"),
         ("file:/dev/null", "not a regular file"),
@@ -204,6 +207,25 @@ def test_a_key_service(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ProtectionError, match="its service failed: RuntimeError") as caught:
         load_key("vault:down")
     assert "planted" not in str(caught.value)
+
+
+def test_a_key_service_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Python finds the entry point of a package, and a store uses its keys."""
+    (tmp_path / "safe_deposit.py").write_text("def serve(rest):\n    return {'hr/pay': '22' * 32}[rest]\n")
+    installed = tmp_path / "safe_deposit-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: safe-deposit\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("[es_skipping.keys]\nsafe = safe_deposit:serve\n")
+    store = ProtectedStore(MemoryStore(f"memory://service-{tmp_path.name}"))
+    with pytest.raises(ProtectionError, match="no installed package serves 'safe' keys"):
+        load_key("safe:hr/pay")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert load_key("safe:hr/pay") == load_key("env:PAY_KEY")
+    write(store, dataset_definition(sealed(PAY, "safe:hr/pay"), DAY), OBJECTS)
+    assert _skipped(store, ONLY_2[PAY.id]) == BUT_2
+    with pytest.raises(ProtectionError, match="safe:other is missing: its service failed: KeyError"):
+        load_key("safe:other")
+    store.drop("events")
 
 
 def test_needs_and_protection_belong_together(store: ProtectedStore) -> None:

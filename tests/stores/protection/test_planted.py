@@ -5,20 +5,28 @@ from __future__ import annotations
 import base64
 import io
 import json
+import logging
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from es_skipping.catalog import ObjectMetadata
+from es_skipping.clauses.clause import Ask, Conjunction
 from es_skipping.clauses.metadata import Intervals, Values
+from es_skipping.clauses.questions import AnyOf, Overlaps, Range
+from es_skipping.errors import ProtectionError
 from es_skipping.predicates.types import parse_type
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.parquet.store import ParquetStore
+from es_skipping.stores.protection.keys import load_key
 from es_skipping.stores.protection.store import ProtectedStore
 from tests.stores.contract.examples import dataset_definition, object_id, write
-from tests.stores.protection.conftest import KEYS, hashed, sealed, sealed_files
+from tests.stores.protection.conftest import KEYS, hashed, reopened, sealed, sealed_files
+from tests.stores.protection.test_keys import SPOILT
 from tests.stores.strategies import index as index_of_kind
 
 CITY, NAME = index_of_kind("values", parse_type("string")), index_of_kind("intervals", parse_type("string"))
@@ -75,3 +83,28 @@ def test_in_clear_they_are_found(store: ProtectedStore) -> None:
     texts = list(_written(store))
     assert all(any(secret in text for text in texts) for secret in ("plantedtown", "plantedname"))
     assert not sealed_files(store)
+
+
+@pytest.mark.parametrize("spoilt", ["missing", "wrong", "truncated", "not a key"])
+def test_errors_logs_and_reprs_tell_nothing(
+    spoilt: str, store: ProtectedStore, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    definition = dataset_definition(hashed(CITY), sealed(NAME), CLEAR)
+    entry = write(store, definition, OBJECTS)
+    both = Conjunction((Ask(CITY.id, AnyOf(("plantedtown3",))), Ask(NAME.id, Overlaps((Range("plantedname4", None),)))))
+    assert store.lookup(entry, both).skipped == 4
+    told = [repr(one) for one in (store, entry, definition, load_key("env:CITY_KEY"), load_key("env:PAY_KEY"))]
+    told.append(repr(store.explain(entry, Ask(CITY.id, AnyOf(("plantedtown3",))))))
+    for name in KEYS:
+        SPOILT[spoilt](monkeypatch, name)
+    user = reopened(store)
+    answer = user.lookup(entry, both, detail=True)
+    assert (answer.skipped, len(answer.unusable)) == (0, 2)
+    told += [repr(answer), repr(user.explain(entry, both)), repr(list(user.checks(30.0)))]
+    with pytest.raises(ProtectionError) as refused:
+        write(user, definition, OBJECTS)
+    told += ["".join(traceback.format_exception(refused.value, chain=True)), caplog.text]
+    for secret in ("plantedtown", "plantedname", "planted-secret-text", *KEYS.values(), "11" * 31):
+        assert not [one for one in told if secret in one], secret
+    assert "env:CITY_KEY" in caplog.text
