@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,12 +72,13 @@ def measured(spark: SparkSession, scratch: Path, count: int) -> Iterator[dict[st
 def by_the_store(spark: SparkSession, dataset: esk.Dataset, count: int, condition: str) -> Iterator[dict[str, Any]]:
     """From the DataFrame's making to the pruned list of files, by `esk.read` and by `spark.read`."""
     path = dataset._as_given.paths[0]
-    readers = {
+    readers: dict[str, Callable[[], DataFrame]] = {
         "esk.read, the first time": lambda: esk.read(spark, dataset),
         "esk.read": lambda: esk.read(spark, dataset),
         "spark.read": lambda: spark.read.parquet(path),
     }
-    found = spark._jvm.org.apache.spark.metrics.source.HiveCatalogMetrics.METRIC_FILES_DISCOVERED()  # type: ignore[union-attr]
+    jvm: Any = spark._jvm
+    found = jvm.org.apache.spark.metrics.source.HiveCatalogMetrics.METRIC_FILES_DISCOVERED()
     for name, reader in readers.items():
         before, work, begun = found.getCount(), processor_seconds(spark), time.perf_counter()
         row = pruned(spark, reader().where(condition))

@@ -304,9 +304,9 @@ SETTINGS: Final[Mapping[str, Setting]] = {
             "indexOnCommit",
             "false",
             "boolean",
-            "Indexes the files of a write of this session when it has committed: before the call returns if Parquet "
-            "footers suffice for all indexes of the dataset, otherwise in the background. In PySpark sessions that "
-            "called `enable`.",
+            "Indexes the files of a write of this session when it has committed, also to a Delta or Iceberg table: "
+            "before the call returns if Parquet footers suffice for all indexes of the dataset, otherwise in the "
+            "background. In PySpark sessions that called `enable`.",
             _boolean,
         ),
         Setting(

@@ -32,8 +32,10 @@ _PYTHONS: Final = {
     "tests/connectors/test_delta.py": ".venv-spark42",
     "tests/connectors/test_delta_search.py": ".venv-spark42",
     "tests/connectors/test_delta_changes.py": ".venv-spark42",
+    "tests/connectors/test_delta_on_commit.py": ".venv-spark42",
     "tests/connectors/test_iceberg.py": ".venv-spark41",
     "tests/connectors/test_iceberg_changes.py": ".venv-spark41",
+    "tests/connectors/test_iceberg_on_commit.py": ".venv-spark41",
 }
 """The virtual environments of tests that need another Spark than the newest."""
 _NOTICED, _UNNOTICED, _UNUSABLE = "noticed", "NOT NOTICED", "UNUSABLE"

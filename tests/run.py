@@ -69,7 +69,8 @@ MORE_ON_THE_OLDEST = [
 """The other cases, for ``make test-all``."""
 
 ON_DELTA = [
-    f"tests/connectors/test_delta{name}.py" for name in ("", "_cases", "_search", "_changes", "_generated", "_life")
+    f"tests/connectors/test_delta{name}.py"
+    for name in ("", "_cases", "_search", "_changes", "_on_commit", "_generated", "_life")
 ]
 """The random commits, which take longest, come last: the oldest goes without."""
 
@@ -93,11 +94,13 @@ ON_THE_OLDEST_DELTA = [
     "tests/connectors/test_delta_search.py::test_only_the_search_skips[delete-True]",
     "tests/connectors/test_delta_search.py::test_only_the_search_skips[update-False]",
     "tests/connectors/test_delta_changes.py::test_an_append_asks_for_the_appended_files",
+    "tests/connectors/test_delta_on_commit.py::test_a_command_is_indexed_before_it_returns",
     "tests/connectors/test_delta_changes.py::test_a_refresh_by_changes_is_one_from_nothing[OPTIMIZE]",
 ]
 
 ON_ICEBERG = [
-    f"tests/connectors/test_iceberg{name}.py" for name in ("", "_changes", "_pyiceberg", "_generated", "_life")
+    f"tests/connectors/test_iceberg{name}.py"
+    for name in ("", "_changes", "_on_commit", "_pyiceberg", "_generated", "_life")
 ]
 
 ON_THE_OLDEST_ICEBERG = [
@@ -117,6 +120,7 @@ ON_THE_OLDEST_ICEBERG = [
         )
     ),
     "tests/connectors/test_iceberg_changes.py::test_an_append_asks_for_the_appended_files",
+    "tests/connectors/test_iceberg_on_commit.py::test_a_command_is_indexed_soon",
     "tests/connectors/test_iceberg_changes.py::test_all_files_are_listed_where_ancestry_does_not_tell",
 ]
 

@@ -1,8 +1,9 @@
 """Indexes what a write committed: the setting ``indexOnCommit``.
 
-The JVM calls this process when a write of files has succeeded, on the thread that waits for the write. A failed write,
-and the attempts of a task that Spark gave up, are never reported: a refresh lists what was committed. If the process
-dies in between, the files stay unknown, and queries read them.
+The JVM calls this process when a write of files or a commit to a Delta or Iceberg table has succeeded, on the thread
+that waits for it. A failed write, and the attempts of a task that Spark gave up, are never reported: a refresh lists
+what was committed, or reads it in the table's log. If the process dies in between, the files stay unknown, and queries
+read them.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.build.auto_refresh import AutoRefresh, indexed_dataset
+from es_skipping.build.footers import WITH_FOOTERS
 from es_skipping.settings import Settings
 from es_skipping.spark import bridge
 from es_skipping.spark.classic import python_session
+from es_skipping.spark.formats import TABLES
 from es_skipping.spark.services import service_of, store_conf, store_of
 from es_skipping.stores.base import is_under
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["index_commits"]
 
+_MAPPED: Final = '"delta.columnMapping.'
+"""In the schema of a Delta table whose files name columns otherwise than the table does."""
 _log: Final = logging.getLogger("es_skipping")
 
 
@@ -36,7 +41,7 @@ class _Callback:
 
         place = json.loads(written)
         try:
-            _index(python_session(SparkContext._active_spark_context, session), place["path"], place["table"])
+            _index(python_session(SparkContext._active_spark_context, session), **place)
         except Exception as error:  # the write succeeded, and queries read what is not indexed
             _log.warning("what was written to %s is not indexed: %s: %s", place["path"], type(error).__name__, error)
         return ""
@@ -53,12 +58,21 @@ def index_commits(spark: SparkSession) -> None:
     bridge.jvm_api(spark).reportsWrites(_CALLBACK)
 
 
-def _index(spark: SparkSession, path: str, table: str | None) -> None:
+def _index(spark: SparkSession, path: str, table: str | None, format: str | None) -> None:
+    """Refresh the dataset that a write belongs to, now or in the background.
+
+    Parameters
+    ----------
+    format
+        The format of a table with a log, whose refresh asks the log what changed; None for files, which it lists.
+    """
     service, store = service_of(spark), store_of(spark)
     lifetime = Settings(store_conf(spark))["registry.lifetime"]
-    for found in service.registry.find(store, [path], table, lifetime):
+    for found in service.registry.find(store, [path], table, lifetime, format=format):
         definition = found.entry.definition
-        paths = None if definition.table is not None or path in definition.roots else (path,)
+        if (definition.format if definition.format in TABLES else None) != format:
+            continue  # the directory of the table is indexed as plain files, or the other way round
+        paths = None if format or definition.table is not None or path in definition.roots else (path,)
         if paths is not None and not is_under(path, definition.roots):
             continue
         if (found.row_groups is None and _by_footers(definition)) or not isinstance(service.on_use, AutoRefresh):
@@ -69,4 +83,8 @@ def _index(spark: SparkSession, path: str, table: str | None) -> None:
 
 def _by_footers(definition: DatasetDefinition) -> bool:
     """Whether footers suffice, so that indexing takes little of the time of the write itself."""
-    return definition.format == "parquet" and all(index.type == "MinMax" for index in definition.indexes)
+    return (
+        definition.format in WITH_FOOTERS
+        and _MAPPED not in definition.schema
+        and all(index.type == "MinMax" for index in definition.indexes)
+    )

@@ -24,6 +24,8 @@ HELPLESS: Final = 0.01
 """An index that skips less than this share of the objects is reported."""
 _FEWEST_OBJECTS: Final = 8
 _SAMPLED_OBJECTS: Final = 128
+_NAMED: Final = 5
+"""Indexes that a warning names; the result of the build has the figures of all."""
 _MAX_VALUES: Final = 1_000
 """Larger sets of values are not sampled."""
 _VALUES_PER_OBJECT: Final = 4
@@ -73,14 +75,17 @@ class Effectiveness:
             sample[place] = metadata
 
     def measured(self) -> tuple[tuple[str, float], ...]:
-        """``(index id, share)`` of the indexes that could be measured; one warning names those that cannot help."""
+        """``(index id, share)`` of the indexes that could be measured; one warning tells of those that cannot help."""
         shares = {id: _measured(sample) for id, sample in self._samples.items()}
         known = tuple((id, share) for id, share in sorted(shares.items()) if share is not None)
         if helpless := [readable_id(id) for id, share in known if share < HELPLESS]:
+            named = ", ".join(helpless[:_NAMED])
+            if len(helpless) > _NAMED:
+                named += f" and {len(helpless) - _NAMED} more indexes (the result's `effectiveness` has all)"
             _log.warning(
                 "%s can skip hardly any object, because the objects hold nearly the same values: drop it, or lay the "
                 "data out by its column",
-                ", ".join(helpless),
+                named,
             )
         return known
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from es_skipping.build.source import Source
     from es_skipping.build.wanted import Wanted
 
-__all__ = ["can_answer", "exact_leaf", "from_footers", "open_footer", "read_extent"]
+__all__ = ["WITH_FOOTERS", "can_answer", "exact_leaf", "from_footers", "open_footer", "read_extent"]
 
 _TEMPORAL: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
 _PLAIN_INTEGERS: Final = {"int": ("INT32", 32), "bigint": ("INT64", 64)}
@@ -41,12 +41,14 @@ _FOOTER_READ_BYTES: Final = 1 << 16
 _TRAILER_BYTES: Final = 8
 """Bytes at the end of a file: the footer's length and Parquet's magic."""
 _LEGACY_DATES: Final = b"org.apache.spark.legacyDateTime"
+WITH_FOOTERS: Final = frozenset({"parquet", "delta"})
+"""Formats whose files name their columns as the dataset does; of a mapped Delta column, metadata says otherwise."""
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 
 
 def can_answer(source: Source | FilesSource, wanted: Sequence[Wanted]) -> bool:
     """Whether footers can serve at all: every index is a MinMax of a plain column whose type they are sound for."""
-    if source.format != "parquet" or reader_options("parquet", source.options):
+    if source.format not in WITH_FOOTERS or reader_options("parquet", source.options):
         return False
     if setting("spark.sql.parquet.fieldId.read.enabled", source.settings) != "false":
         return False

@@ -95,7 +95,8 @@ class GapList(ColumnIndex):
         return frozenset({"asked"})
 
     def __str__(self) -> str:
-        asked = f", asked={len(self.asked)} ranges" if self.asked else ""
+        ranges = ((low, high) if weight == 1 else (low, high, weight) for low, high, weight in self.asked)
+        asked = f", asked=[{', '.join(map(str, ranges))}]" if self.asked else ""
         return f"GapList({self.column}, gaps={self.gaps}{asked})"
 
     def collector(self, types: Sequence[DataType]) -> Collector[Covered]:

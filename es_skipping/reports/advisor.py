@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from es_skipping.errors import DatasetError, IndexDefinitionError
 from es_skipping.indexes.base import Index
+from es_skipping.indexes.gaplist import GapList
 from es_skipping.indexes.registry import from_definition
 from es_skipping.lookup.given_protection import GivenProtection
 from es_skipping.reports.asked_queries import AskedQueries, asked_queries
@@ -161,7 +162,7 @@ class Advice(Rendered):
             rows = [
                 [
                     Cell(one.action),
-                    Cell(str(one.index)),
+                    Cell(_brief(one.index)),
                     Cell(human_bytes(one.bytes), number=True),
                     Cell(share(one.gain.share, 1), number=True),
                     Cell(_interval(one.gain)),
@@ -182,6 +183,13 @@ class Advice(Rendered):
                 for one in self.curve
             ]
             yield Table(("budget", "saves"), points)
+
+
+def _brief(index: Index) -> str:
+    """An index in a table: of the ranges of a `GapList` only the number."""
+    if not isinstance(index, GapList) or not index.asked:
+        return str(index)
+    return f"GapList({index.column}, gaps={index.gaps}, asked: {len(index.asked)} ranges)"
 
 
 def _interval(one: Interval) -> str:

@@ -111,3 +111,16 @@ def test_a_build_reports_indexes_that_cannot_help(
     caplog.clear()
     assert dataset.refresh().effectiveness == () and not warned(caplog)
     assert not capsys.readouterr().out
+
+
+def test_a_warning_names_five_of_many_indexes(caplog: pytest.LogCaptureFixture) -> None:
+    ids = [f"minmax(c{number:02})" for number in range(60)]
+    watched = Effectiveness(ids)
+    found = (
+        ObjectMetadata(ObjectId(f"file:/{at}", 1, 1), 1, dict.fromkeys(ids, Intervals(((0, 9),), 0)))
+        for at in range(20)
+    )
+    assert sum(1 for _ in watched.watched(found)) == 20
+    assert len(watched.measured()) == 60
+    (text,) = warned(caplog)
+    assert text.startswith("MinMax(c00), MinMax(c01), MinMax(c02), MinMax(c03), MinMax(c04) and 55 more indexes (")

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from es_skipping.clauses.metadata import Intervals
+from es_skipping.cli.index_text import parse_index
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.gaplist import _STRETCHES, GapList
 from es_skipping.indexes.registry import index_id
@@ -140,7 +141,8 @@ def test_asked_ranges_are_no_part_of_the_name_and_are_stored_whole() -> None:
     index = GapList("x", 4, [(Decimal("1.5"), 2), (7, 9, 0.5)])
     assert index == GapList("x", 4, index.parameters["asked"]) == GapList.from_definition(["x"], index.parameters)
     assert index_id(index, ["x"]) == index_id(GapList("x", 4), ["x"]) == "gaplist(x,gaps=4)"
-    assert str(index) == "GapList(x, gaps=4, asked=2 ranges)"
+    assert str(index) == "GapList(x, gaps=4, asked=[('1.5', 2), (7, 9, 0.5)])"
+    assert parse_index(str(index)) == index, "the command line takes what is printed"
     assert eval(repr(index)) == index
     assert dict(GapList("x", 4).parameters) == {"gaps": 4}
 

@@ -20,8 +20,12 @@ import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.command.RunnableCommand;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -49,6 +53,16 @@ final class DeltaTables {
    */
   private static final Set<String> SNAPSHOTS =
       Set.of(PACKAGE + "stats.PreparedDeltaFileIndex", PACKAGE + "files.TahoeLogFileIndex");
+
+  /** Delta's commands that commit files, and the member of each that knows the table's log. */
+  private static final Map<String, String> LOGS = Map.of(
+      PACKAGE + "commands.WriteIntoDelta", "deltaLog",
+      PACKAGE + "commands.DeleteCommand", "deltaLog",
+      PACKAGE + "commands.UpdateCommand", "tahoeFileIndex",
+      PACKAGE + "commands.MergeIntoCommand", "targetFileIndex",
+      PACKAGE + "commands.OptimizeTableCommand", "child",
+      PACKAGE + "commands.RestoreTableCommand", "sourceTable",
+      PACKAGE + "DeltaDynamicPartitionOverwriteCommand", "deltaTable");
 
   private DeltaTables() {}
 
@@ -84,6 +98,43 @@ final class DeltaTables {
       if (read.contains(field.name())) fields.add(field);
     }
     return new StructType(fields.toArray(new StructField[0]));
+  }
+
+  /** Whether a source of `df.write` is Delta's. */
+  static boolean isSource(Object source) {
+    return source.getClass().getName().startsWith(PACKAGE);
+  }
+
+  /** The table at a path. */
+  static TableWrites.Target target(Object source, String path) {
+    Class<?> logs = sibling(source, PACKAGE + "DeltaLog");
+    Object log = Reflection.callStatic(logs, "forTable", SparkSession.active(), path);
+    return new TableWrites.Target(place(log), null, FORMAT);
+  }
+
+  /** The table that one of Delta's commands changed; null for any other command. */
+  static TableWrites.Target target(RunnableCommand command) {
+    String holder = LOGS.get(command.getClass().getName());
+    if (holder == null) return null;
+    Object held = call(command, holder);
+    if (held instanceof ResolvedTable) held = ((ResolvedTable) held).table();
+    if (isTable(held)) return target((Table) held);
+    Object log = holder.equals("deltaLog") ? held : call(held, "deltaLog");
+    return new TableWrites.Target(place(log), TableWrites.name(call(command, "catalogTable")), FORMAT);
+  }
+
+  /** A table of Delta's catalog, or null. */
+  static TableWrites.Target target(Table table) {
+    if (!isTable(table)) return null;
+    return new TableWrites.Target(place(call(table, "deltaLog")), TableWrites.name(call(table, "catalogTable")), FORMAT);
+  }
+
+  private static boolean isTable(Object table) {
+    return table.getClass().getName().equals(PACKAGE + "catalog.DeltaTableV2");
+  }
+
+  private static String place(Object log) {
+    return call(log, "dataPath").toString();
   }
 
   /** The current snapshot of a table. */

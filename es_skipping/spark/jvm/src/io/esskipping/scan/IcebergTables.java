@@ -107,6 +107,11 @@ final class IcebergTables {
     return name.equals(call(iceberg, "location")) || name.contains("/") ? null : name;
   }
 
+  /** The table, as what a command wrote; null if it is not one whose files are indexed. */
+  static TableWrites.Target target(Table table) {
+    return isData(table) ? new TableWrites.Target(root(table).toString(), name(table), FORMAT) : null;
+  }
+
   private static Path root(Table table) {
     return new Path((String) call(call(table, "table"), "location"));
   }

@@ -17,7 +17,7 @@ import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
-/** A write of files that reports its success to Python, on the thread that waits for the write. */
+/** A write of files, or a commit to a table, that reports its success to Python, on the thread that waits for the write. */
 public final class IndexedWriteExec extends SparkPlan {
   private static volatile BiFunction<Object, String, String> python;
 
@@ -33,13 +33,23 @@ public final class IndexedWriteExec extends SparkPlan {
     python = callback;
   }
 
-  /** A plan that writes files, as one that reports it if the session asks for that; any other plan as it is. */
+  /** A plan that writes files or to a table, as one that reports it if the session asks for that; any other as it is. */
   static SparkPlan of(SparkPlan plan, SQLConf conf) {
-    boolean reports = python != null && SessionSettings.flag(conf, "indexOnCommit") && plan instanceof DataWritingCommandExec
+    try {
+      boolean reports = python != null && SessionSettings.flag(conf, "indexOnCommit")
+          && (writesFiles(plan, conf) || TableWrites.of(plan) != null);
+      return reports ? new IndexedWriteExec(plan) : plan;
+    } catch (Throwable error) { // such as a version of Delta that names its commands otherwise
+      Bridge.warnOnce("what this write commits will not be indexed: " + error);
+      return plan;
+    }
+  }
+
+  private static boolean writesFiles(SparkPlan plan, SQLConf conf) {
+    return plan instanceof DataWritingCommandExec
         && ((DataWritingCommandExec) plan).cmd() instanceof InsertIntoHadoopFsRelationCommand
         // Otherwise Spark looks for the write at the root of the plan, to remove its shuffles.
         && conf.getConfString("spark.sql.optimizer.plannedWrite.enabled", "true").equals("true");
-    return reports ? new IndexedWriteExec(plan) : plan;
   }
 
   @Override public InternalRow[] executeCollect() {
@@ -57,14 +67,23 @@ public final class IndexedWriteExec extends SparkPlan {
   /** The files are committed: whatever fails here, the write succeeded. */
   private void report() {
     try {
-      InsertIntoHadoopFsRelationCommand command = (InsertIntoHadoopFsRelationCommand) ((DataWritingCommandExec) write).cmd();
+      TableWrites.Target target = target();
+      if (target == null) return;
       StringBuilder out = new StringBuilder("{");
-      Json.field(out, "path", command.outputPath().toString());
-      Json.field(out, "table", command.catalogTable().isDefined() ? command.catalogTable().get().identifier().unquotedString() : null);
+      Json.field(out, "path", target.path());
+      Json.field(out, "table", target.table());
+      Json.field(out, "format", target.format());
       python.apply((SparkSession) session(), out.append('}').toString());
     } catch (Throwable error) {
       Bridge.warnOnce("what a write committed is not indexed: " + error);
     }
+  }
+
+  /** What was written; plain files have no format here, because their index says which it is. */
+  private TableWrites.Target target() {
+    if (!(write instanceof DataWritingCommandExec)) return TableWrites.of(write).get();
+    InsertIntoHadoopFsRelationCommand command = (InsertIntoHadoopFsRelationCommand) ((DataWritingCommandExec) write).cmd();
+    return new TableWrites.Target(command.outputPath().toString(), TableWrites.name(command.catalogTable()), null);
   }
 
   /** Listeners look for the write's metrics at the root of the plan. */
