@@ -30,6 +30,7 @@ _JAR: Final = "es_skipping/spark/jvm/es-skipping.jar"
 _HEADER: Final = re.compile(r"Wrong: (?P<wrong>.+)\nFails: (?P<test>\S+::\S+)\n\n(?=--- )")
 _PYTHONS: Final = {
     "tests/connectors/test_delta.py": ".venv-spark42",
+    "tests/connectors/test_delta_cases.py": ".venv-spark42",
     "tests/connectors/test_delta_search.py": ".venv-spark42",
     "tests/connectors/test_delta_changes.py": ".venv-spark42",
     "tests/connectors/test_delta_on_commit.py": ".venv-spark42",

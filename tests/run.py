@@ -100,7 +100,7 @@ ON_THE_OLDEST_DELTA = [
 
 ON_ICEBERG = [
     f"tests/connectors/test_iceberg{name}.py"
-    for name in ("", "_changes", "_on_commit", "_pyiceberg", "_generated", "_life")
+    for name in ("", "_cases", "_changes", "_on_commit", "_pyiceberg", "_generated", "_life")
 ]
 
 ON_THE_OLDEST_ICEBERG = [
@@ -256,7 +256,7 @@ def legs_of(given: argparse.Namespace) -> dict[str, list[Leg]]:
         "oldest": [
             leg("oldest", given.oldest, ON_THE_OLDEST, MORE_ON_THE_OLDEST, FEWEST_PREDICATES),
             leg("delta-oldest", given.oldest, ON_THE_OLDEST_DELTA, ON_DELTA[:4]),
-            leg("iceberg-oldest", given.oldest, ON_THE_OLDEST_ICEBERG, ON_ICEBERG[:2]),
+            leg("iceberg-oldest", given.oldest, ON_THE_OLDEST_ICEBERG, ON_ICEBERG[:3]),
         ],
     }
 

@@ -1,8 +1,8 @@
 """No query of an Iceberg table may lose a row: random predicates between random commits, over both stores.
 
 ``ES_SKIPPING_SOUNDNESS`` sets how many predicates are planned for each store; some queries are also executed with
-skipping on and off (a tenth as many in a long run). ``ES_SKIPPING_SEED`` sets the seed. A commit comes before every few
-predicates; a refresh may come after it or not, and the predicates are of the latest snapshot or of an older one.
+skipping on and off (a tenth as many in a long run). ``ES_SKIPPING_SEED`` sets the seed. A commit comes before each
+round of predicates; a refresh may come after it or not, and predicates are of the latest snapshot or of an older one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.errors import EsSkippingError
 from tests.connectors.delta_tables import Field, indexes_of, sessions_of
+from tests.connectors.rounds import JUDGED, PLANNED, ROW_FILE, per_round, remembered
 from tests.soundness.data import COLUMNS, write_objects
 from tests.soundness.harness import ICEBERG_FILE_NAME, Outcome, objects_planned_by_iceberg, soundness_of
 from tests.soundness.sql import Node, Predicates
@@ -27,7 +28,8 @@ from tests.spark.objects_read import batch_scans
 
 COUNT = int(os.environ.get("ES_SKIPPING_SOUNDNESS", "30"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "20261123"))
-_PLANNED, _EXECUTED = (6, 3) if COUNT < 600 else (50, 5)
+_PER_ROUND = per_round(COUNT)
+_EXECUTED = max(3, _PER_ROUND // 10)
 """In a round."""
 _ROUNDS_PER_TABLE = 12
 _UNKNOWN_TO_ICEBERG = ("tinyint", "smallint")
@@ -253,8 +255,8 @@ def _one_round(
     snapshot, fields = rng.choice(table.snapshots) if rng.random() < 0.3 else (None, table.fields)
     view = table.name if snapshot is None else f"{table.name} VERSION AS OF {snapshot}"
     _plan(off, on, table, view, fields, rng, run)
-    for _ in range(_EXECUTED):
-        sql = f"SELECT id FROM {view} WHERE {table.predicates(fields, rng).draw()}"
+    for number in range(_EXECUTED):
+        sql = f"SELECT id FROM {PLANNED if number % 5 else view} WHERE {table.predicates(fields, rng).draw()}"
         try:
             plain = off.sql(sql)
             expected = sorted(row.id for row in plain.collect())
@@ -284,17 +286,18 @@ def _plan(
         return table.predicates(fields, rng).draw()
 
     names = objects_planned_by_iceberg(off, f"SELECT id FROM {view}") or set()
+    remembered(on, off, view, ICEBERG_FILE_NAME)
     found = soundness_of(
         on,
         off,
-        view,
-        view,
+        PLANNED,
+        JUDGED,
         names,
         rng.randrange(1 << 30),
-        min(_PLANNED, COUNT - run.planned.predicates),
+        min(_PER_ROUND, COUNT - run.planned.predicates),
         draw=draw,
         planned_by=objects_planned_by_iceberg,
-        file_name=ICEBERG_FILE_NAME,
+        file_name=ROW_FILE,
     )
     assert not found.lost, f"seed {SEED}, {view}: {found.lost[:3]} after\n" + "\n".join(table.log)
     run.planned.add(found)

@@ -1,0 +1,41 @@
+"""Rounds of random predicates between commits: how many there are, and the views that a round's predicates are of.
+
+A predicate costs little if the table is resolved once a round. Without the views each predicate makes the format look
+for the newest commit, and a predicate of an older version makes Delta read its log again.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+__all__ = ["JUDGED", "PLANNED", "ROW_FILE", "per_round", "remembered"]
+
+PLANNED = "planned_rows"
+"""In each session: the relation itself."""
+
+JUDGED = "judged_rows"
+"""In the session without skipping: the relation, and the file of each row."""
+
+ROW_FILE = "file_of_the_row"
+
+_ROUNDS = 50
+"""A long run has as many, each after a commit or two; a short run has fewer, of the fewest predicates."""
+_FEWEST, _MOST = 6, 200
+
+
+def per_round(count: int) -> int:
+    """How many predicates come between commits if a run has as many as ``count``."""
+    return min(max(count // _ROUNDS, _FEWEST), _MOST)
+
+
+def remembered(on: SparkSession, off: SparkSession, relation: str, file_name: str) -> None:
+    """Resolve a relation, such as a table's older version, once in each session, as the views of a round.
+
+    Parameters
+    ----------
+    file_name
+        The name of a row's file, as SQL.
+    """
+    for session in (on, off):
+        session.sql(f"SELECT * FROM {relation}").createOrReplaceTempView(PLANNED)
+    off.sql(f"SELECT *, {file_name} AS {ROW_FILE} FROM {relation}").createOrReplaceTempView(JUDGED)
