@@ -22,6 +22,7 @@ from es_skipping.indexes.base import Index
 from es_skipping.indexes.minmax import MinMax
 from es_skipping.indexes.remembered import Remembered
 from es_skipping.lookup.built_with import columns_of
+from es_skipping.lookup.given_protection import GivenProtection
 from es_skipping.predicates.codec import operand_from_data
 from es_skipping.predicates.show import quoted_name
 from es_skipping.predicates.tree import Column, Predicate, operands_of
@@ -110,7 +111,7 @@ def remembering(source: Source, entry: DatasetEntry | None, queries: Sequence[Qu
     recent = recurring(queries, _MOST_QUERIES)
     times = _times(source, entry, recent, budget)
     most = _most(entry, definitions, budget)
-    wanted = _wanted(source, recent, most)
+    wanted = _wanted(source, entry, recent, most)
     known = {predicate for batch in batches for predicate in batch.predicates}
     new = {predicate: text for predicate, text in wanted.items() if predicate not in known}
     dropped: list[_Batch] = []
@@ -175,10 +176,18 @@ def recurring(queries: Sequence[Query], most: int) -> list[Query]:
     return [query for query in queries if any(times[part] > 1 for part in query.items)][-most:]
 
 
-def _wanted(source: Source, queries: Sequence[Query], most: int) -> dict[Predicate, str]:
-    """The conditions that recur, the most useful first, each as Spark reads it and as SQL."""
+def _wanted(source: Source, entry: DatasetEntry | None, queries: Sequence[Query], most: int) -> dict[Predicate, str]:
+    """The conditions that recur, the most useful first, each as Spark reads it and as SQL.
+
+    None is about a column of a protected index, even if the log is older than that index.
+    """
+    given = GivenProtection(None if entry is None else entry.definition)
+
+    def usable(part: Predicate) -> bool:
+        return not given.of([part]) and is_usable(source, part)
+
     found: dict[Predicate, str] = {}
-    for feature in candidates_of(queries, min_support=_RECURS, usable=lambda part: is_usable(source, part)):
+    for feature in candidates_of(queries, min_support=_RECURS, usable=usable):
         if len(found) >= most:
             break
         condition = condition_of(source, feature.predicate)
@@ -190,9 +199,10 @@ def _wanted(source: Source, queries: Sequence[Query], most: int) -> dict[Predica
 def _times(source: Source, entry: DatasetEntry | None, queries: Sequence[Query], budget: int) -> list[MinMax]:
     """An interval for each column whose dates or times recur in comparisons with constants, if it has none yet."""
     uses: Counter[Column] = Counter()
+    given = GivenProtection(None if entry is None else entry.definition)
     for query in queries:
         moving = (operand for part in query.items if not never_by_time(part) for operand in operands_of(part))
-        uses.update(column for column in columns_of(moving) if is_temporal(column))
+        uses.update(column for column in columns_of(moving) if is_temporal(column) and not given.of([column]))
     definitions = () if entry is None else entry.definition.indexes
     there = {one.columns for one in definitions if one.kind != "fingerprints"}
     names = [

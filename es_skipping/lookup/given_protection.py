@@ -8,7 +8,7 @@ from typing import TypeVar
 from es_skipping.catalog import DatasetDefinition, IndexDefinition
 from es_skipping.indexes.base import Index
 from es_skipping.lookup.withheld import columns_of, columns_read_by, is_protected
-from es_skipping.predicates.tree import Operand
+from es_skipping.predicates.tree import Operand, Predicate
 
 __all__ = ["GivenProtection"]
 
@@ -28,8 +28,8 @@ class GivenProtection:
         indexes = () if definition is None else definition.indexes
         self._indexes = [(one, frozenset(columns_read_by(one))) for one in indexes if is_protected(one)]
 
-    def of(self, operands: Iterable[Operand]) -> list[IndexDefinition]:
-        """The protected indexes that read a column of these operands, sealed ones first.
+    def of(self, operands: Iterable[Operand | Predicate]) -> list[IndexDefinition]:
+        """The protected indexes that read a column of these operands or predicates, sealed ones first.
 
         What could not be read may be any column.
         """

@@ -189,3 +189,21 @@ def test_the_calendar_moves_on(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_budget_that_is_none(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"remember\.budget.*much"):
         esk.Dataset(spark, str(tmp_path)).remember(budget="much")
+
+
+def test_nothing_is_remembered_of_a_protected_column(
+    on: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log holds what was asked before the index was made; a remembered condition is in a definition, in clear."""
+    monkeypatch.setenv("CITY_KEY", "11" * 32)
+    folder = tmp_path / "d"
+    for _ in range(2):
+        on.read.parquet(str(folder)).where("city = 'c3' AND price * 2 > 5").collect()
+        on.read.parquet(str(folder)).where(FIVE).collect()
+    logged(on)
+    dataset = esk.Dataset(on, str(folder))
+    dataset.create_indexes(esk.MinMax("city", protect="sealed", key="env:CITY_KEY"))
+    added = dataset.remember(budget="2 MB").added
+    assert any("shop" in one for one in added)
+    assert not [one for one in added if "city" in one]
+    assert "c3" not in str(dataset.describe().collect())
