@@ -123,8 +123,8 @@ ON_THE_OLDEST_ICEBERG = [
 AT_A_TIME = 3
 """One more than the machine has cores: legs also wait, for servers, processes and clocks."""
 
-FEWER_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "300"}
-FEWEST_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "200"}
+FEWER_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "150"}
+FEWEST_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "100"}
 """For each store; the thousand that are the default, and the record runs, are for people."""
 
 LEGS_OF_THEIR_OWN = {
