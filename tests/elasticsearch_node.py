@@ -36,6 +36,9 @@ _JAVA_OPTIONS: Final = (
 )
 """A node lives for minutes: with one compiler and one collector it takes half the CPU, to start and to answer."""
 
+_TOOL_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+"""Its launcher and the tools for keys and users are JVMs of their own, which live for seconds."""
+
 
 @pytest.fixture(scope="session")
 def elasticsearch_url() -> str:
@@ -190,6 +193,7 @@ def start_node(
         distribution.variable("JAVA_HOME"): distribution.java_home(),
         distribution.variable("JAVA_OPTS"): _JAVA_OPTIONS,
         distribution.variable("TMPDIR"): str(folder / "tmp"),
+        "CLI_JAVA_OPTS": _TOOL_OPTIONS,
         "HOME": str(folder),
     }
     if security is not None:

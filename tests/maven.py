@@ -14,6 +14,8 @@ from typing import Final
 
 import pytest
 
+from tests.jvm import OPTIONS
+
 __all__ = ["class_path", "property_of"]
 
 _PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
@@ -69,6 +71,7 @@ def _maven(arguments: Sequence[str], folder: Path, wanted: str) -> None:
     done = subprocess.run(
         [maven, "-q", "-B", *arguments],
         cwd=folder,
+        env={"MAVEN_OPTS": OPTIONS, **os.environ},
         capture_output=True,
         text=True,
         timeout=_SECONDS,

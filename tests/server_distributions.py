@@ -17,6 +17,8 @@ from typing import Final
 
 import pytest
 
+from tests.jvm import OPTIONS
+
 __all__ = ["ELASTICSEARCH", "Distribution"]
 
 _unpacking = threading.Lock()
@@ -100,7 +102,8 @@ def _download(coordinates: str) -> None:
         )
     plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:get"
     command = [maven, "-q", "-B", plugin, f"-Dartifact={coordinates}", "-Dtransitive=false"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    environment = {"MAVEN_OPTS": OPTIONS, **os.environ}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode != 0:
         pytest.fail(f"Maven could not download {coordinates}:\n{done.stdout}{done.stderr}", pytrace=False)
 

@@ -21,6 +21,12 @@ def test_every_directory_is_searched(pytestconfig: pytest.Config, folder: str) -
     assert passed_over - ELSEWHERE == set()
 
 
+def test_what_is_left_to_lint_is_what_lint_runs() -> None:
+    makefile = (run.ROOT / "Makefile").read_text(encoding="utf-8")
+    (recipe,) = (line for line in makefile.splitlines() if "_words.py" in line)
+    assert recipe.split()[-len(run.BY_LINT) :] == run.BY_LINT
+
+
 def test_the_legs_name_what_exists() -> None:
     pythons = argparse.Namespace(newest="", oldest="", iceberg="", delta="", all=True)
     named = [

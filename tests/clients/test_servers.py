@@ -117,7 +117,7 @@ def beeline(port: int, folder: Path, queries: list[str]) -> list[list[str]]:
     """The rows that Hive's JDBC client shows."""
     done = subprocess.run(
         [
-            *("java", "-cp", str(SPARK / "jars" / "*"), "org.apache.hive.beeline.BeeLine"),
+            *("java", *OPTIONS.split(), "-cp", str(SPARK / "jars" / "*"), "org.apache.hive.beeline.BeeLine"),
             *("-u", f"jdbc:hive2://127.0.0.1:{port}/default", "-n", "somebody"),
             *("--silent=true", "--showHeader=false", "--outputformat=csv2"),
             *(word for query in queries for word in ("-e", query)),

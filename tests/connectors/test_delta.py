@@ -462,6 +462,7 @@ def test_plain_parquet_beside_it_skips(delta: SparkSession, tmp_path: Path) -> N
     assert report.scans[0].objects_skipped == 9
 
 
+@pytest.mark.in_turn("adaptive")  # the first here, the second with Iceberg
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_a_join_opens_the_files_of_its_keys(delta: SparkSession, maker: Maker, adaptive: str) -> None:
     table = maker()

@@ -496,7 +496,8 @@ def test_one_table_twice_in_a_query(iceberg: SparkSession, maker: Maker) -> None
     iceberg.conf.unset("spark.sql.adaptive.enabled")
 
 
-@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.in_turn("adaptive")  # the first here, the second with Delta
+@pytest.mark.parametrize("adaptive", ["false", "true"])
 def test_a_join_opens_the_files_of_its_keys(iceberg: SparkSession, maker: Maker, adaptive: str) -> None:
     table = maker(**NO_STATISTICS)
     esk.Dataset(iceberg, table=table).create_indexes(esk.ValueList("name"))

@@ -138,8 +138,8 @@ def test_a_dataset_of_random_make(
     lake = Lake.make(base, url, tmp_path / "t", SEED + {"orc": 0, "csv": 2}[format])
     assert lake.format == format or "ES_SKIPPING_SEED" in os.environ
     try:
-        outcome, ran = lake.soundness(max(COUNT // 20, 1)), execute(lake, max(COUNT // 200, 1), SEED)
-        hunted = lake.hunt(max(COUNT // 100, 1), SEED)
+        outcome, ran = lake.soundness(max(COUNT // 20, 15)), execute(lake, max(COUNT // 200, 1), SEED)
+        hunted = lake.hunt(max(COUNT // 100, 3), SEED)
     finally:
         lake.drop()
     assert not outcome.lost, lake.reproduction(outcome.lost[0][0], store)

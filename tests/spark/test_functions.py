@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 import es_skipping as esk
 from es_skipping.errors import ColumnError, IndexDefinitionError
 from es_skipping.spark.relations import expression_tree
+from tests.jvm import OPTIONS
 from tests.spark.objects_read import num_files
 from tests.spark.skipping_on_off import age, objects_by_predicate, objects_read
 
@@ -85,7 +86,7 @@ def jar(base: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     classes = folder / "classes"
     classes.mkdir()
     java = ["javac", "--release", "17", "-cp", f"{jars}/*", "-d", str(classes), str(folder / "Tail.java")]
-    scala = ["java", "-cp", f"{jars}/*", "scala.tools.nsc.Main", "-usejavacp", "-d", str(classes)]
+    scala = ["java", *OPTIONS.split(), "-cp", f"{jars}/*", "scala.tools.nsc.Main", "-usejavacp", "-d", str(classes)]
     for command in (java, [*scala, str(folder / "Crest.scala")]):
         subprocess.run(command, check=True, capture_output=True)
     return Path(shutil.make_archive(str(folder / "functions"), "zip", classes)).rename(folder / "functions.jar")

@@ -98,17 +98,26 @@ def write(base: SparkSession, path: Path) -> None:
     age(path)
 
 
-@pytest.fixture(scope="module", params=["true", "false"], ids=["adaptive", "fixed"])
-def spark(
-    base: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[SparkSession]:
-    path = tmp_path_factory.mktemp("generators") / "data"
-    write(base, path)
+def configured(base: SparkSession, path: Path) -> SparkSession:
     session = base.newSession()
     session.conf.set("spark.es_skipping.store.url", (path.parent / "store").as_uri())
     session.conf.set("spark.es_skipping.strict", "true")
+    return session
+
+
+@pytest.fixture(scope="module")
+def indexed(base: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data; its store is beside it."""
+    path = tmp_path_factory.mktemp("generators") / "data"
+    write(base, path)
+    esk.Dataset(configured(base, path), str(path)).create_indexes(*INDEXES)
+    return path
+
+
+@pytest.fixture(scope="module", params=["true", "false"], ids=["adaptive", "fixed"])
+def spark(base: SparkSession, indexed: Path, request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    session, path = configured(base, indexed), indexed
     session.conf.set("spark.sql.adaptive.enabled", request.param)
-    esk.Dataset(session, str(path)).create_indexes(*INDEXES)
     session.read.parquet(str(path)).createOrReplaceTempView("t")
     yield session
     esk.disable(session)

@@ -25,6 +25,8 @@ from tests.spark.objects_read import scans
 from tests.spark.skipping_on_off import age
 from tests.spark.star import asking, configured, ran, same
 
+pytestmark = pytest.mark.in_turn("spark")
+
 FILES = 20
 KEYS_PER_FILE = 50
 ORDERS = FILES * KEYS_PER_FILE
