@@ -44,6 +44,19 @@ def dead(page: Path, link: str) -> bool:
     return anchor not in {slug(heading) for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
 
 
+NOT_RUN = "has not been run to its end"
+
+
+def without_figures(page: Path, link: str) -> bool:
+    """Whether a link leads to a section whose benchmark says that it has no figures yet."""
+    name, _, anchor = link.partition("#")
+    target = page.parent / name
+    if target.suffix != ".md" or not anchor:
+        return False
+    sections = re.split(r"^#+ ", target.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return any(slug(one.partition("\n")[0]) == anchor and NOT_RUN in " ".join(one.split()) for one in sections)
+
+
 def unproven(page: Path, cells: list[str]) -> str | None:
     """What a row lacks, if anything."""
     _, state, where, missing = cells
@@ -55,6 +68,8 @@ def unproven(page: Path, cells: list[str]) -> str | None:
         return f"dead links: {gone}"
     if state == "done" and not any(re.search(r"tests/|benchmarks/|reference/", link) for link in links(where)):
         return "is done without a test or a figure"
+    if state == "done" and (empty := [link for link in links(where) if without_figures(page, link)]):
+        return f"is done, but its benchmark was not run: {empty}"
     if state == "declined" and not any("/decisions/" in link for link in links(where)):
         return "is declined without a decision"
     return "says not what is missing" if state in ("partly", "not measured") and not missing else None
@@ -91,3 +106,13 @@ def test_a_row_without_its_proof_is_found(row: str, lack: str | None) -> None:
     (cells,) = rows(row)
     found = unproven(PAGE, cells)
     assert found is None if lack is None else lack in str(found)
+
+
+def test_a_section_without_figures_is_no_proof(tmp_path: Path) -> None:
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "explanation").mkdir()
+    page = tmp_path / "benchmarks" / "page.md"
+    page.write_text(f"## One\n\nThis benchmark {NOT_RUN} yet.\n\n## Two\n\n| 7 |\n", encoding="utf-8")
+    for heading, lack in (("one", "was not run"), ("two", "None")):
+        cells = ["a", "done", f"[t](../benchmarks/page.md#{heading})", ""]
+        assert lack in str(unproven(tmp_path / "explanation" / "sources.md", cells))
