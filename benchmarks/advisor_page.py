@@ -22,8 +22,9 @@ CHART_BUDGET: Final = 0.1
 TEMPLATE: Final = """# The advisor
 
 `python -m benchmarks.advisor` lets each way of choosing see the first half of a workload's queries and gives it a
-budget: a share of the bytes of all candidate indexes. It builds the indexes that were chosen, plans the second half of the
-queries, and counts the bytes that Spark would open. The oracle tries all sets of at most 12 candidates on the sample.
+budget: a share of the bytes of all candidate indexes. It builds the indexes that were chosen, plans the second half of
+the queries, and counts the bytes that Spark would open. The oracle tries all sets of at most 12 candidates on the
+sample.
 
 <!-- goals: written by the benchmark -->
 <!-- end of goals -->
