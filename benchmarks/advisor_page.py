@@ -1,6 +1,7 @@
 """Writes docs/benchmarks/advisor.md and its chart from what `benchmarks.advisor` measured.
 
 Run: ``python -m benchmarks.advisor_page FILE.json [...]``, with the files of ``python -m benchmarks.advisor --json``.
+A first run makes the page, which docs/index.md then has to name.
 """
 
 from __future__ import annotations
@@ -17,6 +18,24 @@ from es_skipping.layout.chart import Role, bar_chart
 PAGE: Final = FOLDER / "advisor.md"
 OURS, ORACLE, NOTHING = "advise", "oracle of the sample", "nothing"
 CHART_BUDGET: Final = 0.1
+
+TEMPLATE: Final = """# The advisor
+
+`python -m benchmarks.advisor` lets each way of choosing see the first half of a workload's queries and gives it a
+budget: a share of the bytes of all candidate indexes. It builds the indexes that were chosen, plans the second half of
+the queries, and counts the bytes that Spark would open. The oracle tries all sets of at most 12 candidates on the
+sample.
+
+<!-- goals: written by the benchmark -->
+<!-- end of goals -->
+
+![Bytes saved by each way of choosing](advisor.svg)
+
+The share of the bytes that later queries need not open, by the share of the candidates' bytes that a way may use:
+
+<!-- saved: written by the benchmark -->
+<!-- end of saved -->
+"""
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -131,6 +150,8 @@ def main() -> None:
     found = Measured(rows)
     (FOLDER / "advisor.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     write_chart("advisor", chart(found))
+    if not PAGE.exists():
+        PAGE.write_text(TEMPLATE, encoding="utf-8")
     fill("goals", "\n".join(goals(found)), PAGE)
     fill("saved", "\n".join(tables(found)).strip(), PAGE)
 
