@@ -29,9 +29,9 @@ def class_path(artifacts: Sequence[str], without: Sequence[str] = ()) -> list[Pa
     Parameters
     ----------
     artifacts
-        As ``group:name:version``.
+        As ``group:name:version``, or ``group:name:version:classifier``.
     without
-        As ``group:name``, or ``group:*``: left out wherever it is needed.
+        As ``group:name``, ``group:*`` or ``*:*``: left out wherever it is needed.
     """
     pom = _pom("".join(_dependency(artifact, without) for artifact in artifacts))
     remembered = _REMEMBERED / hashlib.sha256(pom.encode()).hexdigest()[:16]
@@ -92,12 +92,13 @@ def _pom(dependencies: str) -> str:
 
 
 def _dependency(artifact: str, without: Sequence[str]) -> str:
-    group, name, version = artifact.split(":")
+    group, name, version, *classifier = artifact.split(":")
     exclusions = "".join(
         f"<exclusion><groupId>{group}</groupId><artifactId>{name}</artifactId></exclusion>"
         for group, name in (each.split(":") for each in without)
     )
     return (
         f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
-        f"<exclusions>{exclusions}</exclusions></dependency>"
+        + "".join(f"<classifier>{one}</classifier>" for one in classifier)
+        + f"<exclusions>{exclusions}</exclusions></dependency>"
     )

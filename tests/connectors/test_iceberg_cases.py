@@ -73,6 +73,7 @@ def test_no_file_guarantees_the_rows_of_a_limit(iceberg: SparkSession, make: Mak
         assert iceberg.sql(f"SELECT id FROM {table} LIMIT 300").count() == 210
 
 
+@pytest.mark.filterwarnings("ignore:a Spark session already runs")
 def test_the_command_line_takes_a_name_of_three_parts(
     iceberg: SparkSession,
     make: Make,
