@@ -20,6 +20,7 @@ from tests.predicates.rows import COLUMNS, COMPARATORS, EDGES, TYPES, Row, arith
 
 INT, BIGINT, DOUBLE, DATE = map(DataType, ("int", "bigint", "double", "date"))
 X, L, D, DAY = Column(("x",), INT), Column(("l",), BIGINT), Column(("d",), DOUBLE), Column(("day",), DATE)
+Y, MONEY = Column(("y",), INT), Column(("money",), parse_type("decimal(5,2)"))
 
 
 def check(operand: Operand, table: Sequence[Row]) -> None:
@@ -110,12 +111,21 @@ SAID = [
     ("=", call("multiply", X, 10), 35, "FALSE"),
     ("=", call("multiply", X, 10), 30, "x = 3"),
     (">", call("multiply", D, -2), 7.0, "(d <= -3.4999999999999996 OR d = DOUBLE 'NaN')"),
+    (">", call("multiply", X, call("unaryminus", call("abs", Y))), 4, "x <= -1"),
+    ("<", call("multiply", X, call("unaryminus", call("abs", Y))), -4, "x >= 1"),
+    (">", call("multiply", X, call("abs", Y)), 4, "x >= 1"),
+    ("<", call("multiply", X, call("abs", Y)), -4, "x <= -1"),
     ("<", call("divide", D, 2), 7.0, "d <= 14.000000000000002"),
     (">", call("divide", 100, D), 5.0, "d <= 20.000000000000007"),
     ("=", call("integraldivide", X, 10), 3, "x >= 30"),
     ("<", call("integraldivide", X, 10), 0, "x <= -10"),
     ("<", call("floor", D, type=BIGINT), 5, "(d <= 5.0 OR d = DOUBLE 'NaN')"),
+    ("=", call("floor", D, type=BIGINT), 0, "d = DOUBLE 'NaN'"),  # which floor makes 0
+    ("<=", call("floor", D, type=BIGINT), 0, "d = DOUBLE 'NaN'"),
+    ("=", call("ceil", D, type=BIGINT), 0, "d = DOUBLE 'NaN'"),
     (">", call("ceil", D, type=BIGINT), 5, "d >= 5.0"),
+    ("<", call("add", call("abs", X), call("abs", Y)), 7, "x >= -6"),
+    ("<", call("add", call("abs", X), call("abs", Y)), 7, "y >= -6"),
     (">", call("dateadd", DAY, Literal(3, INT), type=DATE), 19_723, "day >= DATE '2023-12-30'"),
     ("=", call("add", call("multiply", YEAR, 100), MONTH), 202_611, "day >= DATE '2026-01-01'"),
     ("=", call("add", call("multiply", YEAR, 100), MONTH), 202_611, "day <= DATE '2026-12-31'"),
@@ -126,6 +136,8 @@ SAID = [
     ("=", Call("coalesce", (X, Literal(0, INT)), INT), 0, "(x = 0 OR x IS NULL)"),
     ("=", Call("coalesce", (X, Literal(0, INT)), INT), 3, "x = 3"),
     ("<>", Call("coalesce", (X, Literal(0, INT)), INT), 0, "x <> 0"),
+    ("<", call("add", MONEY, Literal(Decimal("1.00"), MONEY.type)), Decimal("0.98"), "money <= 0.00"),
+    ("<", call("datediff", DAY, call("datesub", Literal(19_723, DATE), MONTH), type=INT), 5, "day <= DATE '2024-01-04'"),
 ]
 
 
@@ -140,7 +152,7 @@ def test_what_is_said(comparator: Any, operand: Operand, value: Value, expected:
     [
         ("<>", call("add", X, 5), 7),
         ("<", call("multiply", X, 1000, mode="LEGACY"), 7),  # it may have wrapped around a thousand times
-        ("<", call("add", X, Column(("y",), INT)), 7),
+        ("<", call("add", X, Y), 7),
         (">", call("multiply", D, 0), 7.0),
         (">", call("remainder", X, 10), 3),
         (">", call("exp", D), 3.0),
@@ -161,6 +173,21 @@ def test_what_is_said(comparator: Any, operand: Operand, value: Value, expected:
 def test_of_what_nothing_is_said(comparator: Any, operand: Operand, value: Value) -> None:
     compared = Comparison(comparator, operand, Literal(value, operand.type))
     assert normalise(compared) == compared
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("month", 1, 12), ("quarter", 1, 4), ("dayofmonth", 1, 31), ("dayofyear", 1, 366), ("dayofweek", 1, 7),
+        ("weekday", 0, 6), ("weekofyear", 1, 53), ("hour", 0, 23), ("minute", 0, 59), ("second", 0, 59),
+        ("year", -6_000_000, 6_000_000),
+    ],
+)  # fmt: skip
+def test_parts_of_dates_have_ends(name: str, least: int, most: int) -> None:
+    """What a column can be beside such a part: each end of the part decides one."""
+    found = show(normalise(Comparison("=", call("subtract", X, call(name, DAY, type=INT)), Literal(100, INT))))
+    assert f"x <= {100 + most}" in found
+    assert f"x >= {100 + least}" in found
 
 
 def test_each_value_of_a_list_says_something() -> None:

@@ -23,7 +23,7 @@ from es_skipping.indexes.valuelist import ValueList
 from es_skipping.predicates.codec import operand_from_data, operand_to_data
 from es_skipping.predicates.elements import element_of
 from es_skipping.predicates.lambdas import read_elements
-from es_skipping.predicates.normal import normalise
+from es_skipping.predicates.normal import MAX_DEPTH, normalise
 from es_skipping.predicates.read import read_operand, read_predicate
 from es_skipping.predicates.show import show
 from es_skipping.predicates.subsumption import is_certain, subsumes
@@ -168,6 +168,13 @@ def test_nothing_follows(filter: Any) -> None:
     assert clause(filter, ValueList("xs[]")) == KEEP
 
 
+@pytest.mark.parametrize("body", [function(MORE), MORE])
+@pytest.mark.parametrize("name", ["ArrayExists", "ArrayForAll"])
+def test_a_lambda_without_a_variable_implies_nothing(name: str, body: Any) -> None:
+    found = read_predicate(call(name, XS, body))
+    assert isinstance(found, Implying) and found == Implying(found.exact)
+
+
 def test_a_negation_implies_nothing_of_elements_wherever_it_stands() -> None:
     negated = call("Not", exists(XS, MORE))
     assert clause(exists(XS, call("Not", exists(XS, MORE)))) == KEEP
@@ -293,6 +300,9 @@ def test_arrays_overlap_asks_for_each_value_of_a_list() -> None:
     assert holds(clause(call("ArraysOverlap", XS, written), ValueList("xs[]")), {"it": Values(frozenset({2.0}), 0, 0)})
     assert clause(call("ArraysOverlap", XS, attribute("others", "array<double>"))) == KEEP
     assert clause(call("ArraysOverlap", XS, {**listed, "v": []})) == SKIP
+    written["ch"][1] = literal(3.0)
+    each = disjunction([Ask("it", AnyOf((value,))) for value in (1.0, 3.0)])
+    assert clause(call("ArraysOverlap", written, XS), ValueList("xs[]")) == each
 
 
 def test_null_elements_are_counted_for_themselves() -> None:
@@ -352,6 +362,10 @@ def test_an_element_is_shown_and_stored() -> None:
     keys = Call("mapkeys", (Column(("m",), DataType("map<string,int>")),), DataType("array<string>"))
     assert show(element_of(keys)) == "mapkeys(m)[]"
     assert isinstance(element_of(Column(("x",), DOUBLE)), Opaque)
+    structs = (Column(("rs",), DataType("array<struct<v:double>>")),)
+    for type, parameters in ((DOUBLE, (("field", "v"),)), (DataType("array<double>"), ())):
+        assert isinstance(element_of(Call("getarraystructfields", structs, type, parameters)), Opaque)
+    assert isinstance(element_of(Call("getarraystructfields", (Column(("x",), DOUBLE),), DataType("array<double>"))), Opaque)
     assert read_elements("nonsense", 1) == Opaque("malformed: a node without a class")
 
 
@@ -361,6 +375,10 @@ def test_nothing_opaque_is_certain() -> None:
     assert normalise(some) == Opaque("?")
     assert isinstance(normalise(Not(HasElement(ELEMENT.array, Comparison("=", ELEMENT, Literal(1.0, DOUBLE))))), Opaque)
     assert normalise(HasElement(ELEMENT.array, NEVER)) == NEVER
+    nested: Any = Comparison(">", ELEMENT, Literal(5.0, DOUBLE))
+    for _ in range(MAX_DEPTH + 2):
+        nested = HasElement(ELEMENT.array, nested)
+    assert normalise(nested) == Opaque("too deep")
     deep: Any = Comparison(">", ELEMENT, Literal(5.0, DOUBLE))
     for _ in range(300):
         deep = HasElement(ELEMENT.array, Or((deep, deep.condition if isinstance(deep, HasElement) else deep)))

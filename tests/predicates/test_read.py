@@ -771,6 +771,12 @@ def test_a_node_without_a_class(tree: Any) -> None:
     assert read_predicate(tree) == read_operand(tree) == Opaque("malformed: a node without a class")
 
 
+def test_a_field_of_another_kind_is_named() -> None:
+    assert read_operand({"c": "Cast", "t": "int", "ch": 5}) == Opaque(
+        "malformed: TypeError(\"object of type 'int' has no len()\")"
+    )
+
+
 OPERAND_WRAPS = {
     "Alias": lambda tree: node("Alias", tree, t="int"),
     "Cast": lambda tree: node("Cast", tree, t="int"),

@@ -14,8 +14,8 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from es_skipping.clauses.clause import Ask
-from es_skipping.clauses.metadata import Intervals, Values
-from es_skipping.clauses.questions import AnyOf, HasNull, Overlaps, Range
+from es_skipping.clauses.metadata import Boxes, Intervals, Values
+from es_skipping.clauses.questions import AnyOf, HasNull, Meets, Overlaps, Range
 from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.predicates.types import parse_type
 from es_skipping.stores.base import NO_KEY
@@ -35,6 +35,7 @@ from tests.stores.elasticsearch.test_query import Server
 
 NUMBERS = strategies.index("intervals", parse_type("int"))
 LISTED = strategies.index("values", parse_type("int"))
+PLACES = strategies.index("boxes", parse_type("double"))
 SOON = Deadline(86_400)
 """From the import of this module on, which other tests may come between."""
 
@@ -389,6 +390,19 @@ def test_a_field_that_is_not_seen_keeps(blocks_of_four: None, hidden: set[int], 
     view = view or view_of(cluster, state_of(cluster))
     found = view.select(proof(cluster, AnyOf((5,))), SOON)
     assert skipped(found) == {key(at) for at in range(10) if at != 5 and at not in hidden}
+
+
+def test_one_of_several_fields_that_is_not_seen_any_more_keeps(blocks_of_four: None) -> None:
+    """Each field has a witness of its own: the second box's is another document than the first box's."""
+    near, far = ((0.0, 1.0), (0.0, 1.0)), ((8.0, 9.0), (8.0, 9.0))
+    cluster = Cluster(Server(PLACES, [Boxes((near,)), *[Boxes((near, far))] * 9]))
+    view = view_of(cluster, state_of(cluster))
+    everything = {key(at) for at in range(10)}
+    assert skipped(view.select(proof(cluster, Meets((Range(2.0, 3.0), Range(0.0, 9.0)))), SOON)) == everything
+    for document in cluster.documents[1:]:
+        del document["g"]["box_1"]
+    found = view.select(proof(cluster, Meets((Range(8.5, 8.6), Range(8.5, 8.6)))), SOON)
+    assert skipped(found) == {key(0)}
 
 
 def test_objects_without_a_value_need_no_witness(blocks_of_four: None) -> None:
