@@ -21,6 +21,7 @@ from tests.predicates.rows import COLUMNS, COMPARATORS, EDGES, TYPES, Row, arith
 INT, BIGINT, DOUBLE, DATE = map(DataType, ("int", "bigint", "double", "date"))
 X, L, D, DAY = Column(("x",), INT), Column(("l",), BIGINT), Column(("d",), DOUBLE), Column(("day",), DATE)
 Y, MONEY = Column(("y",), INT), Column(("money",), parse_type("decimal(5,2)"))
+F = Column(("f",), DataType("float"))
 
 
 def check(operand: Operand, table: Sequence[Row]) -> None:
@@ -115,6 +116,8 @@ SAID = [
     ("<", call("multiply", X, call("unaryminus", call("abs", Y))), -4, "x >= 1"),
     (">", call("multiply", X, call("abs", Y)), 4, "x >= 1"),
     ("<", call("multiply", X, call("abs", Y)), -4, "x <= -1"),
+    ("<", call("add", F, 1), 7.0, "f <= 6.000001430511475"),  # rounded to single precision
+    (">", call("multiply", F, 2), 3.0, "f >= 1.4999996423721313"),
     ("<", call("divide", D, 2), 7.0, "d <= 14.000000000000002"),
     (">", call("divide", 100, D), 5.0, "d <= 20.000000000000007"),
     ("=", call("integraldivide", X, 10), 3, "x >= 30"),
@@ -124,6 +127,8 @@ SAID = [
     ("<=", call("floor", D, type=BIGINT), 0, "d = DOUBLE 'NaN'"),
     ("=", call("ceil", D, type=BIGINT), 0, "d = DOUBLE 'NaN'"),
     (">", call("ceil", D, type=BIGINT), 5, "d >= 5.0"),
+    ("=", call("subtract", L, call("floor", MONEY, type=BIGINT)), 0, "l >= -1000"),
+    ("=", call("subtract", L, call("ceil", MONEY, type=BIGINT)), 0, "l <= 1000"),
     ("<", call("add", call("abs", X), call("abs", Y)), 7, "x >= -6"),
     ("<", call("add", call("abs", X), call("abs", Y)), 7, "y >= -6"),
     (">", call("dateadd", DAY, Literal(3, INT), type=DATE), 19_723, "day >= DATE '2023-12-30'"),

@@ -191,6 +191,7 @@ def test_keys_are_read_once_and_given_back(monkeypatch: pytest.MonkeyPatch) -> N
     one, two, three = (state_of(cluster, generation=name) for name in ("one", "two", "three"))
     for state in (one, two, one, two):
         assert answers.keys(state, SOON) == key(0) + key(1)
+        assert answers.keys(state, SOON) is answers.keys(state, SOON), "no copy for each look-up"
     assert cluster.read == ["one@0+2", "two@0+2"]
     for state in (three, two, three):
         answers.keys(state, SOON)

@@ -229,6 +229,9 @@ def test_damaged_cells_prove_nothing(monkeypatch: pytest.MonkeyPatch, cells: int
     assert not odd.refuted(AnyOf((77,))).any()
     assert odd.refuted(HasNull()).all()
     assert load(index, column).refuted(AnyOf((77,))).all()
+    fields["cells"], fields["space"] = column.field("cells"), pa.nulls(1, fields["space"].type)
+    without = load(index, pa.StructArray.from_arrays(list(fields.values()), fields=list(column.type)))
+    assert not without.refuted(AnyOf((77,))).any()
 
 
 def test_text_that_no_file_can_hold_is_not_looked_for() -> None:
