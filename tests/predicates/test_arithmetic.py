@@ -21,7 +21,7 @@ from tests.predicates.rows import COLUMNS, COMPARATORS, EDGES, TYPES, Row, arith
 INT, BIGINT, DOUBLE, DATE = map(DataType, ("int", "bigint", "double", "date"))
 X, L, D, DAY = Column(("x",), INT), Column(("l",), BIGINT), Column(("d",), DOUBLE), Column(("day",), DATE)
 Y, MONEY = Column(("y",), INT), Column(("money",), parse_type("decimal(5,2)"))
-F = Column(("f",), DataType("float"))
+F, FINE = Column(("f",), DataType("float")), parse_type("decimal(6,3)")
 
 
 def check(operand: Operand, table: Sequence[Row]) -> None:
@@ -142,6 +142,8 @@ SAID = [
     ("=", Call("coalesce", (X, Literal(0, INT)), INT), 3, "x = 3"),
     ("<>", Call("coalesce", (X, Literal(0, INT)), INT), 0, "x <> 0"),
     ("<", call("add", MONEY, Literal(Decimal("1.00"), MONEY.type)), Decimal("0.98"), "money <= 0.00"),
+    ("<", call("add", MONEY, Literal(Decimal("0.005"), FINE), type=FINE), Decimal("1.000"), "money <= 0.99"),
+    (">", call("add", MONEY, Literal(Decimal("0.005"), FINE), type=FINE), Decimal("1.000"), "money >= 1.00"),
     ("<", call("datediff", DAY, call("datesub", Literal(19_723, DATE), MONTH), type=INT), 5, "day <= DATE '2024-01-04'"),
 ]
 

@@ -26,7 +26,7 @@ from es_skipping.stores.elasticsearch.answers import Answers, Deadline, KeysMiss
 from es_skipping.stores.elasticsearch.bools import EVERY, Query
 from es_skipping.stores.elasticsearch.documents import PROVING_FORMAT
 from es_skipping.stores.elasticsearch.names import Names
-from es_skipping.stores.elasticsearch.open_views import Views
+from es_skipping.stores.elasticsearch.open_views import OpenView, Views
 from es_skipping.stores.elasticsearch.state import Segment, State
 from es_skipping.stores.elasticsearch.views import View
 from es_skipping.stores.selection import Selection
@@ -475,6 +475,17 @@ def test_the_view_that_was_asked_longest_ago_is_closed(monkeypatch: pytest.Monke
     assert cluster.closed == ["pit of two", "pit of three"]
     views.close()
     assert cluster.closed == ["pit of two", "pit of three", "pit of one"]
+
+
+def test_both_parts_of_an_extended_view_are_closed() -> None:
+    cluster = numbers(0, 1, 2)
+    state = state_of(cluster)
+    old, new = view_of(cluster, state), view_of(cluster, state)
+    new.pit = "pit of what was added"
+    views = Views(cast("Elasticsearch", cluster), answers_of(cluster), 60.0)
+    views._views[state.generation] = OpenView(state.version, state, old, new)
+    views.close()
+    assert cluster.closed == ["pit", "pit of what was added"]
 
 
 def opened() -> None:
