@@ -177,6 +177,13 @@ def test_partials_stay_small_and_cover() -> None:
     assert sum(((found >= low) & (found <= high)).sum() for low, high in ranges) == len(found)
 
 
+def test_nulls_and_nans_of_batches_are_counted_each_for_itself() -> None:
+    collector = GapList("x", 1).collector([DOUBLE])
+    batches = [[1.0, None, math.nan, math.nan], [math.nan, None, 5.0, None, math.nan]]
+    first, second = (collector.partial([pa.array(batch, pa.float64())]) for batch in batches)
+    assert collector.finish(collector.merge(first, second)) == Intervals(((1.0, 1.0), (5.0, 5.0)), nulls=3, nans=4)
+
+
 @pytest.mark.parametrize("gaps", [0, -1, 2.5, "7", True, None])
 def test_the_number_of_gaps_is_positive(gaps: Any) -> None:
     with pytest.raises(IndexDefinitionError, match="GapList: gaps"):

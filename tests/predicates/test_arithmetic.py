@@ -138,6 +138,8 @@ SAID = [
     ("<", Call("greatest", (X, Literal(5, INT)), INT), 7, "(x IS NULL OR x < 7)"),
     ("=", Call("greatest", (X, Literal(5, INT)), INT), 4, "FALSE"),
     (">", Call("least", (X, Literal(5, INT)), INT), 3, "(x IS NULL OR x > 3)"),
+    (">", Call("greatest", (X, Literal(5, INT)), INT), 7, "x > 7"),
+    ("<=", Call("least", (X, Literal(5, INT)), INT), 3, "x <= 3"),
     ("=", Call("coalesce", (X, Literal(0, INT)), INT), 0, "(x = 0 OR x IS NULL)"),
     ("=", Call("coalesce", (X, Literal(0, INT)), INT), 3, "x = 3"),
     ("<>", Call("coalesce", (X, Literal(0, INT)), INT), 0, "x <> 0"),

@@ -234,6 +234,14 @@ def test_damaged_cells_prove_nothing(monkeypatch: pytest.MonkeyPatch, cells: int
     assert not without.refuted(AnyOf((77,))).any()
 
 
+def test_many_rows_are_searched_for_a_cell_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sets, "_MIN_CELLS_TO_SEARCH", 0)
+    monkeypatch.setattr(sets, "_PAIRS_AT_ONCE", 2)
+    index = strategies.index("fingerprints", INT)
+    loaded = load(index, column_of(index, [strategies.fingerprints([n], 1 << 40) for n in range(5)]))
+    assert loaded.refuted(AnyOf((1, 3, 77))).tolist() == [True, False, True, False, True]
+
+
 def test_text_that_no_file_can_hold_is_not_looked_for() -> None:
     index = strategies.index("fingerprints", STRING)
     loaded = load(index, column_of(index, [strategies.fingerprints(["a"], 6400)]))
