@@ -123,7 +123,10 @@ def number(value: int) -> Any:
         exists(XS, call("And", MORE, compare("GreaterThan", X, attribute("z", "double")))),
         exists(call("ArrayTransform", attribute("rs", "array<struct<v:double>>"), function(
             {"c": "GetStructField", "t": "double", "field": "v", "ch": [variable("r", "struct<v:double>")]},
-            variable("r", "struct<v:double>")), type="array<double>"), MORE)
+            variable("r", "struct<v:double>")), type="array<double>"), MORE),
+        over("GreaterThan", 5.0, {"c": "GetStructField", "t": "double", "field": "v", "ch": [
+            call("GetArrayItem", attribute("rs", "array<struct<v:double>>"), number(0), type="struct<v:double>",
+                 failOnError=True)]}),
     ],
 )  # fmt: skip
 def test_some_element_is_above_five(filter: Any) -> None:
@@ -173,6 +176,12 @@ def test_nothing_follows(filter: Any) -> None:
 def test_a_lambda_without_a_variable_implies_nothing(name: str, body: Any) -> None:
     found = read_predicate(call(name, XS, body))
     assert isinstance(found, Implying) and found == Implying(found.exact)
+
+
+def test_a_size_of_something_malformed_implies_nothing() -> None:
+    filtered = call("ArrayFilter", XS, type="array<double>")
+    found = read_predicate(compare("GreaterThan", call("Size", filtered, type="int", **PLAIN), number(0)))
+    assert isinstance(found, Opaque | Comparison)
 
 
 def test_a_negation_implies_nothing_of_elements_wherever_it_stands() -> None:
@@ -362,6 +371,8 @@ def test_an_element_is_shown_and_stored() -> None:
     keys = Call("mapkeys", (Column(("m",), DataType("map<string,int>")),), DataType("array<string>"))
     assert show(element_of(keys)) == "mapkeys(m)[]"
     assert isinstance(element_of(Column(("x",), DOUBLE)), Opaque)
+    unread = Opaque("a lambda", DataType("array<double>"))
+    assert element_of(unread) == unread
     structs = (Column(("rs",), DataType("array<struct<v:double>>")),)
     for type, parameters in ((DOUBLE, (("field", "v"),)), (DataType("array<double>"), ())):
         assert isinstance(element_of(Call("getarraystructfields", structs, type, parameters)), Opaque)

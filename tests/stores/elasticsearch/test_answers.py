@@ -95,7 +95,8 @@ class Cluster:
         if kind == "histogram":
             buckets: dict[int, int] = {}
             for one in found:
-                at = one["ordinal"] // what["interval"] * what["interval"]
+                offset = what.get("offset", 0)
+                at = (one["ordinal"] - offset) // what["interval"] * what["interval"] + offset
                 buckets[at] = buckets.get(at, 0) + 1
             return {"buckets": [{"key": float(at), "doc_count": count} for at, count in sorted(buckets.items())]}
         if kind == "filters":
@@ -357,12 +358,26 @@ def test_no_page_is_larger_than_servers_allow(blocks_of_four: None, monkeypatch:
         assert [one["ordinals"] for one in pages] == expected
 
 
+@pytest.mark.parametrize("first", [1, 4, 6, 9])
+def test_a_view_of_what_was_added(blocks_of_four: None, first: int) -> None:
+    """Its ordinals count from the first one on; of those before it names none."""
+    cluster = numbers(*range(10))
+    state = state_of(cluster)
+    keys = answers_of(cluster).keys(state, SOON)
+    view = View(cast("Elasticsearch", cluster), "pit", state, keys, SOON, first)
+    assert len(view.table) == 10 - first
+    for asked in (AnyOf((9,)), AnyOf((0,)), Overlaps((Range(first, 9),))):
+        kept = {9} if asked == AnyOf((9,)) else set() if asked == AnyOf((0,)) else set(range(first, 10))
+        assert skipped(view.select(proof(cluster, asked), SOON)) == {key(at) for at in range(first, 10) if at not in kept}
+
+
 def test_few_that_are_kept_take_one_search(blocks_of_four: None) -> None:
     cluster = numbers(*range(18))
     view = view_of(cluster, state_of(cluster))
     cluster.searches.clear()
-    assert skipped(view.select(proof(cluster, AnyOf((7,))), SOON)) == {key(at) for at in range(18) if at != 7}
-    assert len(cluster.searches) == 1
+    for at in (7, 8, 7, 8):
+        assert skipped(view.select(proof(cluster, AnyOf((at,))), SOON)) == {key(n) for n in range(18) if n != at}
+    assert len(cluster.searches) == 2, "one each, and what was answered is remembered"
 
 
 def test_documents_of_another_format_are_kept_by_a_view(blocks_of_four: None) -> None:
