@@ -75,6 +75,7 @@ class Cluster:
 
     def search(self, *, aggs: Mapping[str, Any], query: Query = EVERY, **more: Any) -> Any:
         found = [one for one in self.documents if self._matches(query, one)]
+        most = more.get("terminate_after")
         made = {name: self._aggregated(asked, found) for name, asked in aggs.items()}
         sent = {name: len(reply["buckets"]) for name, reply in made.items() if "buckets" in reply}
         self.searches.append({"query": query, **more, **sent})
@@ -83,6 +84,7 @@ class Cluster:
             "_shards": self.shards,
             "hits": {"total": {"value": len(found)}},
             "aggregations": made,
+            **({} if most is None else {"terminated_early": len(found) >= most}),
         }
         return type("Reply", (), {"body": body})
 
@@ -369,6 +371,9 @@ def test_a_view_of_what_was_added(blocks_of_four: None, first: int) -> None:
     for asked in (AnyOf((9,)), AnyOf((0,)), Overlaps((Range(first, 9),))):
         kept = {9} if asked == AnyOf((9,)) else set() if asked == AnyOf((0,)) else set(range(first, 10))
         assert skipped(view.select(proof(cluster, asked), SOON)) == {key(at) for at in range(first, 10) if at not in kept}
+    for document in cluster.documents:
+        del document["g"]["range"]
+    assert skipped(view.select(proof(cluster, AnyOf((3,))), SOON)) == set(), "a witness is among what was added"
 
 
 def test_few_that_are_kept_take_one_search(blocks_of_four: None) -> None:
