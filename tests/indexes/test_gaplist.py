@@ -145,7 +145,9 @@ def test_asked_ranges_are_no_part_of_the_name_and_are_stored_whole() -> None:
     assert dict(GapList("x", 4).parameters) == {"gaps": 4}
 
 
-@pytest.mark.parametrize("asked", ["[", 5, [1], [("a", 1)], [(1, 2, -1)], [(1, 2, 0)], [(1, math.inf)], [(1, 2, math.nan)]])
+@pytest.mark.parametrize(
+    "asked", ["[", 5, [1], [("a", 1)], [(1, 2, -1)], [(1, 2, 0)], [(1, math.inf)], [(1, 2, math.nan)]]
+)
 def test_asked_ranges_are_finite(asked: Any) -> None:
     with pytest.raises(IndexDefinitionError, match="GapList: asked"):
         GapList("x", 1, asked)

@@ -155,7 +155,9 @@ def test_a_filter_that_cannot_be_loaded_says_so_at_each_node(monkeypatch: pytest
 
     monkeypatch.setattr(filters, "_filters", {})
     monkeypatch.setattr(filters, "entry_points", lambda group: [Point(5), Point(ImportError("no such module"))])
-    for found, why in zip(filters_of(ValueList), ("leads to 5, which is not a function", "ImportError: no such module")):
+    for found, why in zip(
+        filters_of(ValueList), ("leads to 5, which is not a function", "ImportError: no such module")
+    ):
         with pytest.raises(IndexDefinitionError, match=why):
             found(Matches("starts", TEXT, "a"), None, None)
 

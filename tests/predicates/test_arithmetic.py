@@ -147,7 +147,12 @@ SAID = [
     ("<", call("add", MONEY, Literal(Decimal("1.00"), MONEY.type)), Decimal("0.98"), "money <= 0.00"),
     ("<", call("add", MONEY, Literal(Decimal("0.005"), FINE), type=FINE), Decimal("1.000"), "money <= 0.99"),
     (">", call("add", MONEY, Literal(Decimal("0.005"), FINE), type=FINE), Decimal("1.000"), "money >= 1.00"),
-    ("<", call("datediff", DAY, call("datesub", Literal(19_723, DATE), MONTH), type=INT), 5, "day <= DATE '2024-01-04'"),
+    (
+        "<",
+        call("datediff", DAY, call("datesub", Literal(19_723, DATE), MONTH), type=INT),
+        5,
+        "day <= DATE '2024-01-04'",
+    ),
 ]
 
 

@@ -376,7 +376,9 @@ def test_an_element_is_shown_and_stored() -> None:
     structs = (Column(("rs",), DataType("array<struct<v:double>>")),)
     for type, parameters in ((DOUBLE, (("field", "v"),)), (DataType("array<double>"), ())):
         assert isinstance(element_of(Call("getarraystructfields", structs, type, parameters)), Opaque)
-    assert isinstance(element_of(Call("getarraystructfields", (Column(("x",), DOUBLE),), DataType("array<double>"))), Opaque)
+    assert isinstance(
+        element_of(Call("getarraystructfields", (Column(("x",), DOUBLE),), DataType("array<double>"))), Opaque
+    )
     assert read_elements("nonsense", 1) == Opaque("malformed: a node without a class")
 
 

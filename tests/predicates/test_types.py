@@ -46,6 +46,8 @@ def test_decimals_and_what_is_not_supported() -> None:
         assert not parse_type(name).supported
 
 
-@pytest.mark.parametrize(("name", "same"), [("byte", "tinyint"), ("short", "smallint"), ("integer", "int"), ("long", "bigint")])
+@pytest.mark.parametrize(
+    ("name", "same"), [("byte", "tinyint"), ("short", "smallint"), ("integer", "int"), ("long", "bigint")]
+)
 def test_names_that_schemas_of_json_have(name: str, same: str) -> None:
     assert parse_type(name) == parse_type(same) == DataType(same)

@@ -370,7 +370,9 @@ def test_a_view_of_what_was_added(blocks_of_four: None, first: int) -> None:
     assert len(view.table) == 10 - first
     for asked in (AnyOf((9,)), AnyOf((0,)), Overlaps((Range(first, 9),))):
         kept = {9} if asked == AnyOf((9,)) else set() if asked == AnyOf((0,)) else set(range(first, 10))
-        assert skipped(view.select(proof(cluster, asked), SOON)) == {key(at) for at in range(first, 10) if at not in kept}
+        assert skipped(view.select(proof(cluster, asked), SOON)) == {
+            key(at) for at in range(first, 10) if at not in kept
+        }
     for document in cluster.documents:
         del document["g"]["range"]
     assert skipped(view.select(proof(cluster, AnyOf((3,))), SOON)) == set(), "a witness is among what was added"
