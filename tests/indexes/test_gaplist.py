@@ -181,9 +181,9 @@ def test_partials_stay_small_and_cover() -> None:
 
 def test_nulls_and_nans_of_batches_are_counted_each_for_itself() -> None:
     collector = GapList("x", 1).collector([DOUBLE])
-    batches = [[1.0, None, math.nan, math.nan], [math.nan, None, 5.0, None, math.nan]]
+    batches = [[1.0, None, math.nan, math.nan], [math.nan, None, 5.0, None, math.nan, math.nan]]
     first, second = (collector.partial([pa.array(batch, pa.float64())]) for batch in batches)
-    assert collector.finish(collector.merge(first, second)) == Intervals(((1.0, 1.0), (5.0, 5.0)), nulls=3, nans=4)
+    assert collector.finish(collector.merge(first, second)) == Intervals(((1.0, 1.0), (5.0, 5.0)), nulls=3, nans=5)
 
 
 @pytest.mark.parametrize("gaps", [0, -1, 2.5, "7", True, None])

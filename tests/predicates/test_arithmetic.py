@@ -184,6 +184,10 @@ def test_what_is_said(comparator: Any, operand: Operand, value: Value, expected:
         (">", call("add", D, math.inf), 3.0),
         ("=", call("multiply", D, 5e-324), 1.0),
         ("=", call("add", D, call("multiply", Literal(1e300, DOUBLE), 1e12)), 1.0),
+        ("=", call("add", D, call("multiply", Literal(-1e300, DOUBLE), 1e12)), 1.0),
+        (">", call("multiply", X, Y), 4),  # y may be 0, or of either sign
+        ("<=", call("floor", D, type=BIGINT), 2**63 - 1),  # which is what floor makes of all that is greater
+        (">=", call("ceil", D, type=BIGINT), -(2**63)),
     ],
 )
 def test_of_what_nothing_is_said(comparator: Any, operand: Operand, value: Value) -> None:

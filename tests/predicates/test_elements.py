@@ -118,6 +118,7 @@ def number(value: int) -> Any:
         compare("LessThan", number(0), size(**PLAIN)),
         call("Not", compare("EqualTo", size(**PLAIN), number(0))),
         call("Not", compare("LessThan", size(**LEGACY), number(1))),
+        call("Not", compare("LessThanOrEqual", size(**PLAIN), number(0))),
         over("GreaterThan", 5.0, call("GetArrayItem", XS, number(0), type="double", failOnError=True)),
         over("GreaterThan", 5.0, call("ElementAt", XS, number(-1), type="double", failOnError=False)),
         exists(XS, call("And", MORE, compare("GreaterThan", X, attribute("z", "double")))),
@@ -151,6 +152,7 @@ def parts(found: Clause) -> tuple[Clause, ...]:
         compare("GreaterThan", size(**LEGACY), number(-1)),
         compare("GreaterThanOrEqual", size(**PLAIN), number(0)),
         compare("LessThan", size(**PLAIN), number(1)),
+        compare("LessThanOrEqual", size(**PLAIN), number(0)),
         call("Not", compare("EqualTo", size(**LEGACY), number(0))),  # size(NULL) is -1
         call("Not", compare("GreaterThan", size(**PLAIN), number(0))),
         call("Or", exists(XS, MORE), compare("EqualTo", attribute("z", "double"), literal(1.0))),
