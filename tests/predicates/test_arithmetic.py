@@ -99,6 +99,7 @@ def call(name: str, *arguments: Operand | int | float, mode: str = "ANSI", type:
     return Call(name, made, type or of, parameters)
 
 
+NEW_YEAR = Literal(19_723, DATE)
 YEAR, MONTH = call("year", DAY, type=INT), call("month", DAY, type=INT)
 SAID = [
     (">", call("add", X, 5), 7, "x >= 3"),
@@ -136,6 +137,7 @@ SAID = [
     ("=", call("add", call("multiply", YEAR, 100), MONTH), 202_611, "day <= DATE '2026-12-31'"),
     (">", call("add", Cast(call("multiply", X, 2), BIGINT), Literal(1, BIGINT)), 7, "x >= 4"),
     ("=", call("add", L, Cast(MONTH, BIGINT)), 100, "l >= 88"),
+    ("=", call("subtract", X, call("datediff", call("dateadd", NEW_YEAR, MONTH), NEW_YEAR, type=INT)), 0, "x <= 12"),
     ("<", Call("greatest", (X, Literal(5, INT)), INT), 7, "(x IS NULL OR x < 7)"),
     ("=", Call("greatest", (X, Literal(5, INT)), INT), 4, "FALSE"),
     (">", Call("least", (X, Literal(5, INT)), INT), 3, "(x IS NULL OR x > 3)"),
