@@ -226,6 +226,8 @@ def test_keys_of_an_older_publication_are_its_own() -> None:
 
 def test_a_search_sends_no_documents_along() -> None:
     assert request_body(EVERY, 0, 10)["size"] == 0
+    page, _ = request_body(EVERY, 20, 10)["query"]["bool"]["filter"]
+    assert page == {"range": {"ordinal": {"gte": 20, "lt": 30}}}
 
 
 def test_a_deadline_passes(monkeypatch: pytest.MonkeyPatch) -> None:
