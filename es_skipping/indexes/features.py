@@ -128,9 +128,7 @@ def union_of_words(columns: Sequence[pa.Array]) -> tuple[int, ...]:
     """The OR of each column of `feature_words`."""
     import numpy as np
 
-    return tuple(
-        int(np.bitwise_or.reduce(column.to_numpy(zero_copy_only=False))) if len(column) else 0 for column in columns
-    )
+    return tuple(int(np.bitwise_or.reduce(column.to_numpy(zero_copy_only=False))) for column in columns)
 
 
 class _UnionCollector(Collector["tuple[int, ...]"]):

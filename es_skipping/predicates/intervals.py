@@ -55,8 +55,6 @@ def _over(x: Interval, y: Interval) -> Interval:
         if x.low > 0:
             return Interval(_ratio(x.low, y.high), INFINITY)
         return Interval(-INFINITY, _ratio(x.high, y.high)) if x.high < 0 else _ALL
-    if any(isinstance(one, float) and isinstance(other, float) for one in x for other in y):
-        return _ALL
     ends = [_ratio(one, other) for one in x for other in y]
     return Interval(min(ends), max(ends))
 

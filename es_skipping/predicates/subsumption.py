@@ -107,8 +107,6 @@ def _subsumes(looser: Predicate, stricter: Predicate, steps: list[int]) -> bool:
 def _of_values(looser: Predicate, stricter: Predicate) -> bool:
     """By the values that one operand may have."""
     for operand in operands_of(looser):
-        if has_opaque(operand):
-            continue
         possible = at_most(stricter, operand)
         if possible <= at_least(looser, operand):
             return True

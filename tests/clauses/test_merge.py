@@ -235,6 +235,12 @@ def test_why_a_comparison_of_two_columns_keeps() -> None:
     assert trace.clause == KEEP
     assert trace.reason == reasons.NO_INDEX_OF_BOTH.of(operands="x, y")
     assert reasons.NO_INDEX_OF_BOTH.of(operands="x, y") != reasons.NO_INDEX.of(operand="x, y")
+    pair = Labeller(Toy(), Target("pair", (X, Column(("z",), X.type)), (X.type, X.type)))
+    assert merge_traced(Comparison("<", X, Opaque("a subquery")), []).reason == reasons.NO_INDEX.of(operand="x")
+    assert merge_traced(is_(Y, 1), [pair]).reason == reasons.NO_INDEX.of(operand="y")
+    assert merge_traced(Comparison("<", X, Y), [pair]).reason == reasons.CANNOT_DECIDE.of(
+        indexes="pair", operand="x, y"
+    )
     odd = merge_traced(Comparison("<", Literal(1, X.type), Literal(2, X.type)), [labeller(X)])
     assert odd.reason == reasons.NO_INDEX_OF_BOTH.of(operands="")
 

@@ -147,7 +147,9 @@ def test_asked_ranges_are_no_part_of_the_name_and_are_stored_whole() -> None:
     assert dict(GapList("x", 4).parameters) == {"gaps": 4}
 
 
-@pytest.mark.parametrize("asked", ["[", 5, [1], [("a", 1)], [(1, 2, -1)], [(1, math.inf)], [(1, 2, math.nan)]])
+@pytest.mark.parametrize(
+    "asked", ["[", 5, [1], [("a", 1)], [(1, 2, -1)], [(1, 2, 0)], [(1, math.inf)], [(1, 2, math.nan)]]
+)
 def test_asked_ranges_are_finite(asked: Any) -> None:
     with pytest.raises(IndexDefinitionError, match="GapList: asked"):
         GapList("x", 1, asked)
@@ -177,6 +179,13 @@ def test_partials_stay_small_and_cover() -> None:
     found = np.array(everything)
     assert [low for low, _ in ranges] == [int(found[found >= start].min()) for start in islands]
     assert sum(((found >= low) & (found <= high)).sum() for low, high in ranges) == len(found)
+
+
+def test_nulls_and_nans_of_batches_are_counted_each_for_itself() -> None:
+    collector = GapList("x", 1).collector([DOUBLE])
+    batches = [[1.0, None, math.nan, math.nan], [math.nan, None, 5.0, None, math.nan, math.nan]]
+    first, second = (collector.partial([pa.array(batch, pa.float64())]) for batch in batches)
+    assert collector.finish(collector.merge(first, second)) == Intervals(((1.0, 1.0), (5.0, 5.0)), nulls=3, nans=5)
 
 
 @pytest.mark.parametrize("gaps", [0, -1, 2.5, "7", True, None])

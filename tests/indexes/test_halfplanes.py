@@ -155,6 +155,11 @@ def test_one_line_splits_the_plane() -> None:
     assert not asked(clause, 0, 0) and not asked(clause, -50, 20)
 
 
+def test_a_coordinate_that_must_be_null_bounds_nothing() -> None:
+    clause = GeoBox("lat", "lon").label(normalise(all_of([line(1, 1, -100), NullTest(LAT)])), TARGET)
+    assert clause is not None and asked(clause, 60, 60) and not asked(clause, 0, 0)
+
+
 def test_bounds_of_one_coordinate_cut_too() -> None:
     both = all_of([line(1, 1, -100), Comparison("<", LAT, number(10))])
     clause = GeoBox("lat", "lon").label(normalise(both), TARGET)

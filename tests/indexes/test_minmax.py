@@ -112,6 +112,7 @@ def starts(prefix: str, *, negated: bool = False) -> Predicate:
         (["abc123", "abc345"], starts("abc"), True),
         (["abc123", "abc345"], starts("abc2"), True),
         (["abc123", "abc345"], starts("abc5"), False),
+        (["ac", "b"], starts("ab"), False),
         (["abc", "abd"], starts("ab", negated=True), False),
         (["abc", "b"], starts("ab", negated=True), True),
         (["\U0010ffff", "\U0010ffffx"], starts("\U0010ffff", negated=True), False),

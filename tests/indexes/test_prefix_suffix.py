@@ -171,6 +171,14 @@ def test_bytes_that_are_no_utf8_are_unknown(cls: type[Prefix | Suffix]) -> None:
     assert collector.finish(collector.partial([not_utf8(b"a", b"\xff")])) is None
 
 
+@pytest.mark.parametrize("length", [1, 3])
+def test_ends_of_arrays(length: int) -> None:
+    texts = [None, "", "a", "ab", "abc", "abcd", "\U0001f600\u00e9bc", "abc\U0001f600"]
+    column = pa.array(texts, pa.string())
+    assert Prefix("c0", length=length).collected_arrays([column])[0].to_pylist() == [t and t[:length] for t in texts]
+    assert Suffix("c0", length=length).collected_arrays([column])[0].to_pylist() == [t and t[-length:] for t in texts]
+
+
 @pytest.mark.parametrize("cls", [Prefix, Suffix])
 def test_an_object_over_the_limit_is_unknown(cls: type[Prefix | Suffix]) -> None:
     collector = cls("x", 5, limit=2).collector([STRING])

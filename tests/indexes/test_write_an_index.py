@@ -141,6 +141,27 @@ def test_an_installed_package_brings_filters_for_the_types_that_it_names(monkeyp
     assert list(filters_of(Trigrams)) == []
 
 
+def test_a_filter_that_cannot_be_loaded_says_so_at_each_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Point:
+        name = "ValueList.eu"
+
+        def __init__(self, found: Any) -> None:
+            self._found = found
+
+        def load(self) -> Any:
+            if isinstance(self._found, Exception):
+                raise self._found
+            return self._found
+
+    monkeypatch.setattr(filters, "_filters", {})
+    monkeypatch.setattr(filters, "entry_points", lambda group: [Point(5), Point(ImportError("no such module"))])
+    for found, why in zip(
+        filters_of(ValueList), ("leads to 5, which is not a function", "ImportError: no such module")
+    ):
+        with pytest.raises(IndexDefinitionError, match=why):
+            found(Matches("starts", TEXT, "a"), None, None)
+
+
 def test_the_clause_it_makes(monkeypatch: pytest.MonkeyPatch) -> None:
     target = Target("it", (TEXT,), (STRING,))
     assert is_eu(Holds(call("1")), ValueList("c0"), target) == Ask("it", AnyOf(EU))

@@ -20,6 +20,8 @@ from tests.predicates.rows import COLUMNS, COMPARATORS, EDGES, TYPES, Row, arith
 
 INT, BIGINT, DOUBLE, DATE = map(DataType, ("int", "bigint", "double", "date"))
 X, L, D, DAY = Column(("x",), INT), Column(("l",), BIGINT), Column(("d",), DOUBLE), Column(("day",), DATE)
+Y, MONEY = Column(("y",), INT), Column(("money",), parse_type("decimal(5,2)"))
+F, FINE = Column(("f",), DataType("float")), parse_type("decimal(6,3)")
 
 
 def check(operand: Operand, table: Sequence[Row]) -> None:
@@ -97,6 +99,7 @@ def call(name: str, *arguments: Operand | int | float, mode: str = "ANSI", type:
     return Call(name, made, type or of, parameters)
 
 
+NEW_YEAR = Literal(19_723, DATE)
 YEAR, MONTH = call("year", DAY, type=INT), call("month", DAY, type=INT)
 SAID = [
     (">", call("add", X, 5), 7, "x >= 3"),
@@ -110,22 +113,48 @@ SAID = [
     ("=", call("multiply", X, 10), 35, "FALSE"),
     ("=", call("multiply", X, 10), 30, "x = 3"),
     (">", call("multiply", D, -2), 7.0, "(d <= -3.4999999999999996 OR d = DOUBLE 'NaN')"),
+    (">", call("multiply", X, call("unaryminus", call("abs", Y))), 4, "x <= -1"),
+    ("<", call("multiply", X, call("unaryminus", call("abs", Y))), -4, "x >= 1"),
+    (">", call("multiply", X, call("abs", Y)), 4, "x >= 1"),
+    ("<", call("multiply", X, call("abs", Y)), -4, "x <= -1"),
+    ("<", call("add", F, 1), 7.0, "f <= 6.000001430511475"),  # rounded to single precision
+    (">", call("multiply", F, 2), 3.0, "f >= 1.4999996423721313"),
     ("<", call("divide", D, 2), 7.0, "d <= 14.000000000000002"),
     (">", call("divide", 100, D), 5.0, "d <= 20.000000000000007"),
     ("=", call("integraldivide", X, 10), 3, "x >= 30"),
     ("<", call("integraldivide", X, 10), 0, "x <= -10"),
     ("<", call("floor", D, type=BIGINT), 5, "(d <= 5.0 OR d = DOUBLE 'NaN')"),
+    ("=", call("floor", D, type=BIGINT), 0, "d = DOUBLE 'NaN'"),  # which floor makes 0
+    ("<=", call("floor", D, type=BIGINT), 0, "d = DOUBLE 'NaN'"),
+    ("=", call("ceil", D, type=BIGINT), 0, "d = DOUBLE 'NaN'"),
     (">", call("ceil", D, type=BIGINT), 5, "d >= 5.0"),
+    ("=", call("subtract", L, call("floor", MONEY, type=BIGINT)), 0, "l >= -1000"),
+    ("=", call("subtract", L, call("ceil", MONEY, type=BIGINT)), 0, "l <= 1000"),
+    ("<", call("add", call("abs", X), call("abs", Y)), 7, "x >= -6"),
+    ("<", call("add", call("abs", X), call("abs", Y)), 7, "y >= -6"),
     (">", call("dateadd", DAY, Literal(3, INT), type=DATE), 19_723, "day >= DATE '2023-12-30'"),
     ("=", call("add", call("multiply", YEAR, 100), MONTH), 202_611, "day >= DATE '2026-01-01'"),
     ("=", call("add", call("multiply", YEAR, 100), MONTH), 202_611, "day <= DATE '2026-12-31'"),
     (">", call("add", Cast(call("multiply", X, 2), BIGINT), Literal(1, BIGINT)), 7, "x >= 4"),
+    ("=", call("add", L, Cast(MONTH, BIGINT)), 100, "l >= 88"),
+    ("=", call("subtract", X, call("datediff", call("dateadd", NEW_YEAR, MONTH), NEW_YEAR, type=INT)), 0, "x <= 12"),
     ("<", Call("greatest", (X, Literal(5, INT)), INT), 7, "(x IS NULL OR x < 7)"),
     ("=", Call("greatest", (X, Literal(5, INT)), INT), 4, "FALSE"),
     (">", Call("least", (X, Literal(5, INT)), INT), 3, "(x IS NULL OR x > 3)"),
+    (">", Call("greatest", (X, Literal(5, INT)), INT), 7, "x > 7"),
+    ("<=", Call("least", (X, Literal(5, INT)), INT), 3, "x <= 3"),
     ("=", Call("coalesce", (X, Literal(0, INT)), INT), 0, "(x = 0 OR x IS NULL)"),
     ("=", Call("coalesce", (X, Literal(0, INT)), INT), 3, "x = 3"),
     ("<>", Call("coalesce", (X, Literal(0, INT)), INT), 0, "x <> 0"),
+    ("<", call("add", MONEY, Literal(Decimal("1.00"), MONEY.type)), Decimal("0.98"), "money <= 0.00"),
+    ("<", call("add", MONEY, Literal(Decimal("0.005"), FINE), type=FINE), Decimal("1.000"), "money <= 0.99"),
+    (">", call("add", MONEY, Literal(Decimal("0.005"), FINE), type=FINE), Decimal("1.000"), "money >= 1.00"),
+    (
+        "<",
+        call("datediff", DAY, call("datesub", Literal(19_723, DATE), MONTH), type=INT),
+        5,
+        "day <= DATE '2024-01-04'",
+    ),
 ]
 
 
@@ -140,7 +169,7 @@ def test_what_is_said(comparator: Any, operand: Operand, value: Value, expected:
     [
         ("<>", call("add", X, 5), 7),
         ("<", call("multiply", X, 1000, mode="LEGACY"), 7),  # it may have wrapped around a thousand times
-        ("<", call("add", X, Column(("y",), INT)), 7),
+        ("<", call("add", X, Y), 7),
         (">", call("multiply", D, 0), 7.0),
         (">", call("remainder", X, 10), 3),
         (">", call("exp", D), 3.0),
@@ -153,14 +182,34 @@ def test_what_is_said(comparator: Any, operand: Operand, value: Value, expected:
             ),
             7,
         ),
+        ("<", call("integraldivide", MONEY, Literal(Decimal("0.10"), MONEY.type), type=BIGINT), 7),
         (">", call("add", D, math.inf), 3.0),
         ("=", call("multiply", D, 5e-324), 1.0),
         ("=", call("add", D, call("multiply", Literal(1e300, DOUBLE), 1e12)), 1.0),
+        ("=", call("add", D, call("multiply", Literal(-1e300, DOUBLE), 1e12)), 1.0),
+        (">", call("multiply", X, Y), 4),  # y may be 0, or of either sign
+        ("<=", call("floor", D, type=BIGINT), 2**63 - 1),  # which is what floor makes of all that is greater
+        (">=", call("ceil", D, type=BIGINT), -(2**63)),
     ],
 )
 def test_of_what_nothing_is_said(comparator: Any, operand: Operand, value: Value) -> None:
     compared = Comparison(comparator, operand, Literal(value, operand.type))
     assert normalise(compared) == compared
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("month", 1, 12), ("quarter", 1, 4), ("dayofmonth", 1, 31), ("dayofyear", 1, 366), ("dayofweek", 1, 7),
+        ("weekday", 0, 6), ("weekofyear", 1, 53), ("hour", 0, 23), ("minute", 0, 59), ("second", 0, 59),
+        ("year", -6_000_000, 6_000_000),
+    ],
+)  # fmt: skip
+def test_parts_of_dates_have_ends(name: str, least: int, most: int) -> None:
+    """What a column can be beside such a part: each end of the part decides one."""
+    found = show(normalise(Comparison("=", call("subtract", X, call(name, DAY, type=INT)), Literal(100, INT))))
+    assert f"x <= {100 + most}" in found
+    assert f"x >= {100 + least}" in found
 
 
 def test_each_value_of_a_list_says_something() -> None:

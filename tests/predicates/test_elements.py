@@ -23,7 +23,7 @@ from es_skipping.indexes.valuelist import ValueList
 from es_skipping.predicates.codec import operand_from_data, operand_to_data
 from es_skipping.predicates.elements import element_of
 from es_skipping.predicates.lambdas import read_elements
-from es_skipping.predicates.normal import normalise
+from es_skipping.predicates.normal import MAX_DEPTH, normalise
 from es_skipping.predicates.read import read_operand, read_predicate
 from es_skipping.predicates.show import show
 from es_skipping.predicates.subsumption import is_certain, subsumes
@@ -118,12 +118,16 @@ def number(value: int) -> Any:
         compare("LessThan", number(0), size(**PLAIN)),
         call("Not", compare("EqualTo", size(**PLAIN), number(0))),
         call("Not", compare("LessThan", size(**LEGACY), number(1))),
+        call("Not", compare("LessThanOrEqual", size(**PLAIN), number(0))),
         over("GreaterThan", 5.0, call("GetArrayItem", XS, number(0), type="double", failOnError=True)),
         over("GreaterThan", 5.0, call("ElementAt", XS, number(-1), type="double", failOnError=False)),
         exists(XS, call("And", MORE, compare("GreaterThan", X, attribute("z", "double")))),
         exists(call("ArrayTransform", attribute("rs", "array<struct<v:double>>"), function(
             {"c": "GetStructField", "t": "double", "field": "v", "ch": [variable("r", "struct<v:double>")]},
-            variable("r", "struct<v:double>")), type="array<double>"), MORE)
+            variable("r", "struct<v:double>")), type="array<double>"), MORE),
+        over("GreaterThan", 5.0, {"c": "GetStructField", "t": "double", "field": "v", "ch": [
+            call("GetArrayItem", attribute("rs", "array<struct<v:double>>"), number(0), type="struct<v:double>",
+                 failOnError=True)]}),
     ],
 )  # fmt: skip
 def test_some_element_is_above_five(filter: Any) -> None:
@@ -148,6 +152,7 @@ def parts(found: Clause) -> tuple[Clause, ...]:
         compare("GreaterThan", size(**LEGACY), number(-1)),
         compare("GreaterThanOrEqual", size(**PLAIN), number(0)),
         compare("LessThan", size(**PLAIN), number(1)),
+        compare("LessThanOrEqual", size(**PLAIN), number(0)),
         call("Not", compare("EqualTo", size(**LEGACY), number(0))),  # size(NULL) is -1
         call("Not", compare("GreaterThan", size(**PLAIN), number(0))),
         call("Or", exists(XS, MORE), compare("EqualTo", attribute("z", "double"), literal(1.0))),
@@ -166,6 +171,19 @@ def parts(found: Clause) -> tuple[Clause, ...]:
 def test_nothing_follows(filter: Any) -> None:
     assert clause(filter) == KEEP
     assert clause(filter, ValueList("xs[]")) == KEEP
+
+
+@pytest.mark.parametrize("body", [function(MORE), MORE])
+@pytest.mark.parametrize("name", ["ArrayExists", "ArrayForAll"])
+def test_a_lambda_without_a_variable_implies_nothing(name: str, body: Any) -> None:
+    found = read_predicate(call(name, XS, body))
+    assert isinstance(found, Implying) and found == Implying(found.exact)
+
+
+def test_a_size_of_something_malformed_implies_nothing() -> None:
+    filtered = call("ArrayFilter", XS, type="array<double>")
+    found = read_predicate(compare("GreaterThan", call("Size", filtered, type="int", **PLAIN), number(0)))
+    assert isinstance(found, Opaque | Comparison)
 
 
 def test_a_negation_implies_nothing_of_elements_wherever_it_stands() -> None:
@@ -293,6 +311,9 @@ def test_arrays_overlap_asks_for_each_value_of_a_list() -> None:
     assert holds(clause(call("ArraysOverlap", XS, written), ValueList("xs[]")), {"it": Values(frozenset({2.0}), 0, 0)})
     assert clause(call("ArraysOverlap", XS, attribute("others", "array<double>"))) == KEEP
     assert clause(call("ArraysOverlap", XS, {**listed, "v": []})) == SKIP
+    written["ch"][1] = literal(3.0)
+    each = disjunction([Ask("it", AnyOf((value,))) for value in (1.0, 3.0)])
+    assert clause(call("ArraysOverlap", written, XS), ValueList("xs[]")) == each
 
 
 def test_null_elements_are_counted_for_themselves() -> None:
@@ -352,6 +373,14 @@ def test_an_element_is_shown_and_stored() -> None:
     keys = Call("mapkeys", (Column(("m",), DataType("map<string,int>")),), DataType("array<string>"))
     assert show(element_of(keys)) == "mapkeys(m)[]"
     assert isinstance(element_of(Column(("x",), DOUBLE)), Opaque)
+    unread = Opaque("a lambda", DataType("array<double>"))
+    assert element_of(unread) == unread
+    structs = (Column(("rs",), DataType("array<struct<v:double>>")),)
+    for type, parameters in ((DOUBLE, (("field", "v"),)), (DataType("array<double>"), ())):
+        assert isinstance(element_of(Call("getarraystructfields", structs, type, parameters)), Opaque)
+    assert isinstance(
+        element_of(Call("getarraystructfields", (Column(("x",), DOUBLE),), DataType("array<double>"))), Opaque
+    )
     assert read_elements("nonsense", 1) == Opaque("malformed: a node without a class")
 
 
@@ -361,6 +390,10 @@ def test_nothing_opaque_is_certain() -> None:
     assert normalise(some) == Opaque("?")
     assert isinstance(normalise(Not(HasElement(ELEMENT.array, Comparison("=", ELEMENT, Literal(1.0, DOUBLE))))), Opaque)
     assert normalise(HasElement(ELEMENT.array, NEVER)) == NEVER
+    nested: Any = Comparison(">", ELEMENT, Literal(5.0, DOUBLE))
+    for _ in range(MAX_DEPTH + 2):
+        nested = HasElement(ELEMENT.array, nested)
+    assert normalise(nested) == Opaque("too deep")
     deep: Any = Comparison(">", ELEMENT, Literal(5.0, DOUBLE))
     for _ in range(300):
         deep = HasElement(ELEMENT.array, Or((deep, deep.condition if isinstance(deep, HasElement) else deep)))

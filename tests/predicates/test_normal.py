@@ -23,6 +23,7 @@ from es_skipping.predicates.tree import (
     Comparison,
     Constant,
     Holds,
+    Implying,
     IsIn,
     Literal,
     Matches,
@@ -67,6 +68,18 @@ def test_true_of_the_same_rows(predicate: Predicate, table: list[Any]) -> None:
     normal = normalise(predicate)
     for row in table:
         assert (truth(normal, row) is True) == (truth(predicate, row) is True), show(normal)
+
+
+def test_what_follows_stands_beside_the_exact_predicate() -> None:
+    """Where the exact one is true, and where it is false; and nothing beside it where nothing follows."""
+    exact, above, below = compare("=", X, 5), compare(">", D, 1.0), compare("<", D, 0.0)
+    both = Implying(exact, above, below)
+    assert normalise(both) == And((exact, above))
+    assert normalise(Not(both)) == And((compare("<>", X, 5), below))
+    assert normalise(Not(Not(both))) == And((exact, above))
+    assert normalise(Implying(exact, if_false=below)) == exact
+    assert normalise(Not(Implying(exact, above))) == compare("<>", X, 5)
+    assert normalise(Or((Not(both), both))) == Or((And((compare("<>", X, 5), below)), And((exact, above))))
 
 
 @settings(max_examples=400, deadline=None)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from es_skipping.predicates.normal import MAX_DEPTH, normalise
 from es_skipping.predicates.read import read_conjunction, read_operand, read_predicate
-from es_skipping.predicates.reasons import LITERAL, NAMELESS, NEGATIVE_ZERO, TEXT_TYPE
+from es_skipping.predicates.reasons import LITERAL, NAMELESS, NEGATIVE_ZERO, PATTERN, TEXT_TYPE
 from es_skipping.predicates.tree import (
     ALWAYS,
     NEVER,
@@ -769,6 +769,18 @@ def test_only_plain_strings_are_tested(name: str, other: str) -> None:
 @pytest.mark.parametrize("tree", [None, 5, [], {}, {"c": None}, {"c": 5, "p": "p"}])
 def test_a_node_without_a_class(tree: Any) -> None:
     assert read_predicate(tree) == read_operand(tree) == Opaque("malformed: a node without a class")
+
+
+@pytest.mark.parametrize("name", ["StartsWith", "EndsWith", "Contains", "Like", "RLike"])
+def test_a_pattern_that_is_not_written_out(name: str) -> None:
+    more = {"a": {"escapeChar": "!"}}
+    assert read_predicate(node(name, TS, TS, **more)) == Opaque(PATTERN.text)
+
+
+def test_a_field_of_another_kind_is_named() -> None:
+    assert read_operand({"c": "Cast", "t": "int", "ch": 5}) == Opaque(
+        "malformed: TypeError(\"object of type 'int' has no len()\")"
+    )
 
 
 OPERAND_WRAPS = {

@@ -328,6 +328,12 @@ NOTHING_SAID: list[tuple[str, Operand]] = [
     ("a timestamp as a number", Cast(TS, BIGINT, "ANSI", "UTC")),
     ("a date as a number", Cast(DAY, INT, "ANSI", "UTC")),
     ("a timestamp as such", Cast(TS, TIMESTAMP, "ANSI", "UTC")),
+    (
+        "a timestamp plus an interval that is not written out",
+        call("timestampaddinterval", TS, type=TIMESTAMP, zone="UTC"),
+    ),
+    ("a date plus an interval", Call("timeadd", (DAY,), DATE, (("microseconds", "5"),))),
+    ("a number plus an interval", Call("timeadd", (Column(("n",), BIGINT),), BIGINT, (("microseconds", "5"),))),
 ]
 
 

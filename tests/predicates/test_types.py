@@ -44,3 +44,10 @@ def test_decimals_and_what_is_not_supported() -> None:
     for name in ("char(5)", "variant", "array<int>", "struct<a:int>", "string collate UTF8_LCASE", "decimal(a,b)"):
         assert parse_type(name) == DataType(name)
         assert not parse_type(name).supported
+
+
+@pytest.mark.parametrize(
+    ("name", "same"), [("byte", "tinyint"), ("short", "smallint"), ("integer", "int"), ("long", "bigint")]
+)
+def test_names_that_schemas_of_json_have(name: str, same: str) -> None:
+    assert parse_type(name) == parse_type(same) == DataType(same)

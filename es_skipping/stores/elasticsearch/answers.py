@@ -14,7 +14,7 @@ from elasticsearch import Elasticsearch
 from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.predicates.types import Value
 from es_skipping.stores.base import KEY_BYTES, NO_KEY, StoreQuery
-from es_skipping.stores.elasticsearch.bools import EVERY, Query
+from es_skipping.stores.elasticsearch.bools import Query
 from es_skipping.stores.elasticsearch.client import OutOfTime
 from es_skipping.stores.elasticsearch.fields import Group
 from es_skipping.stores.elasticsearch.names import Names
@@ -53,13 +53,13 @@ class Deadline:
         return left
 
 
-def request_body(query: Query | None, first: int, count: int) -> dict[str, Any]:
+def request_body(query: Query, first: int, count: int) -> dict[str, Any]:
     """The search for the ordinals of the documents that a query matches, among ``count`` from ``first`` on."""
     page = {"range": {"ordinal": {"gte": first, "lt": first + count}}}
     return {
         "size": 0,
         "track_total_hits": True,
-        "query": {"bool": {"filter": [page, EVERY if query is None else query]}},
+        "query": {"bool": {"filter": [page, query]}},
         "aggs": {"ordinals": {"histogram": {"field": "ordinal", "interval": 1, "min_doc_count": 1}}},
     }
 

@@ -14,8 +14,8 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from es_skipping.clauses.clause import Ask
-from es_skipping.clauses.metadata import Intervals, Values
-from es_skipping.clauses.questions import AnyOf, HasNull, Overlaps, Range
+from es_skipping.clauses.metadata import Boxes, Intervals, Values
+from es_skipping.clauses.questions import AnyOf, HasNull, Meets, Overlaps, Range
 from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.predicates.types import parse_type
 from es_skipping.stores.base import NO_KEY
@@ -26,7 +26,7 @@ from es_skipping.stores.elasticsearch.answers import Answers, Deadline, KeysMiss
 from es_skipping.stores.elasticsearch.bools import EVERY, Query
 from es_skipping.stores.elasticsearch.documents import PROVING_FORMAT
 from es_skipping.stores.elasticsearch.names import Names
-from es_skipping.stores.elasticsearch.open_views import Views
+from es_skipping.stores.elasticsearch.open_views import OpenView, Views
 from es_skipping.stores.elasticsearch.state import Segment, State
 from es_skipping.stores.elasticsearch.views import View
 from es_skipping.stores.selection import Selection
@@ -35,6 +35,7 @@ from tests.stores.elasticsearch.test_query import Server
 
 NUMBERS = strategies.index("intervals", parse_type("int"))
 LISTED = strategies.index("values", parse_type("int"))
+PLACES = strategies.index("boxes", parse_type("double"))
 SOON = Deadline(86_400)
 """From the import of this module on, which other tests may come between."""
 
@@ -74,6 +75,7 @@ class Cluster:
 
     def search(self, *, aggs: Mapping[str, Any], query: Query = EVERY, **more: Any) -> Any:
         found = [one for one in self.documents if self._matches(query, one)]
+        most = more.get("terminate_after")
         made = {name: self._aggregated(asked, found) for name, asked in aggs.items()}
         sent = {name: len(reply["buckets"]) for name, reply in made.items() if "buckets" in reply}
         self.searches.append({"query": query, **more, **sent})
@@ -82,6 +84,7 @@ class Cluster:
             "_shards": self.shards,
             "hits": {"total": {"value": len(found)}},
             "aggregations": made,
+            **({} if most is None else {"terminated_early": len(found) >= most}),
         }
         return type("Reply", (), {"body": body})
 
@@ -94,7 +97,8 @@ class Cluster:
         if kind == "histogram":
             buckets: dict[int, int] = {}
             for one in found:
-                at = one["ordinal"] // what["interval"] * what["interval"]
+                offset = what.get("offset", 0)
+                at = (one["ordinal"] - offset) // what["interval"] * what["interval"] + offset
                 buckets[at] = buckets.get(at, 0) + 1
             return {"buckets": [{"key": float(at), "doc_count": count} for at, count in sorted(buckets.items())]}
         if kind == "filters":
@@ -190,6 +194,7 @@ def test_keys_are_read_once_and_given_back(monkeypatch: pytest.MonkeyPatch) -> N
     one, two, three = (state_of(cluster, generation=name) for name in ("one", "two", "three"))
     for state in (one, two, one, two):
         assert answers.keys(state, SOON) == key(0) + key(1)
+        assert answers.keys(state, SOON) is answers.keys(state, SOON), "no copy for each look-up"
     assert cluster.read == ["one@0+2", "two@0+2"]
     for state in (three, two, three):
         answers.keys(state, SOON)
@@ -221,6 +226,8 @@ def test_keys_of_an_older_publication_are_its_own() -> None:
 
 def test_a_search_sends_no_documents_along() -> None:
     assert request_body(EVERY, 0, 10)["size"] == 0
+    page, _ = request_body(EVERY, 20, 10)["query"]["bool"]["filter"]
+    assert page == {"range": {"ordinal": {"gte": 20, "lt": 30}}}
 
 
 def test_a_deadline_passes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,12 +362,31 @@ def test_no_page_is_larger_than_servers_allow(blocks_of_four: None, monkeypatch:
         assert [one["ordinals"] for one in pages] == expected
 
 
+@pytest.mark.parametrize("first", [1, 4, 6, 9])
+def test_a_view_of_what_was_added(blocks_of_four: None, first: int) -> None:
+    """Its ordinals count from the first one on; of those before it names none."""
+    cluster = numbers(*range(10))
+    state = state_of(cluster)
+    keys = answers_of(cluster).keys(state, SOON)
+    view = View(cast("Elasticsearch", cluster), "pit", state, keys, SOON, first)
+    assert len(view.table) == 10 - first
+    for asked in (AnyOf((9,)), AnyOf((0,)), Overlaps((Range(first, 9),))):
+        kept = {9} if asked == AnyOf((9,)) else set() if asked == AnyOf((0,)) else set(range(first, 10))
+        assert skipped(view.select(proof(cluster, asked), SOON)) == {
+            key(at) for at in range(first, 10) if at not in kept
+        }
+    for document in cluster.documents:
+        del document["g"]["range"]
+    assert skipped(view.select(proof(cluster, AnyOf((3,))), SOON)) == set(), "a witness is among what was added"
+
+
 def test_few_that_are_kept_take_one_search(blocks_of_four: None) -> None:
     cluster = numbers(*range(18))
     view = view_of(cluster, state_of(cluster))
     cluster.searches.clear()
-    assert skipped(view.select(proof(cluster, AnyOf((7,))), SOON)) == {key(at) for at in range(18) if at != 7}
-    assert len(cluster.searches) == 1
+    for at in (7, 8, 7, 8):
+        assert skipped(view.select(proof(cluster, AnyOf((at,))), SOON)) == {key(n) for n in range(18) if n != at}
+    assert len(cluster.searches) == 2, "one each, and what was answered is remembered"
 
 
 def test_documents_of_another_format_are_kept_by_a_view(blocks_of_four: None) -> None:
@@ -389,6 +415,19 @@ def test_a_field_that_is_not_seen_keeps(blocks_of_four: None, hidden: set[int], 
     view = view or view_of(cluster, state_of(cluster))
     found = view.select(proof(cluster, AnyOf((5,))), SOON)
     assert skipped(found) == {key(at) for at in range(10) if at != 5 and at not in hidden}
+
+
+def test_one_of_several_fields_that_is_not_seen_any_more_keeps(blocks_of_four: None) -> None:
+    """Each field has a witness of its own: the second box's is another document than the first box's."""
+    near, far = ((0.0, 1.0), (0.0, 1.0)), ((8.0, 9.0), (8.0, 9.0))
+    cluster = Cluster(Server(PLACES, [Boxes((near,)), *[Boxes((near, far))] * 9]))
+    view = view_of(cluster, state_of(cluster))
+    everything = {key(at) for at in range(10)}
+    assert skipped(view.select(proof(cluster, Meets((Range(2.0, 3.0), Range(0.0, 9.0)))), SOON)) == everything
+    for document in cluster.documents[1:]:
+        del document["g"]["box_1"]
+    found = view.select(proof(cluster, Meets((Range(8.5, 8.6), Range(8.5, 8.6)))), SOON)
+    assert skipped(found) == {key(0)}
 
 
 def test_objects_without_a_value_need_no_witness(blocks_of_four: None) -> None:
@@ -460,6 +499,17 @@ def test_the_view_that_was_asked_longest_ago_is_closed(monkeypatch: pytest.Monke
     assert cluster.closed == ["pit of two", "pit of three"]
     views.close()
     assert cluster.closed == ["pit of two", "pit of three", "pit of one"]
+
+
+def test_both_parts_of_an_extended_view_are_closed() -> None:
+    cluster = numbers(0, 1, 2)
+    state = state_of(cluster)
+    old, new = view_of(cluster, state), view_of(cluster, state)
+    new.pit = "pit of what was added"
+    views = Views(cast("Elasticsearch", cluster), answers_of(cluster), 60.0)
+    views._views[state.generation] = OpenView(state.version, state, old, new)
+    views.close()
+    assert cluster.closed == ["pit", "pit of what was added"]
 
 
 def opened() -> None:

@@ -12,6 +12,7 @@ from es_skipping.clauses.questions import AnyOf, Overlaps, Question, Range, Text
 from es_skipping.predicates.types import Value, parse_type
 from es_skipping.stores.elasticsearch import answers, query
 from es_skipping.stores.elasticsearch.codecs import codec_of
+from es_skipping.stores.elasticsearch.fields import Group
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from tests.stores import strategies
 from tests.stores.contract import dataset_definition, object_id, skipped, write
@@ -103,3 +104,11 @@ def test_an_end_that_was_not_cut_stays_open(low_open: bool, high_open: bool) -> 
     assert set(made) == {"gt" if low_open else "gte", "lt" if high_open else "lte"}
     cut = query._as_terms(codec, Range(LONG, LONG + "z", low_open=low_open, high_open=high_open))
     assert set(cut) == {"gte", "lt"}  # the first string above all that begin so is itself none of them
+
+
+def test_a_least_string_that_a_cut_end_is_lies_beyond() -> None:
+    """What was cut is above all that is asked for, and no string that is."""
+    group = Group("g", strategies.index("intervals", STRING))
+    for high, sign in (("é" * 20, "gt"), (LONG + "z", "gte")):
+        (proof,) = query._beyond(group, Range(None, high), expensive=True)
+        assert set(proof["range"]["g.min"]) == {sign}

@@ -165,19 +165,20 @@ def test_boxes_of_other_axes_are_not_understood() -> None:
     """No build writes them into one column; whoever does is not believed."""
     first, last = Boxes((((0.0, 1.0), (0.0, 1.0)),)), Boxes((((20.0, 21.0), (20.0, 21.0)),))
     plane, line = strategies.index("boxes", DOUBLE, 2), strategies.index("boxes", DOUBLE, 1)
-    other = column_of(line, [Boxes((((5.0, 6.0),),))])
-    column = pa.concat_arrays([column_of(plane, [first, None, Boxes(())]), other, column_of(plane, [last, last])])
+    others = column_of(line, [Boxes((((5.0, 6.0),),))] * 5)
+    column = pa.concat_arrays([column_of(plane, [first, None, Boxes(())]), others, column_of(plane, [last, last])])
     loaded = BoxesColumn(column)
 
     def refuted(at: float, axes: int = 2) -> list[bool]:
         found: list[bool] = loaded.refuted(Meets((Range(at, at),) * axes)).tolist()
-        return found
+        assert not any(found[3:8])
+        return found[:4] + found[8:]
 
     assert refuted(8.0) == [True, False, True, False, True, True]
     assert refuted(0.5) == [False, False, True, False, True, True]
     assert refuted(20.5) == [True, False, True, False, False, False]
     assert refuted(8.0, axes=1) == [False, False, True, False, False, False]
-    assert loaded.refuted(HasNotNull()).tolist() == [False, False, True, False, False, False]
+    assert loaded.refuted(HasNotNull()).tolist() == [at == 2 for at in range(10)]
 
 
 @pytest.mark.parametrize("axes", [None, 0, 1])
@@ -228,6 +229,17 @@ def test_damaged_cells_prove_nothing(monkeypatch: pytest.MonkeyPatch, cells: int
     assert not odd.refuted(AnyOf((77,))).any()
     assert odd.refuted(HasNull()).all()
     assert load(index, column).refuted(AnyOf((77,))).all()
+    fields["cells"], fields["space"] = column.field("cells"), pa.nulls(1, fields["space"].type)
+    without = load(index, pa.StructArray.from_arrays(list(fields.values()), fields=list(column.type)))
+    assert not without.refuted(AnyOf((77,))).any()
+
+
+def test_many_rows_are_searched_for_a_cell_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sets, "_MIN_CELLS_TO_SEARCH", 0)
+    monkeypatch.setattr(sets, "_PAIRS_AT_ONCE", 2)
+    index = strategies.index("fingerprints", INT)
+    loaded = load(index, column_of(index, [strategies.fingerprints([n], 1 << 40) for n in range(5)]))
+    assert loaded.refuted(AnyOf((1, 3, 77))).tolist() == [True, False, True, False, True]
 
 
 def test_text_that_no_file_can_hold_is_not_looked_for() -> None:
