@@ -26,7 +26,8 @@ def repack_groups(spark: SparkSession, path: str) -> int:
     """Pack the blocks of a table in column groups that an earlier version wrote, each as a file.
 
     Queries see the same rows before, after and meanwhile. At its end it deletes the files of the blocks, so a query
-    that began before may fail. It copies the files' row groups as they are, and indexes the blocks under their new names.
+    that began before may fail. It copies the files' row groups as they are, and indexes the blocks by their new
+    names.
 
     Parameters
     ----------

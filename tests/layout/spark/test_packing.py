@@ -6,16 +6,18 @@ import os
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from es_skipping import layout
 from es_skipping.errors import DatasetError, StoreError
-from es_skipping.layout.groups.manifest import MANIFEST, GroupManifest, read_manifest
+from es_skipping.layout.groups.manifest import MANIFEST, Block, GroupManifest, Partition, StoredGroup, read_manifest
+from es_skipping.layout.groups.numbered_rows import TUPLE
 from es_skipping.stores.parquet.files import LocalFiles
 from tests.layout.spark.test_groups import FORMAT, column_groups, rows_of
-from tests.spark.building import ROOT_SETTING, spark
+from tests.spark.building import ROOT_SETTING, spark, write
 from tests.spark.objects_read import blocks_read, readers_opened
 
 __all__ = ["spark"]
@@ -70,6 +72,46 @@ def answers(spark: SparkSession, path: Path) -> list[list[int]]:
 
 def data_files(path: Path) -> list[Path]:
     return sorted(file for file in path.rglob("*.parquet") if not file.name.startswith("."))
+
+
+def by_hand(root: Path) -> list[tuple[int, str]]:
+    """A table of two partitions and two groups in other orders, each block a file; its rows."""
+    fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in (("id", "long"), ("v", "string"))]
+    groups = tuple(StoredGroup(f"es_skipping_group_{at}", (name,), (name,), ()) for at, name in enumerate(("id", "v")))
+    partitions = []
+    for number in range(2):
+        blocks: tuple[list[Block], ...] = ([], [])
+        for at, order in enumerate((sorted(range(12)), sorted(range(12), key=lambda one: one * 7 % 12))):
+            for first in (0, 4, 8):
+                tuples = sorted(order[first : first + 4])
+                values = [f"v{number}-{one}" if at else 100 * number + one for one in tuples]
+                file = write(
+                    root / groups[at].directory / f"part-{number}{first}.parquet",
+                    {groups[at].columns[0]: values, TUPLE: pa.array(tuples, pa.int32())},
+                )
+                blocks[at].append(Block(file.name, 4, True, ()))
+        partitions.append(Partition(12, tuple(map(tuple, blocks))))
+    manifest = GroupManifest({"type": "struct", "fields": fields}, TUPLE, (), groups, tuple(partitions))
+    (root / MANIFEST).write_bytes(manifest.to_json())
+    return [(100 * number + one, f"v{number}-{one}") for number in range(2) for one in range(12)]
+
+
+def test_the_same_blocks_with_fewer_readers(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "groups"
+    rows = by_hand(path)
+    esk.enable(spark)
+
+    def opened() -> tuple[list[int], ...]:
+        table = spark.read.format(FORMAT).load(str(path))
+        assert sorted(map(tuple, table.collect())) == rows
+        one = table.select("id").where("id > 103")
+        assert sorted(row.id for row in one.collect()) == [row for row, _ in rows if row > 103]
+        return blocks_read(table), readers_opened(table), blocks_read(one), readers_opened(one)
+
+    assert opened() == ([12], [12], [6], [6])
+    assert layout.repack_groups(spark, str(path)) == 12
+    assert opened() == ([12], [2 * (1 + 3)], [6], [2])
+    assert len(data_files(path)) == 4
 
 
 def test_a_partition_of_a_group_is_one_file_and_has_one_reader(spark: SparkSession, tmp_path: Path) -> None:
