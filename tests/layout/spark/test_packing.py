@@ -130,7 +130,12 @@ def test_a_partition_of_a_group_is_one_file_and_has_one_reader(spark: SparkSessi
     assert readers_opened(streamed) == [2], "one for each file"
     assert blocks_read(held) == [sum(left)]
     assert readers_opened(held)[0] in (2 + left[0], 2 + left[1]), "one for each file, and one for each held block"
-    assert 4 < left[0] < len(manifest.blocks) / 4
+    assert left[0] < len(manifest.blocks) / 4
+    everything = spark.sql("SELECT id FROM t")
+    assert len(everything.collect()) == 600
+    blocks = sum(len(one.blocks[0]) for one in manifest.partitions)
+    assert blocks_read(everything) == [blocks]
+    assert readers_opened(everything) == [2] < [blocks / 3]
 
 
 def test_a_footer_is_read_once(spark: SparkSession, tmp_path: Path) -> None:
