@@ -194,6 +194,10 @@ def _layout(commands: Commands) -> None:
     status.add_argument("dataset", help="where the layout was written; with --table a catalog table")
     status.add_argument("--table", action="store_true", help="DATASET is the name of a catalog table")
     _workload(status, required=False)
+    repack = _command(
+        actions, "repack", "pack the blocks of column groups that an earlier version wrote", layout_commands.repack
+    )
+    repack.add_argument("dataset", help="where the column groups were written")
 
 
 def _workload(command: argparse.ArgumentParser, *, required: bool) -> None:

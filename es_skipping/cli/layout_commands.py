@@ -1,4 +1,4 @@
-"""``es-skipping layout analyze | design | apply | status``."""
+"""``es-skipping layout analyze | design | apply | status | repack``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from es_skipping.layout import GSOP, SOP, GroupPlan, Plan, QueryLog, QueryTree
 
-__all__ = ["analyze", "apply", "design", "status"]
+__all__ = ["analyze", "apply", "design", "repack", "status"]
 
 RUN_AGAIN = 4
 """Exit code of ``status`` if a new layout is due."""
@@ -120,6 +120,16 @@ def status(args: argparse.Namespace, console: Console) -> int:
         else:
             console.text(str(found))
     return RUN_AGAIN if found.run_again else 0
+
+
+def repack(args: argparse.Namespace, console: Console) -> int:
+    import es_skipping.layout as layout
+
+    with spark_session(args) as spark:
+        with console.step(f"packing the blocks of {args.dataset}"):
+            packed = layout.repack_groups(spark, args.dataset)
+        console.value({"place": args.dataset, "packed": packed})
+    return 0
 
 
 def _maker(spark: SparkSession, args: argparse.Namespace) -> tuple[SOP | QueryTree | GSOP, QueryLog]:

@@ -19,6 +19,7 @@ from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.gsop import GSOP, GroupPlan
 from es_skipping.layout.groups.gsopr import GSOPR
 from es_skipping.layout.groups.indexing import index_groups
+from es_skipping.layout.groups.packing import repack_groups
 from es_skipping.layout.groups.status import GroupStatus
 from es_skipping.layout.groups.table import WrittenGroups, append_groups, write_groups
 from es_skipping.layout.plan import Plan, Prediction
@@ -62,6 +63,7 @@ __all__ = [
     "diagnose",
     "index_groups",
     "mine_features",
+    "repack_groups",
     "status",
     "write_groups",
     "zipf",

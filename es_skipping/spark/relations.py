@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TableSnapshot",
+    "delete_files",
     "distinct_rows",
     "existing_files",
     "expression_tree",
@@ -23,6 +24,7 @@ __all__ = [
     "has_row_groups",
     "list_objects",
     "list_objects_again",
+    "pack_files",
     "refuse_all_but_files",
     "relation_facts",
     "same_files",
@@ -190,6 +192,30 @@ def footer_rows(spark: SparkSession, paths: Sequence[str]) -> list[list[int] | N
     """For each of these Parquet files the number of rows of each row group; None where the footer does not tell."""
     found: list[list[int] | None] = json.loads(jvm_api(spark).footerRows(spark._jsparkSession, json.dumps(list(paths))))
     return found
+
+
+def pack_files(
+    spark: SparkSession, packs: Sequence[tuple[str, Sequence[str]]]
+) -> list[tuple[str, list[tuple[int, int, int, int]]]]:
+    """Copy the row groups of Parquet files into one file for each pack, in a Spark job.
+
+    Parameters
+    ----------
+    packs
+        ``(path without a suffix, files)``.
+
+    Returns
+    -------
+    list of (path, [(first row group, row groups, rows, bytes)])
+        The packed files, and in them each file's row groups.
+    """
+    found: list[Any] = json.loads(jvm_api(spark).packFiles(spark._jsparkSession, json.dumps(list(packs))))
+    return [(path, list(map(tuple, places))) for path, places in found]
+
+
+def delete_files(spark: SparkSession, paths: Sequence[str]) -> None:
+    """Delete files in a Spark job; a missing one is fine."""
+    jvm_api(spark).deleteFiles(spark._jsparkSession, json.dumps(list(paths)))
 
 
 def has_row_groups(spark: SparkSession, roots: Sequence[str]) -> None:

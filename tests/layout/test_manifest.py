@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,10 +35,21 @@ def test_what_is_written_is_read_back() -> None:
     assert list(MANIFEST.blocks) == ["g0/one", "g0/two", "g1/all", "g0/three", "g1/more"]
 
 
+def test_packed_blocks_have_a_version_of_their_own() -> None:
+    """An earlier version of this package reads tables whose blocks are files, and refuses the others."""
+    assert json.loads(MANIFEST.to_json())["version"] == 1
+    assert "row_group" not in MANIFEST.to_json().decode()
+    blocks = tuple(Block("pack", rows, True, (), first, 1, 90) for first, rows in enumerate((2, 1)))
+    packed = replace(MANIFEST, partitions=(Partition(3, (blocks, (blocks[0], blocks[1]))),), packed=True)
+    assert json.loads(packed.to_json())["version"] == 2
+    assert GroupManifest.from_json(packed.to_json(), "file:/lake") == packed
+    assert list(packed.blocks) == ["g0/pack/0", "g0/pack/1", "g1/pack/0", "g1/pack/1"]
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda found: found.update(version=2), "file:/lake/_es_skipping_groups.json has version 2"),
+        (lambda found: found.update(version=3), "file:/lake/_es_skipping_groups.json has version 3"),
         (lambda found: found.pop("groups"), "cannot be read"),
         (lambda found: found["partitions"][0].update(built_with=2), "cannot be read"),
         (lambda found: found["partitions"][0]["blocks"][0][0].pop("rows"), "cannot be read"),

@@ -15,6 +15,7 @@ __all__ = [
     "files_of_batches",
     "files_of_rows",
     "num_files",
+    "readers_opened",
     "scans",
 ]
 
@@ -34,10 +35,19 @@ def file_indexes(df: DataFrame) -> list[str]:
 
 def blocks_read(df: DataFrame) -> list[int]:
     """How many blocks the tasks of each scan of column groups opened, smallest first; run the frame's action first."""
+    return _of_groups(df, "blocksRead")
+
+
+def readers_opened(df: DataFrame) -> list[int]:
+    """The same of Parquet readers, each of which reads one block or several of a packed file."""
+    return _of_groups(df, "readersOpened")
+
+
+def _of_groups(df: DataFrame, metric: str) -> list[int]:
     found: dict[int, int] = {}
     for node in batch_scans(df):
         if "es_skipping_groups" in str(node.toString()):
-            found[int(node.id())] = int(node.metrics().apply("blocksRead").value())
+            found[int(node.id())] = int(node.metrics().apply(metric).value())
     return sorted(found.values())
 
 

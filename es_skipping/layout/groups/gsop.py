@@ -201,8 +201,13 @@ class GSOP(LayoutMaker[GroupPlan]):
         """The plan as text: the groups, their features, and the dry run; ``plan.chart()`` is a picture."""
         return str(self.plan)
 
-    def write(self, path: str) -> WrittenGroups:
+    def write(self, path: str, *, packed: bool = True) -> WrittenGroups:
         """Write the groups to a new or empty path; see `es_skipping.layout.write_groups`.
+
+        Parameters
+        ----------
+        packed
+            Whether the blocks of each group and coarse partition share a file.
 
         Raises
         ------
@@ -218,6 +223,7 @@ class GSOP(LayoutMaker[GroupPlan]):
             within=self._within,
             partition_rows=self._partition_rows,
             helped=self.plan.helped,
+            packed=packed,
         )
 
     def status(self, path: str, log: QueryLog | None = None) -> GroupStatus:

@@ -17,7 +17,7 @@ from es_skipping.build.conflicts import retry_conflicts
 from es_skipping.errors import StoreConflict
 from es_skipping.indexes.features import Features
 from es_skipping.layout.groups.manifest import FORMAT, GroupManifest
-from es_skipping.layout.groups.stored import blocks_of, manifest_at
+from es_skipping.layout.groups.stored import block_objects, blocks_of, manifest_at
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +93,7 @@ def index_blocks(spark: SparkSession, path: str, root: str, manifest: GroupManif
         for partition in manifest.partitions
         for name, block in manifest.blocks_in(partition)
     }
-    objects = [object for object in source.objects() if object.path in blocks]
+    objects = block_objects(source, root, manifest).values()
 
     def publish() -> int:
         index = published = _published(store.dataset(dataset.id), here)

@@ -25,6 +25,7 @@ __all__ = [
     "Partition",
     "StoredGroup",
     "add_partitions",
+    "manifest_names",
     "read_manifest",
 ]
 
@@ -36,19 +37,21 @@ _ADDED: Final = "_es_skipping_groups.{:06}.json"
 _ADDED_NAME: Final = re.compile(r"_es_skipping_groups\.\d{6}\.json")
 """A later append: the same manifest with only the new coarse partitions."""
 _MAX_APPENDS: Final = 999_999
-_VERSION: Final = 1
+_VERSIONS: Final = (1, 2)
+"""Version 2 has blocks that are row groups of a packed file; in version 1 each block is a file."""
+_PACKED_ONLY: Final = ("row_group", "row_groups", "bytes")
 _MIN_ROWS: Final = 50_000
 _PARTITION_ROWS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One object: rows of one group.
+    """Rows of one group, which a query reads or skips together: a file, or some row groups of a packed file.
 
     Parameters
     ----------
     file
-        Its path in the group's directory.
+        The path of its file in the group's directory.
     rows
         Its number of rows.
     whole
@@ -56,12 +59,32 @@ class Block:
     features
         Its union vector: the positions of the manifest's conditions that one of its rows satisfies. These include
         features of other groups, whose columns it may lack.
+    row_group, row_groups
+        Its first row group in a packed file, and their number; None if the whole file is the block.
+    bytes
+        Its length in a packed file.
     """
 
     file: str
     rows: int
     whole: bool
     features: tuple[int, ...]
+    row_group: int | None = None
+    row_groups: int = 0
+    bytes: int = 0
+
+    @property
+    def name(self) -> str:
+        """Identifies it in the group's directory; the JVM's reader composes the same name."""
+        return self.file if self.row_group is None else f"{self.file}/{self.row_group}"
+
+    def to_data(self) -> dict[str, Any]:
+        """The block for JSON; for version 1 if it is a file."""
+        found = asdict(self)
+        if self.row_group is None:
+            for name in _PACKED_ONLY:
+                del found[name]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +137,8 @@ class GroupManifest:
         The share of the design's queries that a feature helps; None if the groups were made by hand.
     min_rows, within, partition_rows
         The arguments it was written with, for appended rows.
+    packed
+        Whether the blocks of a coarse partition and group share a file.
     """
 
     schema: Mapping[str, Any]
@@ -125,6 +150,7 @@ class GroupManifest:
     min_rows: int = _MIN_ROWS
     within: tuple[str, ...] = ()
     partition_rows: int = _PARTITION_ROWS
+    packed: bool = False
 
     @property
     def rows(self) -> int:
@@ -139,7 +165,7 @@ class GroupManifest:
         """The blocks of a coarse partition, with their paths."""
         for group, blocks in zip(self.groups, partition.blocks, strict=True):
             for block in blocks:
-                yield f"{group.directory}/{block.file}", block
+                yield f"{group.directory}/{block.name}", block
 
     def to_json(self) -> bytes:
         """The manifest as JSON.
@@ -154,11 +180,16 @@ class GroupManifest:
             *{json.dumps(dict(one.built_with), sort_keys=True): one.built_with for one in self.partitions}.values()
         ]
         partitions = [
-            {"tuples": one.tuples, "blocks": [[asdict(block) for block in own] for own in one.blocks], "built_with": at}
+            {
+                "tuples": one.tuples,
+                "blocks": [[block.to_data() for block in own] for own in one.blocks],
+                "built_with": at,
+            }
             for one in self.partitions
             for at in [facts.index(one.built_with)]
         ]
-        found = {"version": _VERSION, **asdict(replace(self, partitions=())), "facts": facts, "partitions": partitions}
+        version = _VERSIONS[self.packed]
+        found = {"version": version, **asdict(replace(self, partitions=())), "facts": facts, "partitions": partitions}
         return json.dumps(found, ensure_ascii=False, default=dict).encode("utf-8")
 
     @classmethod
@@ -173,7 +204,7 @@ class GroupManifest:
         try:
             found: Any = json.loads(data)
             version = found["version"]
-            if version == _VERSION:
+            if version in _VERSIONS:
                 return cls(
                     schema=found["schema"],
                     tuple_column=found["tuple_column"],
@@ -193,13 +224,14 @@ class GroupManifest:
                     min_rows=found.get("min_rows", _MIN_ROWS),
                     within=tuple(found.get("within", ())),
                     partition_rows=found.get("partition_rows", _PARTITION_ROWS),
+                    packed=found.get("packed", False),
                 )
         except (ValueError, LookupError, TypeError) as error:
             cure = (
                 "write the groups again" if name == MANIFEST else "if an append was killed while writing it, delete it"
             )
             raise StoreFormatError(f"{place}/{name} cannot be read ({error!r}); {cure}") from error
-        raise StoreFormatError(f"{place}/{name} has version {version}; this package reads version {_VERSION}")
+        raise StoreFormatError(f"{place}/{name} has version {version}; this package reads versions 1 and 2")
 
 
 def read_manifest(files: Files, place: str) -> GroupManifest:
@@ -213,7 +245,7 @@ def read_manifest(files: Files, place: str) -> GroupManifest:
         A manifest cannot be read, or an append belongs to another table.
     """
     manifest = GroupManifest.from_json(files.read(MANIFEST), place)
-    for name in sorted(filter(_ADDED_NAME.fullmatch, files.list(""))):
+    for name in manifest_names(files)[1:]:
         added = GroupManifest.from_json(files.read(name), place, name)
         if added.groups != manifest.groups or added.conditions != manifest.conditions:
             raise StoreFormatError(
@@ -221,6 +253,11 @@ def read_manifest(files: Files, place: str) -> GroupManifest:
             )
         manifest = replace(manifest, partitions=(*manifest.partitions, *added.partitions))
     return manifest
+
+
+def manifest_names(files: Files) -> list[str]:
+    """The files of a table's manifest: its first one, and one for each append."""
+    return [MANIFEST, *sorted(filter(_ADDED_NAME.fullmatch, files.list("")))]
 
 
 def add_partitions(files: Files, manifest: GroupManifest, added: tuple[Partition, ...]) -> None:
@@ -240,7 +277,7 @@ def _partition(found: Mapping[str, Any], facts: Sequence[Mapping[str, str]]) -> 
     return Partition(
         found["tuples"],
         tuple(
-            tuple(Block(block["file"], block["rows"], block["whole"], tuple(block["features"])) for block in blocks)
+            tuple(Block(**{**block, "features": tuple(block["features"])}) for block in blocks)
             for blocks in found["blocks"]
         ),
         {} if known is None else facts[known],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from es_skipping.catalog import ObjectId
 from es_skipping.errors import DatasetError
 from es_skipping.layout.groups.manifest import FORMAT, MANIFEST, GroupManifest, read_manifest
 from es_skipping.layout.target import names
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from es_skipping.build.source import Source
 
-__all__ = ["blocks_of", "is_grouped", "manifest_at", "place_of"]
+__all__ = ["block_objects", "blocks_of", "is_grouped", "manifest_at", "place_of"]
 
 
 def is_grouped(spark: SparkSession, path: str) -> bool:
@@ -65,3 +66,23 @@ def blocks_of(spark: SparkSession, root: str, manifest: GroupManifest) -> Source
     directories = tuple(f"{root}/{group.directory}" for group in manifest.groups)
     schema = StructType.fromJson(dict(manifest.schema))
     return Source.open(spark, Reading(directories, options={"recursiveFileLookup": "true"}, schema=schema))
+
+
+def block_objects(source: Source, root: str, manifest: GroupManifest) -> dict[str, ObjectId]:
+    """By path, the blocks as objects of the index.
+
+    A packed block has a path of its own below its file's, and the length and time of the file.
+
+    Parameters
+    ----------
+    source
+        The blocks as `blocks_of` opens them.
+    """
+    files = {object.path: object for object in source.objects()}
+    found = {}
+    for name, block in manifest.blocks.items():
+        path = f"{root}/{name}"
+        file = files.get(path if block.row_group is None else path.rpartition("/")[0])
+        if file is not None:
+            found[path] = ObjectId(path, file.length, file.mtime)
+    return found

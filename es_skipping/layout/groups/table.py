@@ -21,6 +21,7 @@ from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.indexing import evaluation, index_blocks, index_groups
 from es_skipping.layout.groups.manifest import MANIFEST, GroupManifest, Partition, StoredGroup, add_partitions
 from es_skipping.layout.groups.numbered_rows import OWN, TUPLE, numbered, with_words
+from es_skipping.layout.groups.packing import packed_partitions
 from es_skipping.layout.groups.stored import manifest_at
 from es_skipping.layout.target import delete_tree, free_place, names, require_empty
 from es_skipping.predicates.show import quoted_name, show
@@ -81,6 +82,7 @@ def write_groups(
     within: Sequence[str] = (),
     partition_rows: int = 1_000_000,
     helped: float | None = None,
+    packed: bool = True,
 ) -> WrittenGroups:
     """Write a DataFrame in column groups, and index their blocks in the session's store.
 
@@ -108,6 +110,9 @@ def write_groups(
     helped
         The share of the design's queries that a feature helps; `es_skipping.layout.status` compares newer queries with
         it.
+    packed
+        Whether the blocks of each group and coarse partition share a file, which makes them faster to read. False makes
+        each block a file, which earlier versions of this package can read too.
 
     Raises
     ------
@@ -125,6 +130,7 @@ def write_groups(
 
     from es_skipping.build.source import Reading, Source, cloned_session, moved
     from es_skipping.spark.hadoop_files import files_of
+    from es_skipping.spark.relations import delete_files
 
     if min_rows < 1 or not 1 <= partition_rows <= 1 << 24:
         raise ValueError(f"min_rows is {min_rows} and partition_rows {partition_rows}; both must be between 1 and 2^24")
@@ -156,6 +162,9 @@ def write_groups(
         rows = _kept(numbered(df, within, partition_rows), everything, f"{root}/{_ROWS}")
         built_with = evaluation(source, everything)
         written = GroupWriter(rows, root, stored, everything, min_rows).write()
+        if packed:
+            written, unpacked = packed_partitions(spark, root, stored, written)
+            delete_files(spark, unpacked)
     except PySparkException as error:
         raise _not_written(path, error) from error
     partitions = tuple(replace(one, built_with=built_with) for one in written)
@@ -169,6 +178,7 @@ def write_groups(
         min_rows=min_rows,
         within=tuple(within),
         partition_rows=partition_rows,
+        packed=packed,
     )
     delete_tree(spark, f"{root}/{_ROWS}")
     files_of(root).write(MANIFEST, manifest.to_json())
@@ -211,6 +221,7 @@ def append_groups(df: DataFrame, path: str) -> WrittenGroups:
 
     from es_skipping.build.source import Reading, Source, cloned_session, moved
     from es_skipping.spark.hadoop_files import files_of
+    from es_skipping.spark.relations import delete_files
 
     _check_session(df)
     df = moved(df, cloned_session(df.sparkSession, _LOSSLESS))
@@ -234,7 +245,11 @@ def append_groups(df: DataFrame, path: str) -> WrittenGroups:
         rows = _kept(rows, manifest.conditions, kept)
         built_with = evaluation(Source.open(spark, Reading((kept,), schema=schema)), manifest.conditions)
         writer = GroupWriter(rows, root, manifest.groups, manifest.conditions, manifest.min_rows, f"{mark}/")
-        partitions = tuple(replace(one, built_with=built_with) for one in writer.write())
+        written = writer.write()
+        if manifest.packed:
+            written, unpacked = packed_partitions(spark, root, manifest.groups, written)
+            delete_files(spark, unpacked)
+        partitions = tuple(replace(one, built_with=built_with) for one in written)
     except PySparkException as error:
         raise _not_written(path, error) from error
     finally:

@@ -17,7 +17,7 @@ from es_skipping.errors import SettingError
 from es_skipping.stores.files import Files
 from es_skipping.stores.parquet.claims import create_by_claim
 
-__all__ = ["ArrowFiles", "LocalFiles", "arrow_files"]
+__all__ = ["ArrowFiles", "LocalFiles", "arrow_files", "replace_file"]
 
 
 class LocalFiles:
@@ -131,6 +131,19 @@ class ArrowFiles:
 
     def create_if_absent(self, path: str, data: bytes) -> bool:
         return create_by_claim(self, path, data)
+
+
+def replace_file(files: Files, path: str, data: bytes) -> None:
+    """Write a file in place of another. Readers of a local or an S3 file see the old or the new one.
+
+    Other file systems may show an unfinished file for a moment.
+    """
+    if not isinstance(files, LocalFiles):
+        files.write(path, data)
+        return
+    aside = f"{path}.{uuid.uuid4().hex}.tmp"
+    files.write(aside, data)
+    os.replace(files._root / aside, files._root / path)
 
 
 def arrow_files(url: str) -> Files:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType
@@ -75,14 +76,17 @@ def manifest_of(path: Path) -> GroupManifest:
     return GroupManifest.from_json((path / MANIFEST).read_bytes(), str(path))
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[SparkSession, Path]:
-    """Written once: ``plain`` is the source, ``t`` the table in groups."""
+@pytest.fixture(scope="module", params=["packed", "a file a block"])
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[SparkSession, Path]:
+    """Written once in each of both forms: ``plain`` is the source, ``t`` the table in groups."""
     folder = tmp_path_factory.mktemp("groups")
+    packed = request.param == "packed"
     session = new_session(folder)
     session.range(0, ROWS, 1, 3).selectExpr(*EVERY_TYPE).write.parquet(str(folder / "lake"))
     df = session.read.parquet(str(folder / "lake"))
-    done = layout.write_groups(df, column_groups(df), str(folder / "groups"), min_rows=36, partition_rows=450)
+    done = layout.write_groups(
+        df, column_groups(df), str(folder / "groups"), min_rows=36, partition_rows=450, packed=packed
+    )
     assert (done.rows, done.partitions, done.refused) == (ROWS, 2, ())
     assert all(12 <= blocks <= 25 for blocks in done.blocks)
     df.createOrReplaceTempView("plain")
@@ -105,6 +109,22 @@ def read(spark: SparkSession, query: str) -> list[int]:
     return blocks_read(df)
 
 
+def row_groups(path: Path, block: str) -> tuple[Path, Any]:
+    """The file of a packed block and the metadata of its row group, which is one."""
+    file, _, at = block.rpartition("/")
+    return path / file, pq.read_metadata(path / file).row_group(int(at))
+
+
+def block_of_row(path: Path) -> Callable[[str, int], str]:
+    """Finds the block of a row, by the name of its file and its place in the file."""
+    begins: dict[str, list[tuple[int, str]]] = {}
+    for name, block in manifest_of(path).blocks.items():
+        file = (path / name).parent if block.row_group is not None else path / name
+        rows = [pq.read_metadata(file).row_group(at).num_rows for at in range(block.row_group or 0)]
+        begins.setdefault(file.name, []).append((sum(rows), name))
+    return lambda file, row: max(one for one in begins[file] if one[0] <= row)[1]
+
+
 def blocks_with(path: Path, group: int, *conditions: int) -> int:
     """Blocks of a group in which some row satisfies each of these features, by what the manifest says of them."""
     wanted = set(conditions)
@@ -123,22 +143,22 @@ def test_features_of_the_blocks_are_those_of_their_rows(written: tuple[SparkSess
     """By joining each group's blocks to the source: also those of features that read other groups' columns."""
     spark, path = written
     manifest = manifest_of(path)
-    ids = spark.read.parquet(str(path / "es_skipping_group_0")).selectExpr(
-        "id", "__es_skipping_tuple AS tuple", "_metadata.file_name AS f"
-    )
-    partition = {b.file: number for number, one in enumerate(manifest.partitions) for own in one.blocks for b in own}
+    place = "_metadata.file_name AS f", "_metadata.row_index AS row"
+    ids = spark.read.parquet(str(path / "es_skipping_group_0")).selectExpr("id", "__es_skipping_tuple AS tuple", *place)
+    partition = {name: at for at, one in enumerate(manifest.partitions) for name, _ in manifest.blocks_in(one)}
+    block = block_of_row(path)
     satisfied = {row[0]: row[1:] for row in spark.table("plain").selectExpr("id", *manifest.conditions).collect()}
-    by_tuple = {(partition[row.f], row.tuple): satisfied[row.id] for row in ids.collect()}
+    by_tuple = {(partition[block(row.f, row.row)], row.tuple): satisfied[row.id] for row in ids.collect()}
     assert len(by_tuple) == ROWS
     for number, group in enumerate(manifest.groups):
         found: dict[str, set[int]] = {}
-        stored = spark.read.parquet(str(path / group.directory)).selectExpr(
-            "__es_skipping_tuple AS tuple", "_metadata.file_name AS f"
-        )
+        stored = spark.read.parquet(str(path / group.directory)).selectExpr("__es_skipping_tuple AS tuple", *place)
         for row in stored.collect():
-            true = {at for at, value in enumerate(by_tuple[partition[row.f], row.tuple]) if value}
-            found[row.f] = found.get(row.f, set()) | true
-        assert found == {b.file: set(b.features) for one in manifest.partitions for b in one.blocks[number]}
+            name = block(row.f, row.row)
+            true = {at for at, value in enumerate(by_tuple[partition[name], row.tuple]) if value}
+            found[name] = found.get(name, set()) | true
+        names = {f"{group.directory}/{b.name}": b for one in manifest.partitions for b in one.blocks[number]}
+        assert found == {name: set(b.features) for name, b in names.items()}
 
 
 def test_a_query_opens_the_groups_and_blocks_that_it_needs(written: tuple[SparkSession, Path]) -> None:
@@ -230,17 +250,32 @@ def test_only_what_is_read_must_be_there(written: tuple[SparkSession, Path], tmp
     broken = [name for name, block in manifest.blocks.items() if not {0, 2} <= set(block.features)]
     assert len(broken) > 0.4 * len(manifest.blocks)
     for name in broken:
-        stat = (copied / name).stat()
-        (copied / name).write_bytes(b"\0" * stat.st_size)
-        os.utime(copied / name, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        break_block(copied, name, packed=manifest.packed)
     esk.enable(spark)
     expected = rows_of(spark.table("plain").where("kind = 'kind3' AND amount < 5").select("id", "amount", "sent"))
     assert rows_of(df) == expected != []
     esk.disable(spark)
-    with pytest.raises(Exception, match=r"(?i)checksum|is not a Parquet file"):
+    with pytest.raises(Exception, match=r"(?i)checksum|is not a Parquet file|PageHeader|page header"):
         spark.read.format(FORMAT).load(str(copied)).where("kind = 'kind3' AND amount < 5").select(
             "id", "amount"
         ).collect()
+
+
+def break_block(path: Path, name: str, *, packed: bool) -> None:
+    """Zero a block's bytes; its file keeps its length and time."""
+    file, first, length = path / name, 0, None
+    if packed:
+        file, group = row_groups(path, name)
+        columns = [group.column(at) for at in range(group.num_columns)]
+        first = min(one.dictionary_page_offset or one.data_page_offset for one in columns)
+        length = sum(one.total_compressed_size for one in columns)
+        (file.parent / f".{file.name}.crc").unlink(missing_ok=True)  # its sums span neighbours, which are not broken
+    stat = file.stat()
+    data = bytearray(file.read_bytes())
+    end = len(data) if length is None else first + length
+    data[first:end] = bytes(end - first)
+    file.write_bytes(data)
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
 @pytest.mark.parametrize("same_time", [False, True])
@@ -255,6 +290,8 @@ def test_a_block_moved_over_another(written: tuple[SparkSession, Path], tmp_path
     moved = 0
     for partition in manifest.partitions:
         for group, blocks in zip(manifest.groups, partition.blocks, strict=True):
+            if manifest.packed:
+                continue
             files = [copied / group.directory / block.file for block in blocks]
             sizes = [file.stat().st_size for file in files]
             pairs = [(a, b) for a in range(len(blocks)) for b in range(a) if blocks[a].rows == blocks[b].rows]
@@ -265,6 +302,14 @@ def test_a_block_moved_over_another(written: tuple[SparkSession, Path], tmp_path
             if same_time:
                 os.utime(other, ns=(stat.st_atime_ns, stat.st_mtime_ns))
             moved += 1
+    if manifest.packed:
+        for group in manifest.groups:
+            one, other = sorted((copied / group.directory).glob("packed-*.parquet"))
+            stat = other.stat()
+            shutil.copy2(one, other)
+            if same_time:
+                os.utime(other, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+            moved += 2
     assert moved == 8
 
     def outcome(query: str) -> list[str]:
@@ -485,8 +530,7 @@ def test_a_write_that_failed_is_done_again(spark: SparkSession, tmp_path: Path) 
         spark.read.format(FORMAT).load(str(place))
     layout.write_groups(df, groups, str(place), min_rows=50)
     assert rows_of(spark.read.format(FORMAT).load(str(place))) == rows_of(df)
-    name = next(iter(manifest_of(place).blocks))
-    (place / name).unlink()
+    next(place.glob("es_skipping_group_0/packed-*.parquet")).unlink()
     with pytest.raises(Exception, match=r"is missing, a block of"):
         spark.read.format(FORMAT).load(str(place))
 
@@ -563,7 +607,8 @@ def test_random_tables_groups_and_queries(spark: SparkSession, tmp_path: Path, s
         [(tuple(names[first:last]), rng.sample(sayable, 4)) for first, last in zip([0, *cuts], [*cuts, len(names)])],
     )
     place = str(tmp_path / f"groups{seed}")
-    done = layout.write_groups(df, groups, place, min_rows=12, partition_rows=rng.choice((60, 120, 10_000)))
+    cut, packed = rng.choice((60, 120, 10_000)), rng.random() < 0.7
+    done = layout.write_groups(df, groups, place, min_rows=12, partition_rows=cut, packed=packed)
     assert done.rows == df.count()
     on.read.format(FORMAT).load(place).createOrReplaceTempView("t")
     esk.enable(on)

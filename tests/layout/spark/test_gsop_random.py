@@ -145,7 +145,7 @@ def test_random_tables_workloads_and_queries(spark: SparkSession, tmp_path: Path
     draw = Predicates(rng, columns)
     found = selective(on.table("t"), [str(draw.draw(1)) for _ in range(30)])
     designer, kinds = designed(on.table("t"), lake, system, rng, found)
-    assert designer.write(place).rows == off.table("t").count()
+    assert designer.write(place, packed=rng.random() < 0.7).rows == off.table("t").count()
     manifest = GroupManifest.from_json((tmp_path / "groups" / MANIFEST).read_bytes(), place)
     if system == "GSOP-R":
         assert storage(manifest) > 1, "some cells are stored twice"

@@ -2,6 +2,7 @@ package io.esskipping;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.esskipping.distinct.DistinctRows;
+import io.esskipping.groups.PackFiles;
 import io.esskipping.helper.Helper;
 import io.esskipping.report.ExecutionLog;
 import io.esskipping.rowgroups.FooterRows;
@@ -112,6 +113,16 @@ public final class PythonApi {
   /** See {@link KnownRowGroups#add}. */
   public void hasRowGroups(String roots) throws Exception {
     KnownRowGroups.add(roots);
+  }
+
+  /** See {@link PackFiles#pack}. */
+  public String packFiles(Object session, String packs) throws Exception {
+    return PackFiles.pack((SparkSession) session, packs);
+  }
+
+  /** See {@link PackFiles#delete}. */
+  public void deleteFiles(Object session, String paths) throws Exception {
+    PackFiles.delete((SparkSession) session, paths);
   }
 
   /** See {@link FooterRows#of}. */

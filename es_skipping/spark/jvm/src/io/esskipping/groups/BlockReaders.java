@@ -15,16 +15,18 @@ final class BlockReaders implements Serializable {
   final int[] places;
   private final ParquetPartitionReaderFactory streamed;
   private final ParquetPartitionReaderFactory held;
+  private final PackedReaders packed;
 
-  BlockReaders(int[] places, ParquetPartitionReaderFactory streamed, ParquetPartitionReaderFactory held) {
+  BlockReaders(int[] places, ParquetPartitionReaderFactory streamed, ParquetPartitionReaderFactory held, PackedReaders packed) {
     this.places = places;
     this.streamed = streamed;
     this.held = held;
+    this.packed = packed;
   }
 
-  /** A block's batches, each valid until the next; rows that fail the filter may be missing. */
-  PartitionReader<ColumnarBatch> stream(BlockFile block) {
-    return streamed.buildColumnarReader(block.file);
+  /** The batches of some blocks, each valid until the next; rows that fail the filter may be missing. */
+  PartitionReader<ColumnarBatch> stream(BlockFile[] run) throws IOException {
+    return run[0].isPacked() ? packed.stream(run) : streamed.buildColumnarReader(run[0].file);
   }
 
   /**
@@ -32,6 +34,6 @@ final class BlockReaders implements Serializable {
    * closes its last reader when it makes the next one, so each reader has its own factory.
    */
   PartitionReader<ColumnarBatch> hold(BlockFile block) throws IOException {
-    return SerializationUtils.clone(held).buildColumnarReader(block.file);
+    return block.isPacked() ? packed.hold(block) : SerializationUtils.clone(held).buildColumnarReader(block.file);
   }
 }

@@ -15,16 +15,19 @@ public final class BlocksRead extends CustomSumMetric {
     return "number of blocks read";
   }
 
-  static CustomTaskMetric[] of(long blocks) {
-    return new CustomTaskMetric[] {
-      new CustomTaskMetric() {
-        @Override public String name() {
-          return NAME;
-        }
+  /** The metrics of a task. */
+  static CustomTaskMetric[] of(long blocks, long readers) {
+    return new CustomTaskMetric[] {metric(NAME, blocks), metric(ReadersOpened.NAME, readers)};
+  }
 
-        @Override public long value() {
-          return blocks;
-        }
+  private static CustomTaskMetric metric(String name, long value) {
+    return new CustomTaskMetric() {
+      @Override public String name() {
+        return name;
+      }
+
+      @Override public long value() {
+        return value;
       }
     };
   }

@@ -23,7 +23,8 @@ public final class GroupsManifest {
   static final String FILE = "_es_skipping_groups.json";
   /** An append: the same manifest with only the new coarse partitions. */
   private static final Pattern ADDED = Pattern.compile("_es_skipping_groups\\.\\d{6}\\.json");
-  private static final int VERSION = 1;
+  /** Version 2 has blocks that are row groups of a packed file; in version 1 each block is a file. */
+  private static final int VERSION = 2;
 
   /** A column group, or one of several layouts of its columns; each has every row. */
   static final class Group {
@@ -40,15 +41,33 @@ public final class GroupsManifest {
   }
 
   static final class Block {
+    /** Identifies it: its file, or if it is packed, its first row group below the packed file. */
+    final Path path;
+    /** The file that holds it. */
     final Path file;
+    /** Its first row group in a packed file; -1 if the whole file is the block. */
+    final int firstRowGroup;
+    final int rowGroups;
+    /** Its bytes in a packed file. */
+    final long bytes;
     final int rows;
     /** Whether it has all columns of its group, not only the masters. */
     final boolean whole;
 
-    Block(Path file, int rows, boolean whole) {
-      this.file = file;
-      this.rows = rows;
-      this.whole = whole;
+    Block(Path directory, JsonNode json) throws IOException {
+      file = new Path(directory, json.get("file").asText());
+      rows = json.get("rows").asInt();
+      whole = json.get("whole").asBoolean();
+      JsonNode first = json.get("row_group");
+      firstRowGroup = first == null ? -1 : first.asInt();
+      rowGroups = first == null ? 0 : json.get("row_groups").asInt();
+      bytes = first == null ? 0 : json.get("bytes").asLong();
+      if (first != null && (firstRowGroup < 0 || rowGroups < 1)) throw new IOException(file + " has a block without row groups");
+      path = first == null ? file : new Path(file, Integer.toString(firstRowGroup));
+    }
+
+    boolean isPacked() {
+      return firstRowGroup >= 0;
     }
   }
 
@@ -88,10 +107,7 @@ public final class GroupsManifest {
       for (JsonNode blocks : one.get("blocks")) {
         Path directory = groups.get(partition.blocks.size()).directory;
         List<Block> found = new ArrayList<>();
-        for (JsonNode block : blocks) {
-          Path file = new Path(directory, block.get("file").asText());
-          found.add(new Block(file, block.get("rows").asInt(), block.get("whole").asBoolean()));
-        }
+        for (JsonNode block : blocks) found.add(new Block(directory, block));
         partition.blocks.add(found);
       }
       if (partition.blocks.size() != groups.size()) throw new IOException("a partition lacks a group");
@@ -132,7 +148,7 @@ public final class GroupsManifest {
     }
     if (json == null || !json.has("version")) throw new IOException(file + " is no manifest of column groups");
     int version = json.get("version").asInt();
-    if (version != VERSION) throw new IOException(file + " is of version " + version + ", not " + VERSION);
+    if (version < 1 || version > VERSION) throw new IOException(file + " is of version " + version + ", not 1 to " + VERSION);
     return json;
   }
 

@@ -25,7 +25,7 @@ final class GroupsPartition implements InputPartition {
     int first = 0;
     long bytes = 0;
     for (int i = 0; i < blocks[0].length; i++) {
-      bytes += blocks[0][i].file.length();
+      bytes += blocks[0][i].bytes;
       if (bytes < split && i < blocks[0].length - 1) continue;
       found.add(new GroupsPartition(tuples, new BlockFile[][] {Arrays.copyOfRange(blocks[0], first, i + 1)}));
       first = i + 1;

@@ -4,13 +4,13 @@ import io.esskipping.scan.SkippingFileIndex;
 import io.esskipping.util.OwnJar;
 import io.esskipping.util.Scala;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeSet;
-import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -29,6 +29,7 @@ import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -74,6 +75,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
     }
     long split = opened.size() > 1 ? Long.MAX_VALUE : session.sessionState().conf().filesMaxPartitionBytes();
     int blocks = 0;
+    Map<Path, PartitionedFile> packs = new HashMap<>();
     for (GroupsManifest.Partition partition : manifest.partitions) {
       // A row for the filter lies in a kept block of every group, also of unopened ones.
       List<List<GroupsManifest.Block>> left = kept(partition, kept);
@@ -82,9 +84,8 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
       for (int i = 0; i < files.length; i++) {
         List<BlockFile> found = new ArrayList<>();
         for (GroupsManifest.Block block : left.get(opened.get(i))) {
-          FileStatus status = table.files.get(block.file);
-          found.add(new BlockFile(status, block.rows));
-          bytes += status.getLen();
+          found.add(new BlockFile(table, block, packs));
+          bytes += table.bytes(block);
         }
         files[i] = found.toArray(new BlockFile[0]);
         blocks += files[i].length;
@@ -113,7 +114,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
     for (GroupsManifest.Partition partition : table.manifest.partitions) {
       for (int group = 0; group < bytes.length; group++) {
         for (GroupsManifest.Block block : partition.blocks.get(group)) {
-          if (kept.contains(block.file)) bytes[group] += table.files.get(block.file).getLen();
+          if (kept.contains(block.path)) bytes[group] += table.bytes(block);
         }
       }
     }
@@ -126,7 +127,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
     List<List<GroupsManifest.Block>> left = new ArrayList<>();
     for (List<GroupsManifest.Block> blocks : partition.blocks) {
       List<GroupsManifest.Block> found = new ArrayList<>();
-      for (GroupsManifest.Block block : blocks) if (kept.contains(block.file)) found.add(block);
+      for (GroupsManifest.Block block : blocks) if (kept.contains(block.path)) found.add(block);
       left.add(found);
     }
     return left;
@@ -179,7 +180,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
   }
 
   @Override public CustomMetric[] supportedCustomMetrics() {
-    return new CustomMetric[] {new BlocksRead()};
+    return new CustomMetric[] {new BlocksRead(), new ReadersOpened()};
   }
 
   @Override public Statistics estimateStatistics() {

@@ -2,6 +2,7 @@ package io.esskipping.groups;
 
 import io.esskipping.GroupsSource;
 import io.esskipping.scan.ListedIndex;
+import io.esskipping.scan.PartOfFile;
 import io.esskipping.scan.Relations;
 import java.io.FileNotFoundException;
 import java.io.IOException;
@@ -33,7 +34,7 @@ public final class GroupsTable implements SupportsRead {
   public final String path;
   private final Path root;
   public final GroupsManifest manifest;
-  /** By the path of a block. */
+  /** By the path of a block; a packed one has the length and time of its file. */
   final Map<Path, FileStatus> files;
 
   private GroupsTable(String path, Path root, GroupsManifest manifest, Map<Path, FileStatus> files) {
@@ -50,11 +51,14 @@ public final class GroupsTable implements SupportsRead {
       FileSystem system = path.getFileSystem(configuration);
       Path root = path.makeQualified(system.getUri(), system.getWorkingDirectory());
       GroupsManifest manifest = GroupsManifest.read(system, root);
-      Map<Path, FileStatus> files = listed(system, manifest);
+      Map<Path, FileStatus> listed = listed(system, manifest);
+      Map<Path, FileStatus> files = new HashMap<>();
       for (GroupsManifest.Partition partition : manifest.partitions) {
         for (List<GroupsManifest.Block> blocks : partition.blocks) {
           for (GroupsManifest.Block block : blocks) {
-            if (!files.containsKey(block.file)) throw new FileNotFoundException(block.file + " is missing, a block of " + root);
+            FileStatus file = listed.get(block.file);
+            if (file == null) throw new FileNotFoundException(block.file + " is missing, a block of " + root);
+            files.put(block.path, block.isPacked() ? new PartOfFile(file, block.path) : file);
           }
         }
       }
@@ -92,6 +96,11 @@ public final class GroupsTable implements SupportsRead {
     return files;
   }
 
+  /** The bytes of one block. */
+  long bytes(GroupsManifest.Block block) {
+    return block.isPacked() ? block.bytes : files.get(block.path).getLen();
+  }
+
   /**
    * The table for look-ups and reports: the blocks of all groups as the objects of one dataset with the table's
    * columns.
@@ -100,7 +109,7 @@ public final class GroupsTable implements SupportsRead {
     List<FileStatus> blocks = new ArrayList<>();
     for (GroupsManifest.Partition partition : manifest.partitions) {
       for (List<GroupsManifest.Block> ofGroup : partition.blocks) {
-        for (GroupsManifest.Block block : ofGroup) blocks.add(files.get(block.file));
+        for (GroupsManifest.Block block : ofGroup) blocks.add(files.get(block.path));
       }
     }
     return Relations.of(session, new ListedIndex(root, blocks), manifest.schema, new GroupsFormat());
@@ -125,8 +134,8 @@ public final class GroupsTable implements SupportsRead {
       found.add(partition.tuples);
       for (List<GroupsManifest.Block> ofGroup : partition.blocks) {
         for (GroupsManifest.Block block : ofGroup) {
-          FileStatus file = files.get(block.file);
-          found.add(List.of(block.file, block.rows, block.whole, file.getLen(), file.getModificationTime()));
+          FileStatus file = files.get(block.path);
+          found.add(List.of(block.path, block.rows, block.whole, file.getLen(), file.getModificationTime()));
         }
       }
     }

@@ -2,6 +2,7 @@ package io.esskipping.groups;
 
 import java.io.IOException;
 import java.util.Arrays;
+import java.util.List;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.vectorized.ColumnVector;
@@ -19,8 +20,10 @@ final class MergingReader implements PartitionReader<ColumnarBatch> {
   private HeldGroup[] held;
   private PartitionReader<ColumnarBatch> current;
   private ColumnarBatch batch;
+  private List<BlockFile[]> runs;
   private int next;
-  private int opened;
+  private int blocks;
+  private int readers;
 
   MergingReader(BlockReaders[] groups, GroupsPartition partition, int width) {
     this.groups = groups;
@@ -41,12 +44,13 @@ final class MergingReader implements PartitionReader<ColumnarBatch> {
 
   @Override public boolean next() throws IOException {
     if (held == null) hold();
-    BlockFile[] blocks = partition.blocks[lead];
     while (true) {
       if (current == null) {
-        if (next == blocks.length) return false;
-        opened++;
-        current = groups[lead].stream(blocks[next++]);
+        if (next == runs.size()) return false;
+        BlockFile[] run = runs.get(next++);
+        blocks += run.length;
+        readers++;
+        current = groups[lead].stream(run);
       }
       if (!current.next()) {
         current.close();
@@ -60,11 +64,13 @@ final class MergingReader implements PartitionReader<ColumnarBatch> {
 
   private void hold() throws IOException {
     held = new HeldGroup[groups.length];
+    runs = BlockFile.runs(partition.blocks[lead]);
     for (int group = 0; group < groups.length; group++) {
       if (group == lead) continue;
       held[group] = new HeldGroup(groups[group].places.length, partition.tuples, partition.mostRows());
       for (BlockFile block : partition.blocks[group]) {
-        opened++;
+        blocks++;
+        readers++;
         held[group].add(groups[group], block);
       }
     }
@@ -107,7 +113,7 @@ final class MergingReader implements PartitionReader<ColumnarBatch> {
   }
 
   @Override public CustomTaskMetric[] currentMetricsValues() {
-    return BlocksRead.of(opened);
+    return BlocksRead.of(blocks, readers);
   }
 
   @Override public void close() throws IOException {

@@ -1,6 +1,7 @@
 package io.esskipping.groups;
 
 import java.io.IOException;
+import java.util.List;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.vectorized.ColumnVector;
@@ -9,23 +10,26 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 /** Reads the blocks of one group, with the batches of Spark's reader unchanged. */
 final class OneGroupReader implements PartitionReader<ColumnarBatch> {
   private final BlockReaders group;
-  private final BlockFile[] blocks;
+  private final List<BlockFile[]> runs;
   private final int width;
   private PartitionReader<ColumnarBatch> current;
   private ColumnarBatch batch;
-  private int opened;
+  private int next;
+  private int blocks;
 
   OneGroupReader(BlockReaders group, GroupsPartition partition, int width) {
     this.group = group;
-    this.blocks = partition.blocks[0];
+    this.runs = BlockFile.runs(partition.blocks[0]);
     this.width = width;
   }
 
   @Override public boolean next() throws IOException {
     while (true) {
       if (current == null) {
-        if (opened == blocks.length) return false;
-        current = group.stream(blocks[opened++]);
+        if (next == runs.size()) return false;
+        BlockFile[] run = runs.get(next++);
+        blocks += run.length;
+        current = group.stream(run);
       }
       if (current.next()) {
         ColumnarBatch found = current.get();
@@ -44,7 +48,7 @@ final class OneGroupReader implements PartitionReader<ColumnarBatch> {
   }
 
   @Override public CustomTaskMetric[] currentMetricsValues() {
-    return BlocksRead.of(opened);
+    return BlocksRead.of(blocks, next);
   }
 
   @Override public void close() throws IOException {

@@ -62,10 +62,11 @@ final class OpenedGroup {
     for (String key : VECTORISED) conf.setConfString(key, "true");
     GroupConfiguration own = new GroupConfiguration(shared, read.json());
     ParquetPartitionReaderFactory streamed = factory(conf, own, filters);
-    if (!merged) return new BlockReaders(places, streamed, null);
+    PackedReaders packed = new PackedReaders(conf, own, filters, mostRows);
+    if (!merged) return new BlockReaders(places, streamed, null, packed);
     SQLConf whole = conf.clone();
     whole.setConfString("spark.sql.parquet.columnarReaderBatchSize", Integer.toString(mostRows));
-    return new BlockReaders(places, streamed, factory(whole, own, new Filter[0]));
+    return new BlockReaders(places, streamed, factory(whole, own, new Filter[0]), packed);
   }
 
   private ParquetPartitionReaderFactory factory(SQLConf conf, GroupConfiguration own, Filter[] filters) {

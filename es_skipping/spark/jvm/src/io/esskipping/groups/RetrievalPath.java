@@ -29,7 +29,7 @@ final class RetrievalPath {
     for (GroupsManifest.Partition partition : manifest.partitions) {
       for (int group = 0; group < count; group++) {
         for (GroupsManifest.Block block : partition.blocks.get(group)) {
-          if (!kept.contains(block.file)) continue;
+          if (!kept.contains(block.path)) continue;
           rows[group] += block.rows;
           whole[group] &= block.whole;
         }

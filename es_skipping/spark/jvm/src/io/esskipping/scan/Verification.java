@@ -104,7 +104,8 @@ public final class Verification {
         int place = i;
         calls.add(() -> {
           FileStatus listed = files.get(place).fileStatus();
-          FileStatus now = listed.getPath().getFileSystem(hadoop).getFileStatus(listed.getPath());
+          Path file = PartOfFile.file(listed);
+          FileStatus now = file.getFileSystem(hadoop).getFileStatus(file);
           boolean sameTime = immutable || now.getModificationTime() == listed.getModificationTime();
           passed[place] = now.getLen() == listed.getLen() && sameTime;
           return null;
@@ -114,7 +115,7 @@ public final class Verification {
     }
     if (closed) {
       List<Path> paths = new ArrayList<>();
-      for (FileStatusWithMetadata file : files) paths.add(file.getPath());
+      for (FileStatusWithMetadata file : files) paths.add(PartOfFile.file(file.fileStatus()));
       OpenFiles.State[] states = OpenFiles.states(hadoop, paths, Math.max(1, (deadline - System.nanoTime()) / 1_000_000));
       for (int i = 0; i < passed.length; i++) passed[i] &= states[i] == OpenFiles.State.CLOSED;
     }
