@@ -301,7 +301,8 @@ def ranges_of(found: Iterable[Metadata | None], type: DataType) -> tuple[Range, 
 
     Examples
     --------
-    >>> ranges_of([Intervals(((1, 5),)), Values(frozenset({9, 7})), Intervals(((4, 6),))], DataType("int"))
+    >>> found = [Intervals(((1, 5),), 0), Values(frozenset({9, 7}), 0), Intervals(((4, 6),), 0)]
+    >>> ranges_of(found, DataType("int"))
     ((1, 7), (9, 9))
     """
     ranges: list[Range] = []
