@@ -117,6 +117,10 @@ bench: $(VENV)/.dev $(VENV)/.demo ## Measure (BENCHMARKS="overhead build lookup 
 		echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; \
 	done
 
+.PHONY: peers
+peers: $(VENV_OLDEST)/.peers ## Compare with plain Spark, Delta, Iceberg, DuckDB and Polars; write the README's table (ROUNDS=5)
+	$(VENV_OLDEST)/bin/python -m benchmarks.peers --rounds $(or $(ROUNDS),5) --page
+
 .PHONY: jar
 jar: $(VENV)/.dev ## Write the jar, its sources and its POM as a Maven repository (REPOSITORY=build/maven)
 	$(BIN)/python maven_build.py $(or $(REPOSITORY),build/maven)
@@ -158,6 +162,11 @@ $(ZOO)/.wheels: tests/zoo/wheels.txt
 	$(PYTHON) -m venv $(ZOO)
 	$(ZOO)/bin/python -m pip install --quiet --requirement tests/zoo/wheels.txt
 	$(ZOO)/bin/python -m pip install --quiet --no-deps pypaimon==1.3.2
+	touch $@
+
+# Delta and Iceberg both have a release for the oldest Spark, and the data comes from the demo's packages.
+$(VENV_OLDEST)/.peers: $(VENV_OLDEST)/.test
+	$(VENV_OLDEST)/bin/python -m pip install --quiet --no-build-isolation --editable '.[demo,test]' '$(OLDEST_SPARK)'
 	touch $@
 
 # The same checkout under other Sparks. The jar is there already, and a build without isolation leaves it as it is:

@@ -81,7 +81,7 @@ def test_contributing_names_the_environments_that_the_makefile_makes() -> None:
 
 def test_the_readme_says_how_to_install_from_a_checkout() -> None:
     readme = text("README.md")
-    assert "\npip install '.[spark]'\n" in readme
+    assert "`pip install '.[spark]'` in a checkout" in readme
     assert "pip install es-skipping" not in readme
 
 

@@ -58,15 +58,20 @@ def run_example(code: str, folder: Path, without: Sequence[str] = ()) -> str:
 
 
 def test_the_readme(tmp_path: Path) -> None:
-    first, second = python_blocks(ROOT / "README.md")[:2]
+    (first,) = python_blocks(ROOT / "README.md")
     assert len(first.splitlines()) <= 15
-    asked = """
+    laid_out = """
+from es_skipping import layout
+queries = ["hour(ts) = 9", "hour(ts) >= 20 AND id % 7 = 0"] * 50
+sop = layout.SOP(esk.Dataset(spark, "events"), min_rows=500)
+print(sop.fit(layout.QueryLog.from_filters(sop.df, queries)))
+sop.write("events_by_query")
 from tests.spark.objects_read import num_files
 df = spark.read.parquet("events_by_query")
 found = df.where("hour(ts) = 9")
 print("rows", len(found.collect()), "objects", len(df.inputFiles()), "read", sum(num_files(found)))
 """
-    code = f"{first}\nprint('== layout')\n{second}{asked}"
+    code = f"{first}\nprint('== layout')\n{laid_out}"
     out, _, layout = run_example(code, tmp_path, without=not_needed("es-skipping", "spark")).partition("== layout")
     assert out.count("39999") == 3, "the query's own result"
     assert re.findall(r"(\d+) of 100 objects", out) == ["0", "0", "95"], out
