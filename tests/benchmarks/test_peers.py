@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks.peers.__main__ import all_systems, answers
+from benchmarks.peers import __main__ as peers
 from benchmarks.peers.data import make
 from benchmarks.peers.queries import queries
 from benchmarks.peers.tables import files_table, planning_table, summary_table, time_table
@@ -15,11 +16,12 @@ from tests.spark.building import spark
 __all__ = ["spark"]
 
 
-def test_systems_side_by_side(spark: SparkSession, tmp_path: Path) -> None:
+def test_systems_side_by_side(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "WARM_UPS", 0)
     data = make(tmp_path, scale=0.01, files=8, place_files=10)
     url = (tmp_path / "in place of a server").as_uri()
-    systems = all_systems(spark, data, tmp_path, url, formats=())
-    found = answers(systems, queries(data), rounds=1)  # asserts that the rows are equal
+    systems = peers.all_systems(spark, data, tmp_path, url, formats=())
+    found = peers.answers(systems, queries(data), rounds=1)  # asserts that the rows are equal
 
     def files(query: str) -> dict[str, int]:
         return {name: given[0].files for name, given in found[query].items()}
@@ -29,7 +31,8 @@ def test_systems_side_by_side(spark: SparkSession, tmp_path: Path) -> None:
     assert key["es_skipping, Parquet"] == key["es_skipping, Elasticsearch"] == key["DuckDB, our files"] < 8
     assert key["Polars, our files"] == key["DuckDB, our files"]
     again = files("a filter that comes back")
-    assert again["es_skipping, laid out"] < again["es_skipping, Parquet"] == 8
+    assert again["es_skipping, Parquet"] == 8
+    assert again["es_skipping, laid out"] <= len(list((tmp_path / "laid_out").glob("*.parquet"))) * 0.6
     assert files("nothing can be skipped")["es_skipping, Parquet"] == 8
     assert files("end of a name")["DuckDB, our files"] < 10
 
