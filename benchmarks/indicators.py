@@ -139,7 +139,7 @@ def by_length(
     found: dict[str, dict[str, float]] = {}
     for name, index in indexes.items():
         size = indexed(spark, data, index)
-        found[name] = {"bytes": size, "mean scanning": objects_kept(frame, patterns)}
+        found[name] = {"bytes": size, "mean scanning": objects_kept(frame, "db_name", patterns)}
         print(name, found[name], flush=True)
     exact = found["ValueList"]["mean scanning"]
     return {name: one | {"mean metadata": exact / one["mean scanning"]} for name, one in found.items()}

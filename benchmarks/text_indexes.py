@@ -108,11 +108,11 @@ def built(dataset: esk.Dataset, index: Index) -> dict[str, Any]:
     return {"seconds": round(seconds, 2), "bytes": int(described.metadata_bytes)}
 
 
-def objects_kept(frame: Any, patterns: list[str]) -> float:
+def objects_kept(frame: Any, column: str, patterns: list[str]) -> float:
     """The mean share of the objects that queries for these patterns must read."""
     shares = []
     for pattern in patterns:
-        (scan,) = esk.explain(frame.where(frame.path.like(pattern))).scans
+        (scan,) = esk.explain(frame.where(frame[column].like(pattern))).scans
         shares.append(1 - scan.objects_skipped / scan.objects_total)
     return round(statistics.fmean(shares), 6)
 
@@ -131,7 +131,7 @@ def by_length(
     found = {}
     for name, index in reversed(indexes.items()):
         key = (index.type, None if index.type == "ValueList" else str(index.length))
-        found[name] = {"bytes": size[key], "scanning factor": objects_kept(frame, patterns)}
+        found[name] = {"bytes": size[key], "scanning factor": objects_kept(frame, "path", patterns)}
         dataset.drop_indexes(index)
     return dict(reversed(found.items()))
 

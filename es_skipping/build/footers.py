@@ -50,9 +50,6 @@ def can_answer(source: Source | FilesSource, wanted: Sequence[Wanted]) -> bool:
     """Whether footers can serve at all: every index is a MinMax of a plain column whose type they are sound for."""
     if source.format not in WITH_FOOTERS or reader_options("parquet", source.options):
         return False
-    # Delta turns this on. Spark finds a field without an id by its name, and an id is metadata, which is refused below.
-    if source.format == "parquet" and setting("spark.sql.parquet.fieldId.read.enabled", source.settings) != "false":
-        return False
     corrected = setting("spark.sql.parquet.datetimeRebaseModeInRead", source.settings) == "CORRECTED"
     for one in wanted:
         if type(one.index) is not MinMax:

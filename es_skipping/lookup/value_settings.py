@@ -22,6 +22,8 @@ _CHAR: Final = {
     "spark.sql.readSideCharPadding": "true",
 }
 _FIELD_IDS: Final = "spark.sql.parquet.fieldId.read.enabled"
+"""Delta turns it on in a session that reads a table. Spark finds a field without an id by its name all the same."""
+_FIELD_ID: Final = "parquet.field.id"
 _PARQUET: Final = {
     "spark.sql.legacy.parquet.nanosAsLong": "false",
     "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
@@ -194,7 +196,7 @@ def setting_facts(
         keys.update(_CHAR)
     if format in ("parquet", "delta"):
         keys.update(_PARQUET)
-        if format == "delta":  # Delta itself sets it in a session that reads a table
+        if not any(_FIELD_ID in field for field in fields):
             del keys[_FIELD_IDS]
         if temporal:
             keys.update(_PARQUET_TEMPORAL)

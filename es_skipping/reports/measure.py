@@ -235,6 +235,10 @@ def indicators(spark: SparkSession, queries: str | DataFrame | Iterable[str | Da
             disable(spark)
 
 
+_CALLS: Final = ("BatchEvalPython", "ArrowEvalPython")
+"""The nodes of Spark's plans that call functions of Python."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Scan:
     relation: Any
@@ -243,23 +247,37 @@ class _Scan:
 
 
 def _scans(df: DataFrame) -> Iterator[_Scan]:
-    """The optimized plan's file scans, each with the filter directly above it."""
+    """The optimized plan's file scans, each with the filters directly above it."""
     stack = [df._jdf.queryExecution().optimizedPlan()]
     while stack:
         node = stack.pop()
-        kind = node.getClass().getSimpleName()
-        child = node.child() if kind == "Filter" else node
-        if _is_file_relation(child):
-            yield _Scan(child, node, one_line(str(node.condition().sql()), 60) if kind == "Filter" else "")
+        chain = _down(node)
+        if _is_file_relation(chain[-1]):
+            filters = [one for one in chain if _kind(one) == "Filter"]
+            text = " AND ".join(str(one.condition().sql()) for one in filters)
+            yield _Scan(chain[-1], filters[0] if filters else node, one_line(text, 60))
             continue
         children = node.children()
         stack.extend(children.apply(at) for at in reversed(range(children.size())))
 
 
+def _down(node: Any) -> list[Any]:
+    """A filter and what lies below it, up to the first node that neither filters nor calls functions of Python.
+
+    Spark calls them in nodes of their own, below the filter that asks for their values.
+    """
+    chain = [node]
+    while _kind(chain[-1]) in ("Filter", *_CALLS) or (_kind(chain[-1]) == "Project" and _kind(chain[-2:][0]) in _CALLS):
+        chain.append(chain[-1].child())
+    return chain
+
+
+def _kind(node: Any) -> str:
+    return str(node.getClass().getSimpleName())
+
+
 def _is_file_relation(node: Any) -> bool:
-    if node.getClass().getSimpleName() != "LogicalRelation":
-        return False
-    return str(node.relation().getClass().getSimpleName()) == "HadoopFsRelation"
+    return _kind(node) == "LogicalRelation" and _kind(node.relation()) == "HadoopFsRelation"
 
 
 def _filter_text(spark: SparkSession, scan: _Scan) -> str:

@@ -90,7 +90,7 @@ def test_families_are_indexed_by_the_parser(spark: SparkSession, log: Path) -> N
     assert report.scans[0].objects_read == 0
 
 
-def test_the_indicators_of_workloads(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_indicators_of_workloads(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The equation of the paper holds, and the value list opens what holds a match."""
     log = Log(20, 40, 40)
     write_log(log, tmp_path / "log")
@@ -104,3 +104,7 @@ def test_the_indicators_of_workloads(spark: SparkSession, tmp_path: Path) -> Non
         product = one["layout_factor"] * one["metadata_factor"]
         assert one["scanning_factor"] == pytest.approx(one["selectivity"] / product)
         assert 0 < one["metadata_factor"] <= 1
+        assert one["selectivity"] < 1
+    monkeypatch.setattr(indicators, "LENGTHS", (2,))
+    lengths = indicators.by_length(spark, tmp_path / "log", values["db_name"], queries=2)
+    assert lengths["ValueList"]["mean metadata"] == 1 >= lengths["2"]["mean metadata"] > 0

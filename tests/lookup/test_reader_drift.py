@@ -23,8 +23,10 @@ from tests.lookup.test_built_with import SETTINGS, built, field, request, struct
 from tests.spark.skipping_on_off import age, reading
 
 INT, STRING, TIMESTAMP, DATE = map(parse_type, ("int", "string", "timestamp", "date"))
-SCHEMA = struct(field("s", "string"), field("t", "timestamp"), field("d", "date"))
-S, T = Column(("s",), STRING), Column(("t",), TIMESTAMP)
+SCHEMA = struct(
+    field("s", "string"), field("t", "timestamp"), field("d", "date"), field("f", "string", **{"parquet.field.id": 7})
+)
+S, T, WITH_ID = Column(("s",), STRING), Column(("t",), TIMESTAMP), Column(("f",), STRING)
 
 OPTIONS: list[tuple[str, dict[str, str], dict[str, str]]] = [
     ("csv", {}, {"header": "true"}),
@@ -112,7 +114,6 @@ SETTINGS_OF: list[tuple[str, Any, str, str]] = [
     *(("parquet", S, key, value) for key, value in (
         ("spark.sql.caseSensitive", "true"),
         ("spark.sql.parquet.binaryAsString", "true"),
-        ("spark.sql.parquet.fieldId.read.enabled", "true"),
         ("spark.sql.parquet.fieldId.read.ignoreMissing", "true"),
         ("spark.sql.parquet.ignoreVariantAnnotation", "true"),
         ("spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing", "true"),
@@ -126,6 +127,7 @@ SETTINGS_OF: list[tuple[str, Any, str, str]] = [
         ("spark.sql.parquet.inferTimestampNTZ.enabled", "false"),
         ("user.timezone", "Asia/Tokyo"),
     )),
+    ("parquet", WITH_ID, "spark.sql.parquet.fieldId.read.enabled", "true"),
     *(("orc", S, key, value) for key, value in (
         ("spark.sql.caseSensitive", "true"),
         ("spark.sql.orc.impl", "hive"),
@@ -220,6 +222,15 @@ def test_settings_that_change_a_value(format: str, operand: Any, key: str, value
         assert key in str(compatible(*index, request(format, settings=now, data_schema=SCHEMA)))
         assert compatible(*index, request(format, settings=before, data_schema=SCHEMA)) is None
     assert key in RELEVANT_SETTINGS or not key.startswith(("spark.sql", "orc.", "mapreduce.", "io."))
+
+
+@pytest.mark.parametrize("format", ["parquet", "delta"])
+def test_ids_of_fields_are_read_only_where_a_field_has_one(format: str) -> None:
+    """Delta turns the setting on for a whole session, also for the directories that it reads besides."""
+    changed = {**SETTINGS, "spark.sql.parquet.fieldId.read.enabled": "true"}
+    for before, now in ((SETTINGS, changed), (changed, SETTINGS)):
+        index = built(format, S, schema=SCHEMA, settings=before)
+        assert compatible(*index, request(format, settings=now, data_schema=SCHEMA)) is None
 
 
 READERS = re.compile(

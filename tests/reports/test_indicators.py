@@ -74,6 +74,19 @@ def test_the_factors_of_a_query(spark: SparkSession, path: str) -> None:
     assert not esk.is_enabled(spark)
 
 
+def test_a_filter_by_a_function_of_python(spark: SparkSession, path: str) -> None:
+    """Spark moves the function below the filter, so that the filter no longer stands directly on the scan."""
+    esk.declare_function("ending", _ending, version="1", returns="string", spark=spark)
+    esk.Dataset(spark, path).create_indexes(esk.Formatted("name", "ending"))
+    (scan,) = esk.indicators(spark, f"SELECT id FROM parquet.`{path}` WHERE ending(name) = '3' AND id % 2 = 0").scans
+    assert (scan.rows, scan.rows_relevant, scan.rows_of_relevant_objects, scan.rows_scanned) == (1000, 100, 200, 200)
+    assert "udf:ending(name" in scan.filter
+
+
+def _ending(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
 def test_joins_partitions_and_scans_without_a_filter(spark: SparkSession, path: str, tmp_path: Path) -> None:
     parts = str(tmp_path / "parts")
     spark.read.parquet(path).selectExpr("*", "id div 500 AS half").repartition(1).write.partitionBy("half").parquet(

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from es_skipping.build.arrow.index_files import index_files
-from es_skipping.build.arrow.source import FilesSource
 from es_skipping.catalog import DatasetEntry
 from es_skipping.clauses.clause import Clause
 from es_skipping.errors import EsSkippingError
@@ -32,9 +31,6 @@ NOTES: Final = "ES_SKIPPING_SUITE_NOTES"
 
 _BOTH: Final = ("byte", "short", "integer", "long", "string", "date", "decimal")
 _BOUNDS: Final = (*_BOTH, "float", "double", "boolean", "timestamp", "timestamp_ntz")
-
-_FIELD_IDS: Final = "spark.sql.parquet.fieldId.read.enabled"
-"""Is on in the suites' sessions. Files with ids are not indexed here, so it changes no value."""
 
 _lock = threading.RLock()
 
@@ -76,14 +72,11 @@ def index(service: LookupService, request: ScanRequest) -> None:
 
 def main() -> None:
     plain_answer, plain_lookup = LookupService.answer, ParquetStore.lookup
-    asked = {_FIELD_IDS: "false"}
-    FilesSource.settings = property(lambda self: {"user.timezone": self.zone, **asked})  # type: ignore[assignment,method-assign]
 
     def answer(self: LookupService, text: str | bytes) -> bytes:
         request = ScanRequest.parse(text)
         with _lock:
             if request.format == "parquet" and request.objects:
-                asked[_FIELD_IDS] = request.settings.get(_FIELD_IDS, "false")
                 try:
                     index(self, request)
                     self.registry.forget()
