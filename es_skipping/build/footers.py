@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from es_skipping.build.source import Source
     from es_skipping.build.wanted import Wanted
 
-__all__ = ["WITH_FOOTERS", "can_answer", "exact_leaf", "from_footers", "open_footer", "read_extent"]
+__all__ = ["WITH_FOOTERS", "Footer", "can_answer", "exact_leaf", "from_footers", "open_footer", "read_extent"]
 
 _TEMPORAL: Final = frozenset({"date", "timestamp", "timestamp_ntz"})
 _PLAIN_INTEGERS: Final = {"int": ("INT32", 32), "bigint": ("INT64", 64)}
@@ -94,7 +94,7 @@ def from_footers(
 
     def one(object: ObjectId) -> ObjectMetadata | None:
         try:
-            footer = opener(object)
+            footer = Footer(opener(object))
             known = {}
             for index in wanted:
                 column = index.columns[0].operand
@@ -103,7 +103,7 @@ def from_footers(
                 if extent is None:
                     return None
                 known[index.id] = index.index.collector(index.types).finish(extent)
-            rows: int = footer.num_rows
+            rows: int = footer.metadata.num_rows
             return ObjectMetadata(
                 object, rows, {id: metadata for id, metadata in known.items() if metadata is not None}
             )
@@ -123,21 +123,46 @@ def from_footers(
 # --- one footer ---------------------------------------------------------------------------------------------------
 
 
-def read_extent(footer: pq.FileMetaData, column: Column, *, sensitive: bool = False) -> Extent | None:
+class Footer:
+    """A file's footer. Its columns are found once for all that ask about one of them.
+
+    Parameters
+    ----------
+    metadata
+        As pyarrow reads it.
+    """
+
+    def __init__(self, metadata: pq.FileMetaData) -> None:
+        self.metadata = metadata
+        self._columns: dict[str, list[tuple[Any, int]]] = {}
+        at = 0
+        for field in metadata.schema.to_arrow_schema():
+            self._columns.setdefault(field.name.lower(), []).append((field, at))
+            at += _leaves(field.type)
+        self._is_plain = at == len(metadata.schema)
+
+    def columns(self, name: str, *, sensitive: bool) -> list[tuple[Any, int]]:
+        """The top-level columns of a name, each with the number of its first leaf; none if leaves cannot be told."""
+        found = self._columns.get(name.lower(), []) if self._is_plain else []
+        return [one for one in found if not sensitive or one[0].name == name]
+
+
+def read_extent(of: Footer, column: Column, *, sensitive: bool = False) -> Extent | None:
     """The bounds and null count of a column in one file; None if the footer does not prove them.
 
     Parameters
     ----------
-    footer
-        The file's metadata.
+    of
+        The file's.
     column
         The column with Spark's name and type.
     sensitive
         Whether names are case-sensitive.
     """
+    footer = of.metadata
     if column.type.name in _TEMPORAL and _legacy_calendar(footer.metadata or {}):
         return None
-    at = _leaf(footer, column.path, sensitive=sensitive)
+    at = _leaf(of, column.path, sensitive=sensitive)
     if at is None:
         return None
     value = _reader(footer.schema.column(at), column.type)
@@ -184,14 +209,15 @@ def read_extent(footer: pq.FileMetaData, column: Column, *, sensitive: bool = Fa
     return Extent(low, high, nulls, 0)
 
 
-def exact_leaf(footer: pq.FileMetaData, column: Column) -> str | None:
+def exact_leaf(of: Footer, column: Column) -> str | None:
     """The dotted path of the leaf whose values Spark and pyarrow read alike as this column; None if there is none.
 
     They read INT96 and dates of the old calendar differently, and a leaf of another type than the column's.
     """
+    footer = of.metadata
     if column.type.name in _TEMPORAL and _legacy_calendar(footer.metadata or {}):
         return None
-    at = _leaf(footer, column.path, sensitive=False)
+    at = _leaf(of, column.path, sensitive=False)
     if at is None:
         return None
     leaf = footer.schema.column(at)
@@ -224,34 +250,36 @@ def _legacy_calendar(metadata: Mapping[bytes, bytes]) -> bool:
     return _LEGACY_DATES in metadata or (version is not None and not version[:1].isdigit()) or (version or b"9") < b"3"
 
 
-def _leaf(footer: pq.FileMetaData, path: Sequence[str], *, sensitive: bool) -> int | None:
+def _leaf(footer: Footer, path: Sequence[str], *, sensitive: bool) -> int | None:
     """The file's leaf column at a path through structs; None if it is not unambiguous."""
     import pyarrow as pa
 
-    at = 0
+    found = footer.columns(path[0], sensitive=sensitive)
     spelled = []
-    fields: Any = list(footer.schema.to_arrow_schema())
-    if sum(_leaves(field.type) for field in fields) != len(footer.schema):
-        return None
     for depth, name in enumerate(path):
-        wanted = name if sensitive else name.lower()
-        places = [i for i, field in enumerate(fields) if (field.name if sensitive else field.name.lower()) == wanted]
-        if len(places) != 1:
-            return None
-        at += sum(_leaves(field.type) for field in fields[: places[0]])
-        spelled.append(fields[places[0]].name)
-        kind = fields[places[0]].type
-        if depth == len(path) - 1:
-            if pa.types.is_nested(kind):
+        if depth:
+            parent, at = found[0]
+            if not pa.types.is_struct(parent.type):
                 return None
-            break
-        if not pa.types.is_struct(kind):
+            found = _fields_of(parent.type, at, name, sensitive=sensitive)
+        if len(found) != 1:
             return None
-        fields = [kind.field(i) for i in range(kind.num_fields)]
-    leaf = footer.schema.column(at)
-    if leaf.max_repetition_level or leaf.path != ".".join(spelled):
+        spelled.append(found[0][0].name)
+    field, at = found[0]
+    leaf = footer.metadata.schema.column(at)
+    if pa.types.is_nested(field.type) or leaf.max_repetition_level or leaf.path != ".".join(spelled):
         return None
     return at
+
+
+def _fields_of(struct: Any, at: int, name: str, *, sensitive: bool) -> list[tuple[Any, int]]:
+    """The fields of a name in a struct whose first leaf has the number ``at``, each with the number of its own."""
+    found = []
+    for field in (struct.field(i) for i in range(struct.num_fields)):
+        if field.name == name or (not sensitive and field.name.lower() == name.lower()):
+            found.append((field, at))
+        at += _leaves(field.type)
+    return found
 
 
 def _leaves(kind: Any) -> int:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 import es_skipping as esk
 from es_skipping.build import collect, origin
-from es_skipping.build.footers import read_extent
+from es_skipping.build.footers import Footer, read_extent
 from es_skipping.build.object_ids import encoded_path, path_number
 from es_skipping.build.results import RefreshResult
 from es_skipping.clauses.metadata import Intervals, Values
@@ -183,8 +183,8 @@ def test_a_malformed_field_hides_no_value_of_another(spark: SparkSession, tmp_pa
 # --- footers ------------------------------------------------------------------------------------------------------
 
 
-def footer(tmp_path: Path, table: pa.Table, **options: Any) -> pq.FileMetaData:
-    return pq.read_metadata(write(tmp_path / "one.parquet", table, **options))
+def footer(tmp_path: Path, table: pa.Table, **options: Any) -> Footer:
+    return Footer(pq.read_metadata(write(tmp_path / "one.parquet", table, **options)))
 
 
 def column(path: str, type: str) -> Column:

@@ -273,8 +273,8 @@ class _GroupsWithStatistics:
 _read_extent = footers.read_extent
 
 
-def _of_groups_with_statistics(footer: Any, column: Any, **options: Any) -> Any:
-    return _read_extent(_GroupsWithStatistics(footer), column, **options)
+def _of_groups_with_statistics(footer: footers.Footer, column: Any, **options: Any) -> Any:
+    return _read_extent(footers.Footer(_GroupsWithStatistics(footer.metadata)), column, **options)
 
 
 @trap(wrong=wrong.replaced(footers, "read_extent", _of_groups_with_statistics))

@@ -243,9 +243,9 @@ def absent_in_the_footer_is_null() -> Iterator[None]:
     """A column that a file lacks is taken to be null in all its rows."""
     right = footers.read_extent
 
-    def read_extent(footer: Any, column: Column, **options: Any) -> Extent | None:
-        if column.path[0] not in footer.schema.to_arrow_schema().names:
-            return Extent(None, None, footer.num_rows, 0)
+    def read_extent(footer: footers.Footer, column: Column, **options: Any) -> Extent | None:
+        if column.path[0] not in footer.metadata.schema.to_arrow_schema().names:
+            return Extent(None, None, footer.metadata.num_rows, 0)
         return right(footer, column, **options)
 
     with (

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from es_skipping.build.footers import read_extent
+from es_skipping.build.footers import Footer, read_extent
 from es_skipping.indexes.minmax import Extent
 from es_skipping.predicates.tree import Column
 from es_skipping.predicates.types import DataType, parse_type
@@ -176,7 +176,7 @@ def _nested(rng: random.Random, drawn: dict[str, list[Any]], arrays: dict[str, p
 def _believed(footer: pq.FileMetaData, path: tuple[str, ...], type: DataType) -> Extent | None:
     """What the package takes from a footer; as there, an error is a doubt."""
     try:
-        return read_extent(footer, Column(path, type))
+        return read_extent(Footer(footer), Column(path, type))
     except (ValueError, OverflowError):
         return None
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from es_skipping.build.footers import can_answer, exact_leaf, open_footer, read_extent
+from es_skipping.build.footers import Footer, can_answer, exact_leaf, open_footer, read_extent
 from es_skipping.build.worker import Part, Unknown, added, finished, nothing
 from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.errors import IndexDefinitionError
@@ -109,12 +109,12 @@ class FilesCollection:
         self, object: ObjectId, path: str, wanted: Sequence[Wanted], *, footers: bool
     ) -> tuple[ObjectMetadata, dict[str, str]]:
         with self.system.open_input_file(path) as file:
-            footer = open_footer(file)
+            footer = Footer(open_footer(file))
             known = _from_footer(footer, wanted) if footers else None
             unknown: dict[str, str] = {}
             if known is None:
                 known, unknown = _from_rows(file, footer, wanted)
-        return ObjectMetadata(object, footer.num_rows, known), unknown
+        return ObjectMetadata(object, footer.metadata.num_rows, known), unknown
 
 
 def _needs_spark(one: Wanted) -> bool:
@@ -123,7 +123,7 @@ def _needs_spark(one: Wanted) -> bool:
     return index.collected is not Index.collected and index.collected_arrays is Index.collected_arrays
 
 
-def _from_footer(footer: pq.FileMetaData, wanted: Sequence[Wanted]) -> dict[str, Any] | None:
+def _from_footer(footer: Footer, wanted: Sequence[Wanted]) -> dict[str, Any] | None:
     """The metadata that the footer proves for every index; None if it does not."""
     known = {}
     for one in wanted:
@@ -141,10 +141,11 @@ def _from_footer(footer: pq.FileMetaData, wanted: Sequence[Wanted]) -> dict[str,
     return known
 
 
-def _from_rows(file: Any, footer: pq.FileMetaData, wanted: Sequence[Wanted]) -> tuple[dict[str, Any], dict[str, str]]:
+def _from_rows(file: Any, of: Footer, wanted: Sequence[Wanted]) -> tuple[dict[str, Any], dict[str, str]]:
+    footer = of.metadata
     columns = list(dict.fromkeys(column for one in wanted for column in one.operands if isinstance(column, Column)))
     names = {name.lower() for name in footer.schema.to_arrow_schema().names}
-    leaves = {column: exact_leaf(footer, column) for column in columns}
+    leaves = {column: exact_leaf(of, column) for column in columns}
     absent = {column for column in columns if leaves[column] is None and column.path[0].lower() not in names}
     strange = {column for column in columns if leaves[column] is None and column not in absent}
     parts = [Part(one.id, one.index.collector(one.types), (), one.index.kind, one.value_type) for one in wanted]
