@@ -21,6 +21,7 @@ from es_skipping.errors import EsSkippingError
 from es_skipping.spark.services import store_of
 from tests.connectors.changes import Asked, asked, index_again, opened_in, registry
 from tests.connectors.delta_tables import RandomTable, dropped, indexes_of, sessions_of
+from tests.connectors.new_keys import check_new_keys
 from tests.soundness.data import COLUMNS
 from tests.spark.objects_read import num_files
 
@@ -249,3 +250,12 @@ def test_random_commits(delta: SparkSession, tmp_path: Path, asked: Asked) -> No
         print(f"\n{said}\n" + "\n".join(table.log))  # noqa: T201 - for a record run, with -s
         assert sum(asked.by_changes) > STEPS // 2, said
         esk.disable(on)
+
+
+def test_new_keys(on: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def opened(filter: str) -> int:
+        df = on.sql(f"SELECT * FROM t WHERE {filter}")
+        df.collect()
+        return sum(num_files(df))
+
+    check_new_keys(on, "t", opened, lambda: insert(on, 1000, 1100, 1), monkeypatch, capsys)

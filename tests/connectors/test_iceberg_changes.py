@@ -18,6 +18,7 @@ import es_skipping as esk
 from es_skipping.errors import EsSkippingError
 from tests.connectors.changes import Asked, asked, index_again, opened_in, registry
 from tests.connectors.delta_tables import indexes_of, sessions_of
+from tests.connectors.new_keys import check_new_keys
 from tests.connectors.test_iceberg_generated import Run, Table
 from tests.spark.objects_read import batch_scans
 
@@ -197,3 +198,12 @@ def test_random_commits(iceberg: SparkSession, tmp_path: Path, asked: Asked) -> 
     finally:
         esk.disable(on)
         off.sql(f"DROP TABLE {table.name}")
+
+
+def test_new_keys(on: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def opened(filter: str) -> int:
+        df = on.sql(f"SELECT * FROM {NAME} WHERE {filter}")
+        df.collect()
+        return sum(int(scan.metrics().apply("numSplits").value()) for scan in batch_scans(df))
+
+    check_new_keys(on, NAME, opened, lambda: insert(on, 1000, 1100, 1), monkeypatch, capsys)
