@@ -45,6 +45,8 @@ __all__ = [
 
 Truths: TypeAlias = npt.NDArray[np.bool_]
 _MAX_LITERALS_ONE_BY_ONE: Final = 8
+_MAX_SLICES: Final = 64
+"""Values whose rows are copied one value after another: of more, one mask over all rows is faster."""
 
 
 class Rows:
@@ -309,8 +311,9 @@ class ValuesColumn(CountedColumn):
         """The rows of each distinct value, one value after another."""
         ends = np.cumsum(np.bincount(codes, minlength=len(distinct)), dtype=np.int32)
         self._starts: npt.NDArray[np.int32] = np.concatenate([np.zeros(1, np.int32), ends])
+        self._sizes = np.diff(self._starts)
         self.fields.clear()
-        self.nbytes = self._counted_size(self._rows, self._starts, self._distinct)
+        self.nbytes = self._counted_size(self._rows, self._starts, self._sizes, self._distinct)
 
     def _held_by_rows(self, question: Question) -> Truths | None:
         held = np.zeros(self.rows, np.bool_)
@@ -321,8 +324,20 @@ class ValuesColumn(CountedColumn):
         passing = self._passing(question)
         if passing is None:
             return None
-        held[self._rows[np.repeat(passing, np.diff(self._starts))]] = True
-        return held
+        if 2 * int(self._sizes[passing].sum()) <= len(self._rows):
+            held[self._rows_of(passing)] = True
+            return held
+        # A row holds a passing value unless all of its values are among the others, which are fewer.
+        others = np.bincount(self._rows_of(~passing), minlength=self.rows)
+        found: Truths = others < np.diff(self._of.offsets)
+        return found
+
+    def _rows_of(self, chosen: Truths) -> npt.NDArray[np.int32]:
+        """The rows of each chosen value, one value after another."""
+        codes = np.flatnonzero(chosen)
+        if len(codes) > _MAX_SLICES:
+            return self._rows[np.repeat(chosen, self._sizes)]
+        return np.concatenate([self._rows[:0], *(self._rows[self._starts[n] : self._starts[n + 1]] for n in codes)])
 
     def _passing(self, question: Question) -> Truths | None:
         """Per distinct value, whether the question may be true for it; None if that is unknown."""

@@ -24,12 +24,14 @@ from es_skipping.stores.codec import check_format, definition_from_data, definit
 
 __all__ = [
     "MAX_LINEAGE",
+    "ComparedDefinitions",
     "REMEDY",
     "Manifest",
     "Retired",
     "Segment",
     "Stretch",
     "TornManifest",
+    "UsableIndexes",
     "digest",
     "manifest_number",
     "manifest_path",
@@ -40,6 +42,8 @@ __all__ = [
 ]
 
 Bits: TypeAlias = bytes
+UsableIndexes: TypeAlias = Mapping[str, tuple[IndexDefinition, str]]
+"""By an index's id its definition and its column in the segments."""
 
 _BEGINNING: Final = b'{"format":'
 """The beginning of every manifest: a file with another beginning is damaged, not cut off."""
@@ -53,6 +57,9 @@ REMEDY: Final = "Drop the dataset's indexes and create them again, or delete its
 
 MAX_LINEAGE: Final = 100
 """Most earlier snapshots that a manifest names."""
+
+_MAX_COMPARED: Final = 1_000
+"""Datasets whose compared definition is remembered."""
 
 _NAME: Final = re.compile(r"(\d{12})\.json")
 
@@ -294,7 +301,7 @@ def _segment_from_data(data: Mapping[str, Any]) -> Segment:
     )
 
 
-def usable_indexes(manifest: Manifest, asked: DatasetDefinition) -> Mapping[str, tuple[IndexDefinition, str]]:
+def usable_indexes(manifest: Manifest, asked: DatasetDefinition) -> UsableIndexes:
     """The indexes that still have the definition that the reader knows, with their columns.
 
     Indexes are compared one by one; the rest of the definition says how their values were read.
@@ -307,3 +314,24 @@ def usable_indexes(manifest: Manifest, asked: DatasetDefinition) -> Mapping[str,
         for index in manifest.definition.understood
         if believed.get(index.id) == index
     }
+
+
+class ComparedDefinitions:
+    """The `usable_indexes` of definitions that were compared before: definitions and snapshots do not change."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, DatasetDefinition, UsableIndexes]] = {}
+
+    def usable(self, manifest: Manifest, asked: DatasetDefinition) -> UsableIndexes:
+        """The usable indexes. Only the last definition and snapshot of a dataset are remembered."""
+        known = self._known.get(asked.id)
+        if known is not None and known[0] == manifest.snapshot and known[1] is asked:
+            return known[2]
+        usable = usable_indexes(manifest, asked)
+        if len(self._known) >= _MAX_COMPARED:
+            self._known.clear()
+        self._known[asked.id] = (manifest.snapshot, asked, usable)
+        return usable
+
+    def clear(self) -> None:
+        self._known.clear()

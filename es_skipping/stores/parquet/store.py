@@ -35,7 +35,7 @@ from es_skipping.stores.parquet.evaluate import only, refuted
 from es_skipping.stores.parquet.explain import sql
 from es_skipping.stores.parquet.files import arrow_files
 from es_skipping.stores.parquet.guarantors import SortedSegment, merged
-from es_skipping.stores.parquet.manifest import Manifest, Segment, segment_path, segments_directory, usable_indexes
+from es_skipping.stores.parquet.manifest import ComparedDefinitions, Manifest, Segment, segment_path, segments_directory
 from es_skipping.stores.parquet.query_log import QueryFiles
 from es_skipping.stores.parquet.segment import IDENTITY, read_columns, segment_age, write_segment
 from es_skipping.stores.parquet.sets import load
@@ -83,6 +83,7 @@ class ParquetStore(MetadataStore):
         self._queries = QueryFiles(self._files, url)
         self._manifests: ByteCache[Manifest] = ByteCache(_MANIFEST_CACHE)
         self._loaded: ByteCache[Any] = ByteCache(cache_bytes)
+        self._compared = ComparedDefinitions()
 
     def __repr__(self) -> str:
         return f"ParquetStore({self._url!r})"
@@ -280,7 +281,7 @@ class ParquetStore(MetadataStore):
     def _answer(
         self, manifest: Manifest, entry: DatasetEntry, clause: Clause, deadline: float | None, detail: bool
     ) -> Answer:
-        usable = usable_indexes(manifest, entry.definition)
+        usable = self._compared.usable(manifest, entry.definition)
         asked = only(clause, usable) if manifest.definition is not None else KEEP
         single = {id: only(asked, {id}) for id in indexes_of(clause)} if detail else {}
         by_index = dict.fromkeys(single, 0)
@@ -309,7 +310,7 @@ class ParquetStore(MetadataStore):
         manifest, id = self._pinned(entry), entry.definition.id
         if manifest is None or manifest.definition is None:
             return ()
-        usable = usable_indexes(manifest, entry.definition)
+        usable = self._compared.usable(manifest, entry.definition)
         asked = only(clause, usable)
         if asked == KEEP or (ordering is not None and ordering.index not in usable):
             return ()
@@ -327,7 +328,7 @@ class ParquetStore(MetadataStore):
         self, entry: DatasetEntry, index: str, *, timeout: float | None = None
     ) -> Mapping[bytes, Metadata | None]:
         manifest, id = self._pinned(entry), entry.definition.id
-        usable = {} if manifest is None else usable_indexes(manifest, entry.definition)
+        usable = {} if manifest is None else self._compared.usable(manifest, entry.definition)
         if manifest is None or index not in usable:
             return {}
         name = usable[index][1]
@@ -377,7 +378,7 @@ class ParquetStore(MetadataStore):
         manifest = self._pinned(entry)
         if manifest is None:
             return StoreQuery("-- the dataset is not in the store", ("nothing is skipped",))
-        usable = usable_indexes(manifest, entry.definition)
+        usable = self._compared.usable(manifest, entry.definition)
         paths = [self._snapshots.where(segment_path(entry.definition.id, one.file)) for one in manifest.segments]
         return sql(clause, usable, paths, manifest)
 
@@ -418,6 +419,7 @@ class ParquetStore(MetadataStore):
     def close(self) -> None:
         self._loaded.clear()
         self._manifests.clear()
+        self._compared.clear()
 
 
 class _Gone(Exception):

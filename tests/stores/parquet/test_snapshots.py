@@ -312,3 +312,22 @@ def test_other_files_in_the_directory_do_not_disturb(tmp_path: Path) -> None:
     assert snapshots.segment_age("notes.txt") is None
     store.optimize("events")
     assert (tmp_path / "events/segments/notes.txt").exists()
+
+
+def test_a_definition_is_compared_again_if_it_is_another_one(tmp_path: Path) -> None:
+    """A reader with an old entry comes after one with the entry of now, and the other way round."""
+    store = ParquetStore(str(tmp_path))
+    write(store, ONE, [object_metadata(n, minmax=minmax(n, n)) for n in range(3)])
+    entry = entry_of(store)
+    clause = between(1, 1)
+    for _ in range(2):
+        assert store.lookup(entry, clause).skipped == 2
+        for other in (
+            dataclasses.replace(ONE, options={"header": "no"}),
+            dataclasses.replace(ONE, indexes=(dataclasses.replace(MINMAX, columns=("other",)),)),
+        ):
+            assert store.lookup(dataclasses.replace(entry, definition=other), clause).skipped == 0
+    other = dataclasses.replace(ONE, indexes=(dataclasses.replace(MINMAX, built_with={"version": "2"}),))
+    write(store, other, [object_metadata(n, minmax=minmax(n + 1, n + 1)) for n in range(3)], fresh=True)
+    assert store.lookup(dataclasses.replace(entry_of(store), definition=entry.definition), clause).skipped == 0
+    assert store.lookup(entry_of(store), clause).skipped == 2

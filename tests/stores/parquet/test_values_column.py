@@ -38,6 +38,10 @@ QUESTIONS: list[tuple[Callable[[Callable[[int], Any]], Question], Callable[[Call
     (lambda make: AnyOf((make(7), make(1_023), make(-5), make(999_999))), lambda make, v: v in (make(7), make(1_023))),
     (lambda make: AnyOf(()), lambda make, value: False),
     (lambda make: OtherThan((make(3), make(4))), lambda make, value: value not in (make(3), make(4))),
+    # Many values pass or fail, with more and with less than half of all that the rows hold.
+    (lambda make: OtherThan(tuple(map(make, range(30)))), lambda make, value: value > make(29)),
+    (lambda make: OtherThan(tuple(map(make, range(2_000)))), lambda make, value: value > make(1_999)),
+    (lambda make: OtherThan(tuple(map(make, range(21_000)))), lambda make, value: value >= make(21_000)),
     (lambda make: Overlaps((Range(make(5), make(9)),)), lambda make, value: make(5) <= value <= make(9)),
 ]
 
