@@ -42,8 +42,8 @@ def check_new_keys(
         yield spark  # the command's own would end the process's one Spark
 
     monkeypatch.setattr(rotation, "spark_session", this_session)
-    for name, digit in (("OLD_KEY", "1"), ("NEW_KEY", "2"), ("LAST_KEY", "3")):
-        monkeypatch.setenv(name, digit * 64)
+    for variable, digit in (("OLD_KEY", "1"), ("NEW_KEY", "2"), ("LAST_KEY", "3")):
+        monkeypatch.setenv(variable, digit * 64)
     dataset = esk.Dataset(spark, table=table)
     if dataset.is_indexed():
         dataset.drop_indexes(all=True)
@@ -51,9 +51,14 @@ def check_new_keys(
         esk.ValueList("v", protect="hashed", key="env:OLD_KEY"), esk.MinMax("id", protect="sealed", key="env:OLD_KEY")
     )
     store = store_of(spark)
+    entry = store.dataset(dataset.id)
+    assert entry is not None
+    name = entry.definition.table
+    assert name is not None
+    assert name.endswith(f".{table.rpartition('.')[2]}")
 
     def rotated(*arguments: str) -> dict[str, object]:
-        assert main(["reindex", dataset.id, "--store", store.url, "--json", *arguments]) == 0
+        assert main(["reindex", name, "--store", store.url, "--json", *arguments]) == 0
         (row,) = json.loads(capsys.readouterr().out)
         assert isinstance(row, dict)
         return row
