@@ -34,9 +34,66 @@ final class GroupsPartition implements InputPartition {
     return found;
   }
 
+  /**
+   * Lets idle cores take part in a merge: each of several tasks streams some of the blocks of one group, and holds all
+   * needed blocks of the others. No task holds more cells than it streams, so a scan reads less than twice the cells.
+   *
+   * @param columns the number of needed columns, by opened group
+   */
+  static List<GroupsPartition> spread(List<GroupsPartition> partitions, int[] columns, int cores) {
+    int most = columns.length < 2 || partitions.isEmpty() ? 1 : cores / partitions.size();
+    if (most < 2) return partitions;
+    List<GroupsPartition> found = new ArrayList<>();
+    for (GroupsPartition one : partitions) found.addAll(one.spread(columns, most));
+    return found;
+  }
+
+  private List<GroupsPartition> spread(int[] columns, int most) {
+    int lead = 0;
+    long leading = 0;
+    long all = 0;
+    for (int group = 0; group < blocks.length; group++) {
+      long cells = rows(blocks[group]) * (columns[group] + 1); // and the tuple ids
+      all += cells;
+      if (cells <= leading) continue;
+      leading = cells;
+      lead = group;
+    }
+    long parts = all == leading ? most : Math.min(most, leading / (all - leading));
+    if (parts < 2) return List.of(this);
+    BlockFile[] streamed = blocks[lead];
+    long share = -Math.floorDiv(-rows(streamed), parts);
+    List<GroupsPartition> found = new ArrayList<>();
+    int first = 0;
+    long rows = 0;
+    for (int i = 0; i < streamed.length; i++) {
+      rows += streamed[i].rows;
+      if (rows < share && i < streamed.length - 1) continue;
+      BlockFile[][] own = blocks.clone();
+      own[lead] = Arrays.copyOfRange(streamed, first, i + 1);
+      found.add(new GroupsPartition(tuples, own));
+      first = i + 1;
+      rows = 0;
+    }
+    return found;
+  }
+
+  private static long rows(BlockFile[] blocks) {
+    long rows = 0;
+    for (BlockFile block : blocks) rows += block.rows;
+    return rows;
+  }
+
+  /** The largest number of rows in a block. */
   int mostRows() {
     int most = 1;
-    for (BlockFile[] group : blocks) for (BlockFile block : group) most = Math.max(most, block.rows);
+    for (int group = 0; group < blocks.length; group++) most = Math.max(most, mostRows(group));
+    return most;
+  }
+
+  int mostRows(int group) {
+    int most = 1;
+    for (BlockFile block : blocks[group]) most = Math.max(most, block.rows);
     return most;
   }
 }

@@ -67,7 +67,7 @@ final class MergingReader implements PartitionReader<ColumnarBatch> {
     runs = BlockFile.runs(partition.blocks[lead]);
     for (int group = 0; group < groups.length; group++) {
       if (group == lead) continue;
-      held[group] = new HeldGroup(groups[group].places.length, partition.tuples, partition.mostRows());
+      held[group] = new HeldGroup(groups[group].places.length, partition.tuples, partition.mostRows(group));
       for (BlockFile block : partition.blocks[group]) {
         blocks++;
         readers++;
