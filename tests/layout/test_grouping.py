@@ -87,8 +87,14 @@ def test_a_query_pays_for_its_readers() -> None:
         PlannedGroup(frozenset({"c1"}), (), vectors.clustered((), ())),
         PlannedGroup(frozenset({"c2"}), (1,), vectors.clustered((0,), (1.0,))),
     )
-    assert [(len(group.blocks.rows), group.blocks.files) for group in groups] == [(2, 2), (4, 2)]
-    for columns, wanted, readers in (("c1", {0}, 2), ("c2", {0}, 2), ("c2", (), 2), ("c1 c2", (), 2 + 4)):
+    assert [(len(group.blocks.rows), group.blocks.files) for group in groups] == [(4, 2), (4, 2)]
+    for columns, wanted, readers in (
+        ("c1", {0}, 2),
+        ("c2", {0}, 2),
+        ("c2", (), 2),
+        ("c1 c2", (), 4 + 4),
+        ("c1 c2", {0}, 4 + 2),
+    ):
         query = [Demand(frozenset(columns.split()), frozenset(wanted), 10)]
         cost = Grouping(groups).cost(query, opening=1_000)
         assert cost.openings == 10 * readers * 1_000
@@ -96,8 +102,8 @@ def test_a_query_pays_for_its_readers() -> None:
 
 
 def test_dear_readers_make_fewer_groups() -> None:
-    """Apart, two groups of three columns read fewer cells; together they need no join."""
-    log = [demand("ab", 0, count=5), demand("cd", 1, count=5), demand("abcd")]
+    """Apart, the columns of two groups are read for fewer rows; in one group, a query of all needs one reader."""
+    log = [demand("ab", 0, count=50), demand("cd", 1, count=50), demand("abcd")]
     designer = Designer("abcd", log, GlobalVectors(CONFLICT, 200))
     assert len(best_grouping(designer).grouping.groups) == 2
     assert len(best_grouping(designer, opening=1_000_000).grouping.groups) == 1

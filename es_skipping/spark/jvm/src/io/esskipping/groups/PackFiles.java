@@ -10,6 +10,8 @@ import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.parquet.HadoopReadOptions;
+import org.apache.parquet.ParquetReadOptions;
 import org.apache.parquet.hadoop.ParquetFileReader;
 import org.apache.parquet.hadoop.ParquetFileWriter;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
@@ -92,11 +94,13 @@ public final class PackFiles implements Serializable {
     int first = 0;
     try {
       for (JsonNode source : sources) {
-        HadoopInputFile input = HadoopInputFile.fromPath(new Path(source.asText()), conf);
+        Path path = new Path(source.asText());
+        HadoopInputFile input = HadoopInputFile.fromPath(path, conf);
+        ParquetReadOptions options = HadoopReadOptions.builder(conf, path).build(); // with the keys of the session
         long rows = 0;
         long bytes = 0;
         int groups = 0;
-        try (ParquetFileReader reader = ParquetFileReader.open(input)) {
+        try (ParquetFileReader reader = ParquetFileReader.open(input, options)) {
           FileMetaData file = reader.getFileMetaData();
           if (file.getEncryptionType() != FileMetaData.EncryptionType.UNENCRYPTED) return null;
           if (writer == null) {
