@@ -219,6 +219,11 @@ def test_idle_cores_take_part_in_a_merge(spark: SparkSession, tmp_path: Path, pa
         df = spark.sql(query)
         assert rows_of(df) == rows_of(spark.sql(query.replace("FROM t", "FROM plain"))), query
         assert df.rdd.getNumPartitions() == tasks, query
+        if tasks == 2:
+            manifest = manifest_of(tmp_path / "groups")
+            wanted = manifest.conditions.index("a = 3")
+            kept = [block for block in manifest.blocks.values() if wanted in block.features]
+            assert blocks_read(df) == [len(kept)], "each counts once"
 
 
 @pytest.mark.parametrize("name", ["a b%20c", "ü+#1", "a;b&c=d"])

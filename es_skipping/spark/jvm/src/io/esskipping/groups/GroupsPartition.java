@@ -8,26 +8,35 @@ import org.apache.spark.sql.connector.read.InputPartition;
 /** One task's input: the blocks of one coarse partition in each opened group. */
 final class GroupsPartition implements InputPartition {
   private static final long serialVersionUID = 1L;
+  private static final int ALL = -1;
 
   final int tuples;
   /** By opened group. */
   final BlockFile[][] blocks;
+  /** The group whose blocks this task counts; the first task that holds the same blocks counts all. */
+  private final int own;
 
-  private GroupsPartition(int tuples, BlockFile[][] blocks) {
+  private GroupsPartition(int tuples, BlockFile[][] blocks, int own) {
     this.tuples = tuples;
     this.blocks = blocks;
+    this.own = own;
+  }
+
+  /** Whether this task counts a group's blocks as read: one of the tasks that hold the same blocks does. */
+  boolean counts(int group) {
+    return own < 0 || own == group;
   }
 
   /** A coarse partition as one task; if only one group is opened, as several tasks of limited bytes. */
   static List<GroupsPartition> of(int tuples, BlockFile[][] blocks, long split) {
-    if (blocks.length > 1) return List.of(new GroupsPartition(tuples, blocks));
+    if (blocks.length > 1) return List.of(new GroupsPartition(tuples, blocks, ALL));
     List<GroupsPartition> found = new ArrayList<>();
     int first = 0;
     long bytes = 0;
     for (int i = 0; i < blocks[0].length; i++) {
       bytes += blocks[0][i].bytes;
       if (bytes < split && i < blocks[0].length - 1) continue;
-      found.add(new GroupsPartition(tuples, new BlockFile[][] {Arrays.copyOfRange(blocks[0], first, i + 1)}));
+      found.add(new GroupsPartition(tuples, new BlockFile[][] {Arrays.copyOfRange(blocks[0], first, i + 1)}, ALL));
       first = i + 1;
       bytes = 0;
     }
@@ -69,9 +78,9 @@ final class GroupsPartition implements InputPartition {
     for (int i = 0; i < streamed.length; i++) {
       rows += streamed[i].rows;
       if (rows < share && i < streamed.length - 1) continue;
-      BlockFile[][] own = blocks.clone();
-      own[lead] = Arrays.copyOfRange(streamed, first, i + 1);
-      found.add(new GroupsPartition(tuples, own));
+      BlockFile[][] some = blocks.clone();
+      some[lead] = Arrays.copyOfRange(streamed, first, i + 1);
+      found.add(new GroupsPartition(tuples, some, found.isEmpty() ? ALL : lead));
       first = i + 1;
       rows = 0;
     }
