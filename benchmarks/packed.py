@@ -118,9 +118,9 @@ def main() -> None:
     print("| query | blocks | files, s | packed, s | files, CPU s | packed, CPU s |\n|---|---|---|---|---|---|")
     for query in QUERIES:
         for rows in SIZES:
-            files, packed = (found[rows, form, query] for form in ("files", "packed"))
+            (wall, busy), (packed_wall, packed_busy) = (found[rows, form, query] for form in ("files", "packed"))
             opened = blocks[rows] * (1 + query.startswith("two"))
-            print(f"| {query} | {opened} | {files[0]:.2f} | {packed[0]:.2f} | {files[1]:.2f} | {packed[1]:.2f} |")
+            print(f"| {query} | {opened} | {wall:.2f} | {packed_wall:.2f} | {busy:.2f} | {packed_busy:.2f} |")
     few, many = (found[large, "packed", query][1] for query in ("one group", "one group, more columns"))
     cell = (many - few) / ((MANY - FEW) * PARTITIONS * ROWS)
     print(f"a cell: {cell * 1e9:.1f} ns")
