@@ -221,7 +221,7 @@ def test_idle_cores_take_part_in_a_merge(spark: SparkSession, tmp_path: Path, pa
         assert df.rdd.getNumPartitions() == tasks, query
         if tasks == 2:
             manifest = manifest_of(tmp_path / "groups")
-            wanted = manifest.conditions.index("a = 3")
+            (wanted,) = (at for at, text in enumerate(manifest.conditions) if "600" not in text)
             kept = [block for block in manifest.blocks.values() if wanted in block.features]
             assert blocks_read(df) == [len(kept)], "each counts once"
 
