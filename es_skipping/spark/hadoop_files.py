@@ -12,10 +12,10 @@ from es_skipping.errors import SettingError
 from es_skipping.spark.failures import error_text, reason
 from es_skipping.spark.hadoop_errors import EXISTS, AsOsError, is_caused_by
 from es_skipping.stores.parquet.claims import create_by_claim
-from es_skipping.stores.parquet.files import arrow_files
+from es_skipping.stores.parquet.files import local_files
 
 if TYPE_CHECKING:
-    from es_skipping.stores.files import Files
+    from es_skipping.stores.files import ReplaceableFiles
 
 __all__ = ["HadoopFiles", "files_of"]
 
@@ -32,7 +32,7 @@ _CONDITIONAL_OPTION: Final = "fs.option.create.conditional.overwrite"
 
 
 @functools.lru_cache(maxsize=64)
-def files_of(url: str) -> Files:
+def files_of(url: str) -> ReplaceableFiles:
     """The files below a URL: local ones directly, all others through Spark's file system.
 
     Parameters
@@ -45,9 +45,9 @@ def files_of(url: str) -> Files:
     SettingError
         No file system serves the URL, or Spark does not run.
     """
-    scheme, colon, _ = url.partition(":")
-    if not colon or "/" in scheme or scheme == "file":
-        return arrow_files(url)
+    local = local_files(url)
+    if local is not None:
+        return local
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context
@@ -132,14 +132,31 @@ class HadoopFiles:
                 return False
             return self._put_aside(path, data) if way == "rename" else self._put_exclusively(path, data)
 
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a file in place of another.
+
+        HDFS renames a finished file over the old one. An object store shows the new file once it is whole. Other file
+        systems may show an unfinished file for a moment.
+        """
+        with AsOsError(path):
+            if self._own_scheme in _RENAMING:
+                self._put_over(path, data)
+            else:
+                self._put(path, data, overwrite=True)
+
+    @functools.cached_property
+    def _own_scheme(self) -> str:
+        """The scheme of the file system that holds the files."""
+        if self._scheme != "viewfs":
+            return self._scheme
+        with AsOsError(self._root):  # a view over other file systems
+            self._system.mkdirs(self._path(""))
+            return str(self._system.resolvePath(self._path("")).toUri().getScheme()).lower()
+
     @functools.cached_property
     def _way(self) -> Literal["rename", "exclusive", "conditional", "claim"]:
         """How this file system creates a file if absent."""
-        scheme = self._scheme
-        if scheme == "viewfs":  # a view over other file systems
-            with AsOsError(self._root):
-                self._system.mkdirs(self._path(""))
-                scheme = str(self._system.resolvePath(self._path("")).toUri().getScheme()).lower()
+        scheme = self._own_scheme
         if scheme in _RENAMING:
             return "rename"
         if scheme in _EXCLUSIVE:
@@ -170,6 +187,20 @@ class HadoopFiles:
             if self._system.exists(self._path(path)):
                 return False
             raise OSError(f"{path}: the file system did not rename {aside} and gave no reason")
+        finally:
+            with contextlib.suppress(Exception):
+                self._system.delete(self._path(aside), False)
+
+    def _put_over(self, path: str, data: bytes) -> None:
+        """Write another file and rename it over this one: `FileSystem.rename` refuses that, `FileContext` does it."""
+        fs = self._jvm.org.apache.hadoop.fs
+        aside = f"{path}.{uuid.uuid4().hex}.tmp"
+        try:
+            self._put(aside, data, overwrite=False)
+            options = self._gateway.new_array(fs.Options.Rename, 1)
+            options[0] = fs.Options.Rename.OVERWRITE
+            context = fs.FileContext.getFileContext(self._system.getUri(), self._system.getConf())
+            context.rename(self._path(aside), self._path(path), options)
         finally:
             with contextlib.suppress(Exception):
                 self._system.delete(self._path(aside), False)

@@ -196,7 +196,7 @@ def footer_rows(spark: SparkSession, paths: Sequence[str]) -> list[list[int] | N
 
 def pack_files(
     spark: SparkSession, packs: Sequence[tuple[str, Sequence[str]]]
-) -> list[tuple[str, list[tuple[int, int, int, int]]]]:
+) -> list[tuple[str | None, list[tuple[int, int, int, int]]]]:
     """Copy the row groups of Parquet files into one file for each pack, in a Spark job.
 
     Parameters
@@ -207,7 +207,8 @@ def pack_files(
     Returns
     -------
     list of (path, [(first row group, row groups, rows, bytes)])
-        The packed files, and in them each file's row groups.
+        The packed files, and in them each file's row groups. The path is None if the files are encrypted, so that their
+        row groups cannot be copied.
     """
     found: list[Any] = json.loads(jvm_api(spark).packFiles(spark._jsparkSession, json.dumps(list(packs))))
     return [(path, list(map(tuple, places))) for path, places in found]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-__all__ = ["Files"]
+__all__ = ["Files", "ReplaceableFiles"]
 
 
 @runtime_checkable
@@ -30,4 +30,15 @@ class Files(Protocol):
         """Write a file whole unless it is there: True if this call made it, False if it was there.
 
         Must be atomic among all writers. Where the file system cannot promise that, raise `OSError` that says so.
+        """
+
+
+@runtime_checkable
+class ReplaceableFiles(Files, Protocol):
+    """Files that may also be replaced. Stores never replace a file; the manifest of a table in column groups is."""
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a file in place of another: readers see the old or the new one, even if the writer dies.
+
+        Must be atomic on a local disk, on HDFS, and on object stores that show a file when it is whole.
         """

@@ -78,6 +78,38 @@ def test_a_query_over_two_groups_reads_cells_and_ids_of_both() -> None:
     assert (alone.cells, alone.ids, alone.assembly) == (20, 0, 0)
 
 
+def test_a_query_pays_for_its_readers() -> None:
+    """One group: a reader for each file. Several: a reader for each block."""
+    from es_skipping.layout.groups.grouping import Grouping, PlannedGroup
+
+    vectors = GlobalVectors(histogram_of([{0: 2, 1: 2}, {0: 2, 1: 2}], 1), 2)
+    groups = (
+        PlannedGroup(frozenset({"c1"}), (), vectors.clustered((), ())),
+        PlannedGroup(frozenset({"c2"}), (1,), vectors.clustered((0,), (1.0,))),
+    )
+    assert [(len(group.blocks.rows), group.blocks.files) for group in groups] == [(4, 2), (4, 2)]
+    for columns, wanted, readers in (
+        ("c1", {0}, 2),
+        ("c2", {0}, 2),
+        ("c2", (), 2),
+        ("c1 c2", (), 4 + 4),
+        ("c1 c2", {0}, 4 + 2),
+    ):
+        query = [Demand(frozenset(columns.split()), frozenset(wanted), 10)]
+        cost = Grouping(groups).cost(query, opening=1_000)
+        assert cost.openings == 10 * readers * 1_000
+        assert cost.total == Grouping(groups).cost(query).total + cost.openings
+
+
+def test_dear_readers_make_fewer_groups() -> None:
+    """Apart, the columns of two groups are read for fewer rows; in one group, a query of all needs one reader."""
+    log = [demand("ab", 0, count=50), demand("cd", 1, count=50), demand("abcd")]
+    designer = Designer("abcd", log, GlobalVectors(CONFLICT, 200))
+    assert len(best_grouping(designer).grouping.groups) == 2
+    assert len(best_grouping(designer, opening=1_000_000).grouping.groups) == 1
+    assert grouping_of(designer, ["ab", "cd"], opening=1e6).cost(log, opening=1e6).openings > 1e6
+
+
 CONFLICT = histogram_of([{0b00: 400, 0b01: 200, 0b10: 200, 0b11: 1}], 2)
 
 

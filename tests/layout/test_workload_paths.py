@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.groups.layouts import Layout
+from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.replication import Replicas
 from es_skipping.layout.groups.retrieval import path_cost, retrieval_path
 from es_skipping.layout.groups.vectors import GlobalVectors
@@ -19,16 +20,35 @@ REPLICAS = st.lists(st.builds(Layout, st.frozensets(st.sampled_from(NAMES), min_
 
 
 @settings(max_examples=100, deadline=None)
-@given(histograms(), workloads(), REPLICAS, st.lists(FEATURES, min_size=6, max_size=6), st.integers(1, 30))
+@given(
+    histograms(),
+    workloads(),
+    REPLICAS,
+    st.lists(FEATURES, min_size=6, max_size=6),
+    st.integers(1, 30),
+    st.sampled_from([0, 100]),
+)
 def test_a_workload_costs_what_its_queries_cost_on_their_paths(
-    histogram: Histogram, log: list[Demand], some: list[Layout], masters: list[frozenset[int]], minimum: int
+    histogram: Histogram,
+    log: list[Demand],
+    some: list[Layout],
+    masters: list[frozenset[int]],
+    minimum: int,
+    opening: int,
 ) -> None:
-    costs = Replicas(NAMES, log, GlobalVectors(histogram, minimum, apart=True))
+    vectors = GlobalVectors(histogram, minimum, apart=True)
+    costs = Replicas(NAMES, log, vectors, opening=opening)
     layouts = [*some, *(Layout(frozenset(name), own, frozenset(name)) for name, own in zip(NAMES, masters))]
     found = costs.costs(layouts)
     for at, demand in enumerate(log):
         offers = [one.offer(demand, costs.rows(one)[at]) for one in layouts]
-        assert found[at] == path_cost(retrieval_path(demand.columns, offers), offers)
+        path = retrieval_path(demand.columns, offers)
+        readers = 0
+        for layout in {layouts[number] for number in path.values()}:
+            blocks = costs.blocks(layout)
+            opened = blocks.opened_of(QueryBits.of([demand], range(vectors.features)))[0]
+            readers += opened if len(set(path.values())) > 1 else min(opened, blocks.files)
+        assert found[at] == path_cost(path, offers) + opening * readers
     assert costs.total(found) == sum(demand.count * cost for demand, cost in zip(log, found))
 
 

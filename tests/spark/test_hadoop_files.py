@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from es_skipping.errors import StoreConflict, StoreError
 from es_skipping.spark.hadoop_files import HadoopFiles
-from es_skipping.stores.files import Files
+from es_skipping.stores.files import Files, ReplaceableFiles
 from es_skipping.stores.parquet import claims, snapshots
 from es_skipping.stores.parquet.files import ArrowFiles
 from es_skipping.stores.parquet.store import ParquetStore
@@ -109,6 +109,34 @@ def test_create_if_absent(maker: Maker) -> None:
     assert files.list("d") == ["1"], "nothing is left beside it"
 
 
+@pytest.mark.parametrize("maker", ["hdfs", "s3a"], indirect=True)
+def test_a_file_is_replaced(maker: Maker) -> None:
+    files = maker()
+    assert isinstance(files, HadoopFiles)
+    assert isinstance(files, ReplaceableFiles)
+    files.replace("d/1", b"first")
+    files.replace("d/1", b"second")
+    assert maker().read("d/1") == b"second"
+    assert files.list("d") == ["1"], "nothing is left beside it"
+
+
+def test_a_writer_that_dies_while_it_replaces_a_file(
+    spark: SparkSession, hdfs: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HDFS shows a file that is being written."""
+    files = HadoopFiles(spark.sparkContext, hdfs.folder())
+    files.write("1", b"first")
+
+    def half(path: str, data: bytes, *, overwrite: bool) -> None:
+        files._system.create(files._path(path), overwrite).close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(files, "_put", half)
+    with pytest.raises(KeyboardInterrupt):
+        files.replace("1", b"second")
+    assert files.read("1") == b"first"
+
+
 def test_how_files_are_created(spark: SparkSession, hdfs: Cluster, s3: Server, s3a: str) -> None:
     assert HadoopFiles(spark.sparkContext, hdfs.folder())._way == "rename"
     files = HadoopFiles(spark.sparkContext, s3a)
@@ -135,6 +163,8 @@ def test_a_view_of_another_file_system_is_seen_through(spark: SparkSession, hdfs
     assert files._way == "rename"
     assert files.create_if_absent("1", b"x")
     assert not files.create_if_absent("1", b"y")
+    files.replace("1", b"z")
+    assert files.read("1") == b"z"
 
 
 def test_of_many_writers_one_creates(maker: Maker) -> None:

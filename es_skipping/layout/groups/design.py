@@ -57,6 +57,7 @@ def design_groups(
     min_rows: int,
     *,
     distinct: int = DISTINCT,
+    opening: float = 0.0,
 ) -> GroupDesign:
     """Column groups by GSOP.
 
@@ -74,15 +75,17 @@ def design_groups(
         Fewest rows of a block.
     distinct
         Most distinct vectors in a coarse partition of a group.
+    opening
+        Cost of a reader of a file or block, in cells. What is predicted leaves it out.
     """
     vectors = GlobalVectors(_sampled(histogram), min_rows)
     demands, others = (demands_of(queries, features, columns) for queries in (train, test))
     designer = Designer(columns, demands, vectors, distinct=distinct)
-    found = best_grouping(designer).grouping
+    found = best_grouping(designer, opening=opening).grouping
     kinds = {
         "these groups": found,
-        "one group for all (SOP)": grouping_of(designer, one_for_all(columns)),
-        "a group for each column": grouping_of(designer, one_per_column(columns)),
+        "one group for all (SOP)": grouping_of(designer, one_for_all(columns), opening=opening),
+        "a group for each column": grouping_of(designer, one_per_column(columns), opening=opening),
     }
     read = {kind: _share(grouping.cost(others).read, others, vectors.rows) for kind, grouping in kinds.items()}
     return GroupDesign(found.column_groups(columns, features), 1.0, read)
@@ -98,21 +101,22 @@ def design_layouts(
     *,
     storage_budget: float,
     distinct: int = DISTINCT,
+    opening: float = 0.0,
 ) -> GroupDesign:
     """Layouts by GSOP-R, as `layouts_within` finds them.
 
     Parameters
     ----------
-    columns, features, train, test, histogram, min_rows, distinct
+    columns, features, train, test, histogram, min_rows, distinct, opening
         As for `design_groups`.
     storage_budget
         Most stored cells, relative to the table's.
     """
     vectors = GlobalVectors(_sampled(histogram), min_rows, apart=True)
     demands, others = (demands_of(queries, features, columns) for queries in (train, test))
-    replicas = Replicas(columns, demands, vectors, distinct=distinct)
+    replicas = Replicas(columns, demands, vectors, distinct=distinct, opening=opening)
     designer = Designer(columns, demands, vectors, distinct=distinct)
-    grouping = best_grouping(designer).grouping
+    grouping = best_grouping(designer, opening=opening).grouping
     groups = whole_layouts(grouping)
     found = layouts_within(replicas, grouping, storage_budget)
     kinds = {"these groups": found.layouts, "GSOP's groups": groups}

@@ -1,7 +1,8 @@
 """Column grouping schemes and their cost for a workload (*Skipping-oriented Data Design*, section 4.4.2).
 
 A query reads its columns in each needed group, for the rows that it cannot skip. If it needs more than one group, it
-also reads these rows' ids, and joins the rows by them.
+also reads these rows' ids, and joins the rows by them. An opening costs as much as some cells
+(`es_skipping.layout.groups.openings`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from es_skipping.layout.clustering import Reals
 from es_skipping.layout.groups.demands import Demand, units_of, weights_of
 from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.local_features import DISTINCT, local_features
+from es_skipping.layout.groups.openings import openings
 from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
 from es_skipping.workload.mining import Feature
@@ -39,11 +41,14 @@ class Cost:
         Row ids read, which a query within one group does not need (4.2).
     assembly
         The further cost of joining rows, in cells.
+    openings
+        The cost of opening files and blocks, in cells.
     """
 
     cells: float
     ids: float
     assembly: float
+    openings: float = 0.0
 
     @property
     def read(self) -> float:
@@ -52,8 +57,8 @@ class Cost:
 
     @property
     def total(self) -> float:
-        """The objective (4.4)."""
-        return self.cells + self.ids + self.assembly
+        """The objective (4.4), with openings."""
+        return self.cells + self.ids + self.assembly + self.openings
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,7 @@ class Grouping:
 
     groups: tuple[PlannedGroup, ...]
 
-    def cost(self, demands: Sequence[Demand], assembly: float = ASSEMBLY) -> Cost:
+    def cost(self, demands: Sequence[Demand], assembly: float = ASSEMBLY, opening: float = 0.0) -> Cost:
         """The cost of these queries, which may be other than those of the design.
 
         Examples
@@ -93,13 +98,17 @@ class Grouping:
         ['AC', 'BD'] 8.0 0.0
         """
         counts = counts_of(demands)
-        parts = [GroupTerms.of(group.columns, group.blocks.read(demands), demands, assembly) for group in self.groups]
+        asked = QueryBits.of(
+            demands, range(1 + max((at for group in self.groups for at in group.features), default=-1))
+        )
+        parts = [GroupTerms.of(group.columns, group.blocks, asked, demands, assembly, opening) for group in self.groups]
         zero = np.zeros(len(demands))
         many = sum((part.needed for part in parts), zero) > 1
         return Cost(
             float(counts @ sum((part.cells for part in parts), zero)),
             float((counts * many) @ sum((part.ids for part in parts), zero)),
             float((counts * many) @ sum((part.assembly for part in parts), zero)),
+            float(counts @ sum((part.streamed + many * part.held for part in parts), zero)),
         )
 
     def column_groups(self, columns: Sequence[str], features: Sequence[Feature]) -> tuple[ColumnGroup, ...]:
@@ -117,21 +126,36 @@ class Grouping:
 
 @dataclass(frozen=True, slots=True)
 class GroupTerms:
-    """A group's contribution to each demand's cost."""
+    """A group's contribution to each demand's cost.
+
+    ``streamed`` is the cost of its openings for a query that needs no other group, and ``held`` what a query of several
+    groups pays besides.
+    """
 
     needed: Reals
     cells: Reals
     ids: Reals
     assembly: Reals
+    streamed: Reals
+    held: Reals
 
     @classmethod
     def of(
-        cls, columns: frozenset[str], read: Reals, demands: Sequence[Demand], assembly: float = ASSEMBLY
+        cls,
+        columns: frozenset[str],
+        blocks: LocalBlocks,
+        asked: QueryBits,
+        demands: Sequence[Demand],
+        assembly: float = ASSEMBLY,
+        opening: float = 0.0,
     ) -> GroupTerms:
+        read = blocks.read_of(asked)
         wanted = np.array([len(demand.columns & columns) for demand in demands], np.float64)
         needed = (wanted > 0).astype(np.float64)
         ids = needed * read
-        return cls(needed, wanted * read, ids, assembly * ids * np.log2(np.maximum(ids, 1.0)))
+        assembled = assembly * ids * np.log2(np.maximum(ids, 1.0))
+        streamed, held = (needed * cost for cost in openings(blocks, asked, opening))
+        return cls(needed, wanted * read, ids, assembled, streamed, held)
 
 
 def counts_of(demands: Sequence[Demand]) -> Reals:

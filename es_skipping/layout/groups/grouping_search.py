@@ -70,6 +70,7 @@ def best_grouping(
     designer: Designer,
     *,
     assembly: float = ASSEMBLY,
+    opening: float = 0.0,
     rows: Literal["estimate", "exact"] = "estimate",
 ) -> Found:
     """The cheapest column groups that the search finds.
@@ -78,17 +79,21 @@ def best_grouping(
     ----------
     assembly
         Cost of sorting x rows, in cells per x * log2(x).
+    opening
+        Cost of a reader of a file or block, in cells.
     rows
         How to compare mergers: ``"exact"`` clusters for each, which takes far longer.
     """
-    found = (_Search(planner, designer, assembly, rows == "exact").run() for planner in _planners(designer))
+    found = (_Search(planner, designer, assembly, opening, rows == "exact").run() for planner in _planners(designer))
     return min(found, key=lambda one: one.cost.total)
 
 
-def grouping_of(designer: Designer, groups: Collection[Iterable[str]], *, assembly: float = ASSEMBLY) -> Grouping:
+def grouping_of(
+    designer: Designer, groups: Collection[Iterable[str]], *, assembly: float = ASSEMBLY, opening: float = 0.0
+) -> Grouping:
     """The scheme of these groups, with features that are only in lists or without, whichever costs less."""
     schemes = (planner.grouping(groups) for planner in _planners(designer))
-    return min(schemes, key=lambda scheme: scheme.cost(designer.demands, assembly).total)
+    return min(schemes, key=lambda scheme: scheme.cost(designer.demands, assembly, opening).total)
 
 
 def _planners(designer: Designer) -> list[Designer]:
@@ -99,8 +104,8 @@ class _Search:
     """The groups there are, and for each and for each pair the terms of its cost: planned by one designer, and measured
     on the demands of another, or the same."""
 
-    def __init__(self, designer: Designer, measured: Designer, assembly: float, exact: bool) -> None:
-        self._designer, self._assembly = designer, assembly
+    def __init__(self, designer: Designer, measured: Designer, assembly: float, opening: float, exact: bool) -> None:
+        self._designer, self._assembly, self._opening = designer, assembly, opening
         self._demands, self._asked = measured.demands, measured.asked
         self._counts = counts_of(self._demands)
         self._exact = exact
@@ -120,11 +125,13 @@ class _Search:
         # Among equals prefer fewer groups.
         best = min(reversed(steps), key=lambda step: step.cost)
         grouping = self._designer.grouping(best.groups)
-        return Found(grouping, grouping.cost(self._demands, self._assembly), tuple(steps), self._designer)
+        return Found(
+            grouping, grouping.cost(self._demands, self._assembly, self._opening), tuple(steps), self._designer
+        )
 
     def _of(self, group: frozenset[str], exact: bool) -> GroupTerms:
         blocks = self._designer.planned(group).blocks if exact else self._designer.estimated(group)
-        return GroupTerms.of(group, blocks.read_of(self._asked), self._demands, self._assembly)
+        return GroupTerms.of(group, blocks, self._asked, self._demands, self._assembly, self._opening)
 
     def _step(self) -> Step:
         terms = self._terms.values()
@@ -157,4 +164,4 @@ class _Search:
 
 
 def _parts(terms: GroupTerms) -> tuple[Reals, Reals, Reals]:
-    return terms.needed, terms.cells, terms.ids + terms.assembly
+    return terms.needed, terms.cells + terms.streamed, terms.ids + terms.assembly + terms.held

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -110,6 +111,9 @@ class GSOP(LayoutMaker[GroupPlan]):
         SQL expressions; rows with different values never share a coarse partition. Partition columns count too.
     partition_rows
         Approximate number of rows that one task joins.
+    opening
+        What a reader of a file or block costs, in cells. With 0, as in the dissertation, groups are chosen by cells
+        alone; with more, fewer blocks are opened. ``python -m benchmarks.packed`` measures it where it runs.
 
     Raises
     ------
@@ -135,12 +139,15 @@ class GSOP(LayoutMaker[GroupPlan]):
         rank: Rank = "savings",
         within: Sequence[str] = (),
         partition_rows: int = 1_000_000,
+        opening: float = 0.0,
         **deprecated: Any,
     ) -> None:
         from es_skipping.build.dataset import session_of
 
         dataset = dataset_of(dataset, path, deprecated)
         refuse_unknown(deprecated)
+        if not 0 <= opening < math.inf:
+            raise ValueError(f"opening is {opening}; give the cost of a reader in cells, 0 or more")
         if not hasattr(session_of(dataset), "_jsparkSession"):
             raise DatasetError("column groups are made by a classic session; this one is of Spark Connect")
         super().__init__(
@@ -152,7 +159,7 @@ class GSOP(LayoutMaker[GroupPlan]):
             within=within,
             families=True,
         )
-        self._count, self._partition_rows = features, partition_rows
+        self._count, self._partition_rows, self._opening = features, partition_rows, opening
 
     def fit(self, log: QueryLog | Sequence[str], *, holdout: float = 0.2) -> GroupPlan:
         """Find features and column groups, and predict what held-out queries would read.
@@ -195,7 +202,7 @@ class GSOP(LayoutMaker[GroupPlan]):
     def _designed(
         self, counted: Histogram, features: Sequence[Feature], train: QueryLog, test: QueryLog
     ) -> GroupDesign:
-        return design_groups(self.df.columns, features, train, test, counted, self._min_rows)
+        return design_groups(self.df.columns, features, train, test, counted, self._min_rows, opening=self._opening)
 
     def explain(self) -> str:
         """The plan as text: the groups, their features, and the dry run; ``plan.chart()`` is a picture."""

@@ -59,5 +59,12 @@ class GSOPR(GSOP):
         self, counted: Histogram, features: Sequence[Feature], train: QueryLog, test: QueryLog
     ) -> GroupDesign:
         return design_layouts(
-            self.df.columns, features, train, test, counted, self._min_rows, storage_budget=self._budget
+            self.df.columns,
+            features,
+            train,
+            test,
+            counted,
+            self._min_rows,
+            storage_budget=self._budget,
+            opening=self._opening,
         )

@@ -11,6 +11,7 @@ from es_skipping.layout.groups.group import ColumnGroup
 from es_skipping.layout.groups.grouping import counts_of
 from es_skipping.layout.groups.layouts import Layout, storage, tidied
 from es_skipping.layout.groups.local_features import DISTINCT, local_features
+from es_skipping.layout.groups.openings import openings
 from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
 from es_skipping.layout.groups.workload_paths import Served, WorkloadPaths
@@ -32,17 +33,25 @@ class Replicas:
         The data; rows that satisfy none of a layout's features stay apart.
     distinct
         Most distinct local vectors in a coarse partition of a layout.
+    opening
+        Cost of a reader of a file or block, in cells.
     """
 
     def __init__(
-        self, columns: Sequence[str], demands: Sequence[Demand], vectors: GlobalVectors, *, distinct: int = DISTINCT
+        self,
+        columns: Sequence[str],
+        demands: Sequence[Demand],
+        vectors: GlobalVectors,
+        *,
+        distinct: int = DISTINCT,
+        opening: float = 0.0,
     ) -> None:
         if not vectors.apart:
             raise ValueError("layouts keep rows without a feature apart: pass GlobalVectors(..., apart=True)")
         self.columns, self.demands, self.vectors = tuple(columns), tuple(demands), vectors
         self.related = related_columns(self.demands)
         self.units = units_of(self.demands)
-        self._distinct = distinct
+        self._distinct, self._opening = distinct, opening
         self._counts = counts_of(self.demands)
         self._asked = QueryBits.of(self.demands, range(vectors.features))
         self._paths = WorkloadPaths(self.demands, self._asked)
@@ -108,7 +117,7 @@ class Replicas:
         return self._rows[key]
 
     def costs(self, layouts: Sequence[Layout], rough: Collection[Layout] = ()) -> Reals:
-        """Per demand, the cells and ids that one of its queries reads on its retrieval path (5.1).
+        """Per demand, what a query reads on its retrieval path (5.1): cells and ids, and the cost of its readers.
 
         Parameters
         ----------
@@ -120,15 +129,20 @@ class Replicas:
     def _serving(self, layout: Layout, exact: bool) -> Served:
         key = layout, exact
         if key not in self._served:
-            self._served[key] = self._paths.served(layout, self.rows(layout, exact=exact))
+            self._served[key] = self._paths.served(
+                layout, self.rows(layout, exact=exact), self._readers(layout, self._asked, exact=exact)
+            )
         return self._served[key]
 
+    def _readers(self, layout: Layout, asked: QueryBits, *, exact: bool = True) -> tuple[Reals, Reals] | None:
+        return openings(self.blocks(layout, exact=exact), asked, self._opening) if self._opening else None
+
     def total(self, costs: Reals) -> float:
-        """The cells and ids of one run of the workload."""
+        """The cells and ids of one run of the workload, and what its readers cost."""
         return float(self._counts @ costs)
 
     def cost(self, layouts: Sequence[Layout], demands: Sequence[Demand] | None = None) -> float:
-        """The cells and ids that a workload reads: that of the design, or another."""
+        """The cells and ids that a workload reads: that of the design, whose readers count too, or another."""
         if demands is None:
             return self.total(self.costs(layouts))
         asked = QueryBits.of(demands, range(self.vectors.features))

@@ -112,7 +112,7 @@ def write_groups(
         it.
     packed
         Whether the blocks of each group and coarse partition share a file, which makes them faster to read. False makes
-        each block a file, which earlier versions of this package can read too.
+        each block a file, which earlier versions of this package can read too. Encrypted blocks are files always.
 
     Raises
     ------
@@ -163,8 +163,9 @@ def write_groups(
         built_with = evaluation(source, everything)
         written = GroupWriter(rows, root, stored, everything, min_rows).write()
         if packed:
-            written, unpacked = packed_partitions(spark, root, stored, written)
-            delete_files(spark, unpacked)
+            packs = packed_partitions(spark, root, stored, written)
+            written, packed = packs.partitions, not packs.encrypted
+            delete_files(spark, packs.replaced)
     except PySparkException as error:
         raise _not_written(path, error) from error
     partitions = tuple(replace(one, built_with=built_with) for one in written)
@@ -247,8 +248,9 @@ def append_groups(df: DataFrame, path: str) -> WrittenGroups:
         writer = GroupWriter(rows, root, manifest.groups, manifest.conditions, manifest.min_rows, f"{mark}/")
         written = writer.write()
         if manifest.packed:
-            written, unpacked = packed_partitions(spark, root, manifest.groups, written)
-            delete_files(spark, unpacked)
+            packs = packed_partitions(spark, root, manifest.groups, written)
+            written = packs.partitions
+            delete_files(spark, packs.replaced)
         partitions = tuple(replace(one, built_with=built_with) for one in written)
     except PySparkException as error:
         raise _not_written(path, error) from error

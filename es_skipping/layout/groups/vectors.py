@@ -37,11 +37,14 @@ class LocalBlocks:
         Numbers of the local features: the columns of ``unions``.
     rows, unions
         Per block: its number of rows, and the OR of their local vectors.
+    files
+        Number of packed files that hold the blocks.
     """
 
     features: tuple[int, ...]
     rows: Counts
     unions: Bits
+    files: int = 1
 
     @cached_property
     def total(self) -> int:
@@ -57,23 +60,36 @@ class LocalBlocks:
         >>> blocks.read([Demand(frozenset("a"), frozenset({7})), Demand(frozenset("a"), frozenset({8}))])
         array([10., 40.])
         """
-        return self._read(QueryBits.of(demands, self.features))
+        return self._read(QueryBits.of(demands, self.features), self.rows)
 
     def read_of(self, asked: QueryBits) -> Reals:
         """Like `read`, for demands as bit tables over all features."""
-        return self._read(asked.of_features(self.features))
+        return self._read(asked.of_features(self.features), self.rows)
 
-    def _read(self, asked: QueryBits) -> Reals:
-        usable = asked.wanted
+    def opened_of(self, asked: QueryBits) -> Reals:
+        """The number of blocks that each demand must open.
+
+        Examples
+        --------
+        >>> blocks = LocalBlocks((0,), np.array([30, 10]), np.array([[False], [True]]))
+        >>> demands = [Demand(frozenset("a"), frozenset({0})), Demand(frozenset("a"), frozenset())]
+        >>> blocks.opened_of(QueryBits.of(demands, range(1)))
+        array([1., 2.])
+        """
+        return self._read(asked.of_features(self.features), np.ones(len(self.rows), np.int64))
+
+    def _read(self, asked: QueryBits, amounts: Counts) -> Reals:
+        """The sum of the amounts of the blocks that no feature skips."""
+        usable, total = asked.wanted, int(amounts.sum())
         if not usable.size:
-            return np.full(len(usable), float(self.total))
+            return np.full(len(usable), float(total))
         unions = asked.seen(self.unions)
         # Many demands are equal here: they differ only in columns, or in features that this group lacks.
         packed = np.ascontiguousarray(np.packbits(usable, axis=1))
         alike = packed.view([("", f"V{packed.shape[1]}")]).ravel()
         _, first, which = np.unique(alike, return_index=True, return_inverse=True)
         lacking = (~unions).astype(np.float32) @ usable[first].T.astype(np.float32) > 0
-        read: Reals = self.total - self.rows.astype(np.float64) @ lacking
+        read: Reals = total - amounts.astype(np.float64) @ lacking
         return read[which.ravel()]
 
 
@@ -182,7 +198,8 @@ class _Parts:
     def blocks(self) -> LocalBlocks:
         if not self.rows:
             return LocalBlocks(self.features, np.zeros(0, np.int64), np.zeros((0, len(self.features)), bool))
-        return LocalBlocks(self.features, np.concatenate(self.rows), np.concatenate(self.unions))
+        files = sum(len(some) > 0 for some in self.rows)
+        return LocalBlocks(self.features, np.concatenate(self.rows), np.concatenate(self.unions), files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,15 @@ class Served:
         cannot provide the column.
     whole
         Per demand, the rows if the layout can provide all its columns, else infinite.
+    streamed, held
+        Per demand, the cost of the layout's readers as in `es_skipping.layout.groups.openings`.
     """
 
     rows: Reals
     rank: Reals
     whole: Reals
+    streamed: Reals
+    held: Reals
 
 
 class WorkloadPaths:
@@ -62,8 +66,8 @@ class WorkloadPaths:
             places.setdefault(name, []).append(place)
         self._places: dict[str, npt.NDArray[np.int64]] = {name: np.array(some) for name, some in places.items()}
 
-    def served(self, layout: Layout, rows: Reals) -> Served:
-        """A layout's offers (5.6.1), if demands read these numbers of its rows."""
+    def served(self, layout: Layout, rows: Reals, readers: tuple[Reals, Reals] | None = None) -> Served:
+        """A layout's offers (5.6.1), if demands read these numbers of its rows, with readers of this cost."""
         serves = np.zeros(len(self._demand), bool)
         helped = self._asked.helped_by(layout.features)
         for name in layout.columns:
@@ -74,10 +78,11 @@ class WorkloadPaths:
         # Rows are whole numbers: among layouts with equal rows, the one that offers more columns ranks first.
         rank = (rows * self._most + (self._wanted - offered))[self._demand]
         rank[~serves] = np.inf
-        return Served(rows, rank, np.where(offered == self._wanted, rows, np.inf))
+        streamed, held = readers or (np.zeros(len(rows)), np.zeros(len(rows)))
+        return Served(rows, rank, np.where(offered == self._wanted, rows, np.inf), streamed, held)
 
     def costs(self, layouts: Sequence[Served]) -> Reals:
-        """Per demand, the cells and ids that one of its queries reads.
+        """Per demand, the cells and ids that one of its queries reads, and what its readers cost.
 
         Raises
         ------
@@ -94,6 +99,12 @@ class WorkloadPaths:
         taken[chosen, self._demand] = 1
         several = taken.sum(axis=0) > 1
         path = cells + np.where(several, (taken * rows).sum(axis=0), 0)
-        single = np.array([one.whole for one in layouts]).min(axis=0)
-        found: Reals = np.where(several, np.minimum(path, single * np.maximum(self._wanted, 1)), path)
+        whole = np.array([one.whole for one in layouts])
+        single = whole.min(axis=0) * np.maximum(self._wanted, 1)
+        alone = several & (single < path)  # the reader's rule, which knows nothing of what readers cost
+        taken[:, alone] = 0
+        taken[whole.argmin(axis=0)[alone], alone] = 1
+        streamed, held = (np.array([getattr(one, name) for one in layouts]) for name in ("streamed", "held"))
+        readers = (taken * streamed).sum(axis=0) + np.where(several & ~alone, (taken * held).sum(axis=0), 0)
+        found: Reals = np.where(alone, single, path) + readers
         return found

@@ -17,7 +17,7 @@ from es_skipping.errors import SettingError
 from es_skipping.stores.files import Files
 from es_skipping.stores.parquet.claims import create_by_claim
 
-__all__ = ["ArrowFiles", "LocalFiles", "arrow_files", "replace_file"]
+__all__ = ["ArrowFiles", "LocalFiles", "arrow_files", "local_files"]
 
 
 class LocalFiles:
@@ -80,6 +80,15 @@ class LocalFiles:
         _sync_directory(target.parent)
         return True
 
+    def replace(self, path: str, data: bytes) -> None:
+        aside = f"{path}.{uuid.uuid4().hex}.tmp"
+        try:
+            self.write(aside, data)
+            os.replace(self._root / aside, self._root / path)
+        finally:
+            self.delete(aside)
+        _sync_directory((self._root / path).parent)
+
 
 def _sync_directory(directory: Path) -> None:
     """Make new names in a directory durable, if the platform supports it."""
@@ -133,17 +142,13 @@ class ArrowFiles:
         return create_by_claim(self, path, data)
 
 
-def replace_file(files: Files, path: str, data: bytes) -> None:
-    """Write a file in place of another. Readers of a local or an S3 file see the old or the new one.
-
-    Other file systems may show an unfinished file for a moment.
-    """
-    if not isinstance(files, LocalFiles):
-        files.write(path, data)
-        return
-    aside = f"{path}.{uuid.uuid4().hex}.tmp"
-    files.write(aside, data)
-    os.replace(files._root / aside, files._root / path)
+def local_files(url: str) -> LocalFiles | None:
+    """Files at a path or at a ``file:`` URL; None for another URL."""
+    scheme, colon, rest = url.partition(":")
+    if not colon or "/" in scheme:
+        return LocalFiles(url)
+    # Hadoop writes both file:/a b and file:///a%20b; take the name as written.
+    return LocalFiles("/" + rest.lstrip("/")) if scheme == "file" else None
 
 
 def arrow_files(url: str) -> Files:
@@ -159,12 +164,10 @@ def arrow_files(url: str) -> Files:
     >>> arrow_files("file:///lake/metadata")
     LocalFiles('/lake/metadata')
     """
-    scheme, colon, rest = url.partition(":")
-    if not colon or "/" in scheme:
-        return LocalFiles(url)
-    if scheme == "file":
-        # Hadoop writes both file:/a b and file:///a%20b; take the name as written.
-        return LocalFiles("/" + rest.lstrip("/"))
+    local = local_files(url)
+    if local is not None:
+        return local
+    scheme, _, rest = url.partition(":")
     try:
         filesystem, root = pafs.FileSystem.from_uri(("s3:" + rest) if scheme in ("s3a", "s3n") else url)
     except (pa.ArrowException, ValueError, OSError, ImportError) as error:

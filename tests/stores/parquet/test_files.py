@@ -13,7 +13,7 @@ import pyarrow.fs as pafs
 import pytest
 
 from es_skipping.errors import SettingError
-from es_skipping.stores.files import Files
+from es_skipping.stores.files import Files, ReplaceableFiles
 from es_skipping.stores.parquet import claims
 from es_skipping.stores.parquet.claims import create_by_claim
 from es_skipping.stores.parquet.files import ArrowFiles, LocalFiles, arrow_files
@@ -59,6 +59,21 @@ def test_create_if_absent(files: Files) -> None:
     assert files.read("d/1") == b"first"
     assert files.list("d") == ["1"], "nothing is left beside it"
     assert files.create_if_absent("d/2", b"")
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = LocalFiles(tmp_path / "a b")
+    assert isinstance(files, ReplaceableFiles)
+    assert not isinstance(ArrowFiles(pafs.LocalFileSystem(), str(tmp_path)), ReplaceableFiles)
+    files.replace("d/1", b"first")
+    files.replace("d/1", b"second")
+    assert files.read("d/1") == b"second"
+    full = OSError(errno.ENOSPC, "no space left on device")
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (_ for _ in ()).throw(full))
+    with pytest.raises(OSError, match="no space"):
+        files.replace("d/1", b"third")
+    assert files.read("d/1") == b"second"
+    assert files.list("d") == ["1"], "nothing is left beside it"
 
 
 def test_of_many_writers_one_creates(files: Files) -> None:

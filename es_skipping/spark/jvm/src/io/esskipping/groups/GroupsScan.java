@@ -48,7 +48,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
   private final StructType columns;
   private final String description;
   private final List<OpenedGroup> groups = new ArrayList<>();
-  private final List<GroupsPartition> partitions = new ArrayList<>();
+  private final List<GroupsPartition> partitions;
   private long bytes;
   private PartitionReaderFactory factory;
 
@@ -76,6 +76,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
     long split = opened.size() > 1 ? Long.MAX_VALUE : session.sessionState().conf().filesMaxPartitionBytes();
     int blocks = 0;
     Map<Path, PartitionedFile> packs = new HashMap<>();
+    List<GroupsPartition> coarse = new ArrayList<>();
     for (GroupsManifest.Partition partition : manifest.partitions) {
       // A row for the filter lies in a kept block of every group, also of unopened ones.
       List<List<GroupsManifest.Block>> left = kept(partition, kept);
@@ -90,8 +91,10 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
         files[i] = found.toArray(new BlockFile[0]);
         blocks += files[i].length;
       }
-      partitions.addAll(GroupsPartition.of(partition.tuples, files, split));
+      coarse.addAll(GroupsPartition.of(partition.tuples, files, split));
     }
+    int[] widths = groups.stream().mapToInt(OpenedGroup::width).toArray();
+    partitions = GroupsPartition.spread(coarse, widths, session.sparkContext().defaultParallelism());
     List<String> names = new ArrayList<>();
     for (int group : opened) names.add(manifest.groups.get(group).directory.getName());
     description = table.name() + " groups=" + names + " blocks=" + blocks + " partitions=" + partitions.size() + " columns="

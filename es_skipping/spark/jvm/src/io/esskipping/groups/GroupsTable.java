@@ -30,6 +30,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** One table of column groups, with its blocks as listed when it was opened. */
 public final class GroupsTable implements SupportsRead {
+  private static final int ATTEMPTS = 3;
   /** The path as given. */
   public final String path;
   private final Path root;
@@ -50,22 +51,32 @@ public final class GroupsTable implements SupportsRead {
       Path path = new Path(given);
       FileSystem system = path.getFileSystem(configuration);
       Path root = path.makeQualified(system.getUri(), system.getWorkingDirectory());
-      GroupsManifest manifest = GroupsManifest.read(system, root);
-      Map<Path, FileStatus> listed = listed(system, manifest);
-      Map<Path, FileStatus> files = new HashMap<>();
-      for (GroupsManifest.Partition partition : manifest.partitions) {
-        for (List<GroupsManifest.Block> blocks : partition.blocks) {
-          for (GroupsManifest.Block block : blocks) {
-            FileStatus file = listed.get(block.file);
-            if (file == null) throw new FileNotFoundException(block.file + " is missing, a block of " + root);
-            files.put(block.path, block.isPacked() ? new PartOfFile(file, block.path) : file);
-          }
+      for (int again = 1; ; again++) {
+        try {
+          return open(given, system, root);
+        } catch (FileNotFoundException repacked) { // between the manifest and the listing, or a file is lost
+          if (again == ATTEMPTS) throw repacked;
         }
       }
-      return new GroupsTable(given, root, manifest, files);
     } catch (IOException error) {
       throw new UncheckedIOException("the column groups at " + given + " cannot be read: " + error.getMessage(), error);
     }
+  }
+
+  private static GroupsTable open(String given, FileSystem system, Path root) throws IOException {
+    GroupsManifest manifest = GroupsManifest.read(system, root);
+    Map<Path, FileStatus> listed = listed(system, manifest);
+    Map<Path, FileStatus> files = new HashMap<>();
+    for (GroupsManifest.Partition partition : manifest.partitions) {
+      for (List<GroupsManifest.Block> blocks : partition.blocks) {
+        for (GroupsManifest.Block block : blocks) {
+          FileStatus file = listed.get(block.file);
+          if (file == null) throw new FileNotFoundException(block.file + " is missing, a block of " + root);
+          files.put(block.path, block.isPacked() ? new PartOfFile(file, block.path, block.bytes) : file);
+        }
+      }
+    }
+    return new GroupsTable(given, root, manifest, files);
   }
 
   /**
@@ -98,7 +109,7 @@ public final class GroupsTable implements SupportsRead {
 
   /** The bytes of one block. */
   long bytes(GroupsManifest.Block block) {
-    return block.isPacked() ? block.bytes : files.get(block.path).getLen();
+    return PartOfFile.bytes(files.get(block.path));
   }
 
   /**

@@ -48,7 +48,7 @@ final class MergingReader implements PartitionReader<ColumnarBatch> {
       if (current == null) {
         if (next == runs.size()) return false;
         BlockFile[] run = runs.get(next++);
-        blocks += run.length;
+        if (partition.counts(lead)) blocks += run.length;
         readers++;
         current = groups[lead].stream(run);
       }
@@ -67,9 +67,9 @@ final class MergingReader implements PartitionReader<ColumnarBatch> {
     runs = BlockFile.runs(partition.blocks[lead]);
     for (int group = 0; group < groups.length; group++) {
       if (group == lead) continue;
-      held[group] = new HeldGroup(groups[group].places.length, partition.tuples, partition.mostRows());
+      held[group] = new HeldGroup(groups[group].places.length, partition.tuples, partition.mostRows(group));
       for (BlockFile block : partition.blocks[group]) {
-        blocks++;
+        if (partition.counts(group)) blocks++;
         readers++;
         held[group].add(groups[group], block);
       }

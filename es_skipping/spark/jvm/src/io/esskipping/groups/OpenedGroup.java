@@ -45,6 +45,11 @@ final class OpenedGroup {
     this.filters = filters;
   }
 
+  /** The number of needed columns that it stores. */
+  int width() {
+    return places.length;
+  }
+
   /** The part that the readers of all groups share. */
   static Broadcast<SerializableConfiguration> shared(SparkSession session) {
     SQLConf conf = session.sessionState().conf();
@@ -62,7 +67,7 @@ final class OpenedGroup {
     for (String key : VECTORISED) conf.setConfString(key, "true");
     GroupConfiguration own = new GroupConfiguration(shared, read.json());
     ParquetPartitionReaderFactory streamed = factory(conf, own, filters);
-    PackedReaders packed = new PackedReaders(conf, own, filters, mostRows);
+    PackedReaders packed = new PackedReaders(conf, own, filters);
     if (!merged) return new BlockReaders(places, streamed, null, packed);
     SQLConf whole = conf.clone();
     whole.setConfString("spark.sql.parquet.columnarReaderBatchSize", Integer.toString(mostRows));

@@ -6,13 +6,16 @@ import io.esskipping.util.OwnJar;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.parquet.HadoopReadOptions;
+import org.apache.parquet.ParquetReadOptions;
 import org.apache.parquet.hadoop.ParquetFileReader;
 import org.apache.parquet.hadoop.ParquetFileWriter;
 import org.apache.parquet.hadoop.metadata.BlockMetaData;
+import org.apache.parquet.hadoop.metadata.FileMetaData;
 import org.apache.parquet.hadoop.util.HadoopInputFile;
 import org.apache.parquet.hadoop.util.HadoopOutputFile;
 import org.apache.spark.TaskContext;
@@ -38,7 +41,8 @@ public final class PackFiles implements Serializable {
    *
    * @param packs a JSON list of {@code [path of the packed file without a suffix, [source, ...]]}
    * @return for each, {@code [path, [[first row group, row groups, rows, bytes] of each source]]}, as a JSON list. The
-   *     path names the task's attempt, so that two attempts never write the same file.
+   *     path names the task's attempt, so that two attempts never write the same file. It is null if the sources are
+   *     encrypted: Parquet binds the ciphertext of a row group to its file.
    */
   public static String pack(SparkSession session, String packs) throws IOException {
     List<String> tasks = texts(packs);
@@ -70,38 +74,60 @@ public final class PackFiles implements Serializable {
 
   private String packed(String task) throws IOException {
     JsonNode pack = new ObjectMapper().readTree(task);
-    Configuration conf = configuration.value();
     Path target = new Path(pack.get(0).asText() + "-" + TaskContext.get().taskAttemptId() + ".parquet");
+    boolean done = false;
+    try {
+      String places = copied(pack.get(1), target);
+      done = places != null;
+      return done ? "[" + new ObjectMapper().writeValueAsString(target.toString()) + ",[" + places + "]]" : "[null,[]]";
+    } finally {
+      if (!done) target.getFileSystem(configuration.value()).delete(target, false);
+    }
+  }
+
+  /** The places of the sources' row groups in a new file; null if a source is encrypted. */
+  private String copied(JsonNode sources, Path target) throws IOException {
+    Configuration conf = configuration.value();
     StringBuilder places = new StringBuilder();
     ParquetFileWriter writer = null;
-    HashMap<String, String> facts = new HashMap<>();
+    Map<String, String> facts = Map.of();
     int first = 0;
-    for (JsonNode source : pack.get(1)) {
-      HadoopInputFile input = HadoopInputFile.fromPath(new Path(source.asText()), conf);
-      long rows = 0;
-      long bytes = 0;
-      int groups = 0;
-      try (ParquetFileReader reader = ParquetFileReader.open(input)) {
-        if (writer == null) {
-          writer = new ParquetFileWriter(
-              HadoopOutputFile.fromPath(target, conf), reader.getFileMetaData().getSchema(), ParquetFileWriter.Mode.CREATE, ROW_GROUP_BYTES, 0);
-          writer.start();
-          facts.putAll(reader.getFileMetaData().getKeyValueMetaData());
+    try {
+      for (JsonNode source : sources) {
+        Path path = new Path(source.asText());
+        HadoopInputFile input = HadoopInputFile.fromPath(path, conf);
+        ParquetReadOptions options = HadoopReadOptions.builder(conf, path).build(); // with the keys of the session
+        long rows = 0;
+        long bytes = 0;
+        int groups = 0;
+        try (ParquetFileReader reader = ParquetFileReader.open(input, options)) {
+          FileMetaData file = reader.getFileMetaData();
+          if (file.getEncryptionType() != FileMetaData.EncryptionType.UNENCRYPTED) return null;
+          if (writer == null) {
+            writer = new ParquetFileWriter(
+                HadoopOutputFile.fromPath(target, conf), file.getSchema(), ParquetFileWriter.Mode.CREATE, ROW_GROUP_BYTES, 0);
+            writer.start();
+            facts = file.getKeyValueMetaData();
+          }
+          for (BlockMetaData group : reader.getFooter().getBlocks()) {
+            rows += group.getRowCount();
+            bytes += group.getCompressedSize();
+            groups++;
+          }
+          reader.appendTo(writer);
         }
-        for (BlockMetaData group : reader.getFooter().getBlocks()) {
-          rows += group.getRowCount();
-          bytes += group.getCompressedSize();
-          groups++;
-        }
-        reader.appendTo(writer);
+        places.append(places.length() > 0 ? "," : "").append('[').append(first).append(',').append(groups).append(',').append(rows)
+            .append(',').append(bytes).append(']');
+        first += groups;
       }
-      places.append(places.length() > 0 ? "," : "").append('[').append(first).append(',').append(groups).append(',').append(rows)
-          .append(',').append(bytes).append(']');
-      first += groups;
+      if (writer == null) throw new IOException("no block to pack into " + target);
+      ParquetFileWriter whole = writer;
+      writer = null;
+      whole.end(facts);
+      return places.toString();
+    } finally {
+      if (writer != null) writer.close();
     }
-    if (writer == null) throw new IOException("no block to pack into " + target);
-    writer.end(facts);
-    return "[" + new ObjectMapper().writeValueAsString(target.toString()) + ",[" + places + "]]";
   }
 
   private String deleted(String path) throws IOException {

@@ -35,13 +35,9 @@ final class PackedReaders implements Serializable {
   private final boolean caseSensitive;
   private final boolean offHeap;
   private final int batchRows;
-  private final int mostRows;
 
-  /**
-   * @param filters by which Parquet's statistics may drop streamed rows
-   * @param mostRows the largest number of rows in a block of the scan
-   */
-  PackedReaders(SQLConf conf, Broadcast<SerializableConfiguration> configuration, Filter[] filters, int mostRows) {
+  /** @param filters by which Parquet's statistics may drop streamed rows */
+  PackedReaders(SQLConf conf, Broadcast<SerializableConfiguration> configuration, Filter[] filters) {
     this.configuration = configuration;
     this.filters = conf.parquetFilterPushDown() ? filters : new Filter[0];
     this.pushed = new boolean[] {
@@ -51,7 +47,6 @@ final class PackedReaders implements Serializable {
     this.caseSensitive = conf.caseSensitiveAnalysis();
     this.offHeap = conf.offHeapColumnVectorEnabled();
     this.batchRows = conf.parquetVectorizedReaderBatchSize();
-    this.mostRows = mostRows;
   }
 
   PackedReader stream(BlockFile[] run) throws IOException {
@@ -65,9 +60,10 @@ final class PackedReaders implements Serializable {
     return new PackedReader(own, run[0].file, footer, offHeap, batchRows);
   }
 
+  /** A reader whose vectors hold the whole block, and no more: a scan has many of them at once. */
   PackedReader hold(BlockFile block) throws IOException {
     Configuration own = configuration.value().value();
-    return new PackedReader(own, block.file, footer(own, block), offHeap, mostRows);
+    return new PackedReader(own, block.file, footer(own, block), offHeap, Math.max(1, block.rows));
   }
 
   /** The footer of a packed file with the row groups of these blocks alone. */

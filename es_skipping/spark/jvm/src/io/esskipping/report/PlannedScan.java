@@ -4,6 +4,7 @@ import io.esskipping.LookupFailed;
 import io.esskipping.groups.GroupsScan;
 import io.esskipping.protocol.Reply;
 import io.esskipping.scan.Bridge;
+import io.esskipping.scan.PartOfFile;
 import io.esskipping.scan.PartitionResiduals;
 import io.esskipping.scan.RelationColumns;
 import io.esskipping.scan.Relations;
@@ -157,7 +158,7 @@ public final class PlannedScan {
     List<File> found = new ArrayList<>();
     for (PartitionDirectory directory : directories) {
       for (FileStatusWithMetadata file : Scala.list(directory.files())) {
-        found.add(new File(file.getPath().toString(), file.getLen(), skipped.test(file)));
+        found.add(new File(file.getPath().toString(), PartOfFile.bytes(file.fileStatus()), skipped.test(file)));
       }
     }
     return found;

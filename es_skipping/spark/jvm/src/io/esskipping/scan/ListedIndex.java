@@ -41,7 +41,7 @@ public class ListedIndex implements FileIndex {
   @Override public void refresh() {}
 
   @Override public long sizeInBytes() {
-    return files.stream().mapToLong(FileStatus::getLen).sum();
+    return files.stream().mapToLong(PartOfFile::bytes).sum();
   }
 
   @Override public StructType partitionSchema() {

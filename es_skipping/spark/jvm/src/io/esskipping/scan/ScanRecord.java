@@ -48,7 +48,7 @@ public final class ScanRecord {
     for (Iterator<PartitionDirectory> i = all.iterator(); i.hasNext();) {
       for (Iterator<FileStatusWithMetadata> j = i.next().files().iterator(); j.hasNext();) {
         count++;
-        length += j.next().getLen();
+        length += PartOfFile.bytes(j.next().fileStatus());
       }
     }
     this.objects = count;

@@ -366,7 +366,7 @@ public final class SkippingFileIndex implements FileIndex {
           continue;
         }
         skipped++;
-        skippedBytes += file.getLen();
+        skippedBytes += PartOfFile.bytes(file.fileStatus());
       }
       if (!changed) kept.add(directory);
       else if (!files.isEmpty()) kept.add(new PartitionDirectory(directory.values(), Scala.seq(files)));
