@@ -105,8 +105,8 @@ def _drawn_in_terminal(what: str) -> Iterator[ProgressBar]:
 
 def _in_notebook() -> bool:
     """Whether this process is a notebook's kernel, which can display more than text."""
-    ipython = sys.modules.get("IPython")
-    shell: Any = ipython.get_ipython() if ipython is not None else None
+    get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)  # another thread may import it right now
+    shell: Any = get_ipython() if get_ipython is not None else None
     return shell is not None and hasattr(shell, "kernel")
 
 

@@ -138,6 +138,14 @@ class Display:
     update = __call__
 
 
+def test_another_thread_that_imports_ipython_meanwhile_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark imports it where it makes columns, in whatever thread; until then the module is there without content."""
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace())  # type: ignore[arg-type]
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with shown_progress("auto", "indexing") as bar:
+        assert bar is None
+
+
 def test_in_a_notebook_one_output_is_updated(monkeypatch: pytest.MonkeyPatch) -> None:
     display = Display()
     shell = SimpleNamespace(kernel=object())

@@ -7,9 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from es_skipping.layout.groups.manifest import read_manifest
-from es_skipping.stores.parquet.files import LocalFiles
 from tests.cli.running import run_commands
+from tests.layout.manifests import blocks_of
 
 
 def test_analyze_apply_status(tmp_path: Path) -> None:
@@ -130,7 +129,7 @@ def test_analyze_apply_status(tmp_path: Path) -> None:
     assert refused.code == 1
     assert "do not support --index" in refused.err
     assert written.code == 0, written.err
-    assert written.json["blocks"] == len(read_manifest(LocalFiles(grouped), str(grouped)).blocks)
+    assert written.json["blocks"] == blocks_of(grouped)
     assert 1 <= written.json["storage"] <= 1.2
     assert "kind in group 0" in svg.read_text(encoding="utf-8")
     assert fits.code == 0, fits.err

@@ -23,7 +23,7 @@ from es_skipping.spark.bridge import JAR
 from hatch_build import javac
 from tests.jvm import OPTIONS, with_archive
 
-__all__ = ["SPARK", "Application", "Lake", "client_jar", "files_read", "helpers_of"]
+__all__ = ["SPARK", "Application", "Lake", "client_jar", "files_read", "helpers_of", "scans", "spark_sql"]
 
 SPARK = Path(pyspark.__file__).parent
 _ROOT = Path(__file__).resolve().parents[2]
@@ -176,6 +176,29 @@ class Application:
     def __exit__(self, *error: Any) -> None:
         if self._process.poll() is None:
             self.close()
+
+
+def spark_sql(lake: Lake, *queries: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run queries in ``spark-sql``, Spark's own shell for SQL, which starts no Python of its own."""
+    conf = lake.defaults(**settings)
+    return subprocess.run(
+        [str(SPARK / "bin" / "spark-sql"), "-e", "; ".join(queries)],
+        cwd=lake.folder,
+        env=lake.environment(conf),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+
+
+def scans(data: str) -> list[str]:
+    """Queries of the dataset that need one file, one file and two files; they return 1, 9 and 1999."""
+    return [
+        f"SELECT count(*) FROM parquet.`{data}` WHERE id = 5",
+        f"SELECT sum(id) FROM parquet.`{data}` WHERE half = 4.5",
+        f"SELECT max(id) FROM parquet.`{data}` WHERE id >= 1850",
+    ]
 
 
 def helpers_of(pid: int, module: str = "es_skipping.cli") -> list[int]:

@@ -94,15 +94,16 @@ def test_a_killed_helper_is_started_again(lake: Lake, shared: Application) -> No
     assert "it is started again" in warning
 
 
-def test_a_helper_that_hangs_is_replaced(lake: Lake) -> None:
-    with Application(lake, spark__es_skipping__store__timeout="500ms") as application:
-        application.run(one(lake))
-        eventually(lambda: application.run(one(lake)) == (1, ONE))
-        os.kill(helper_of(application), signal.SIGSTOP)
-        for _ in range(3):
-            assert application.run(one(lake)) == (20, ONE)
-        eventually(lambda: application.run(one(lake)) == (1, ONE))
-        assert len(application.warnings()) <= 2  # no answer in time; the end of the helper
+def test_a_helper_that_hangs_is_replaced(lake: Lake, shared: Application) -> None:
+    shared.run("SET spark.es_skipping.store.timeout=500ms", "hasty")
+    eventually(lambda: shared.run(one(lake), "hasty") == (1, ONE))
+    stopped, before = helper_of(shared), len(shared.warnings())
+    os.kill(stopped, signal.SIGSTOP)
+    for _ in range(3):
+        assert shared.run(one(lake), "hasty") == (20, ONE)
+    eventually(lambda: shared.run(one(lake), "hasty") == (1, ONE))
+    assert helper_of(shared) != stopped
+    assert len(shared.warnings()) - before <= 2  # no answer in time; the end of the helper
 
 
 def test_two_jvms_never_meet(lake: Lake, shared: Application, tmp_path: Path) -> None:
@@ -140,44 +141,33 @@ def without_package(folder: Path) -> str:
     return str(python)
 
 
-@pytest.mark.parametrize("python", [pytest.param("missing", marks=pytest.mark.long), "without the package"])
-def test_one_warning_says_how_to_install_it(lake: Lake, tmp_path: Path, python: str) -> None:
-    given = without_package(tmp_path) if python == "without the package" else str(tmp_path / "no-python")
+def test_without_its_python_one_warning_says_what_to_install(lake: Lake, tmp_path: Path) -> None:
+    given = str(tmp_path / "no-python")
     with Application(lake, spark__es_skipping__helper__python=given) as application:
         for _ in range(2):
             assert application.run(one(lake)) == (20, ONE)
         (warning,) = application.warnings()
-        assert given in warning
-        assert "python3 -m pip install es-skipping" in warning
-        assert "spark.es_skipping.helper.python" in warning
-
-
-def test_a_strict_session_raises_without_a_helper(lake: Lake, tmp_path: Path) -> None:
-    given = {"spark__es_skipping__helper__python": str(tmp_path / "no"), "spark__es_skipping__strict": "true"}
-    with Application(lake, **given) as application:
-        application.send(one(lake))
+        says_what_to_install(warning, given)
+        application.run("SET spark.es_skipping.strict=true", "strict")
+        application.send(one(lake), "strict")
         with pytest.raises(AssertionError, match=r"LookupFailed.*the helper does not run.*pip install"):
             application.answer()
 
 
-def test_a_store_of_an_unknown_file_system_fails_open_with_one_warning(lake: Lake) -> None:
-    lake.store = "nowhere://lake/store"
-    with Application(lake) as application:
-        for _ in range(2):
-            assert application.run(one(lake)) == (20, ONE)
-        (warning,) = application.warnings()
-        assert 'No FileSystem for scheme "nowhere"' in warning
+def says_what_to_install(warning: str, python: str) -> None:
+    assert python in warning
+    assert "python3 -m pip install es-skipping" in warning
+    assert "spark.es_skipping.helper.python" in warning
 
 
-def test_secrets_are_resolved_in_the_helper(lake: Lake, tmp_path: Path) -> None:
-    lake.settings |= {
-        "spark.es_skipping.store.url": "http://127.0.0.1:9",
-        "spark.es_skipping.store.token": "env:A_TOKEN_THAT_IS_NOT_SET",
-    }
-    with Application(lake) as application:
-        assert application.run(one(lake)) == (20, ONE)
-        (warning,) = application.warnings()
-        assert "spark.es_skipping.store.token refers to the environment variable A_TOKEN_THAT_IS_NOT_SET" in warning
+def test_a_store_of_an_unknown_file_system_fails_open_with_one_warning(lake: Lake, shared: Application) -> None:
+    before = len(shared.warnings())
+    shared.run("SET spark.es_skipping.store.url=nowhere://lake/store", "lost")
+    for _ in range(2):
+        assert shared.run(one(lake), "lost") == (20, ONE)
+    (warning,) = shared.warnings()[before:]
+    assert 'No FileSystem for scheme "nowhere"' in warning
+    assert shared.run(one(lake)) == (1, ONE)
 
 
 def test_a_session_cannot_choose_the_helpers_program(lake: Lake, shared: Application, tmp_path: Path) -> None:

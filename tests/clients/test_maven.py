@@ -15,8 +15,7 @@ import es_skipping as esk
 import maven_build
 from es_skipping.spark import bridge
 from es_skipping.spark.bridge import JAR, is_our_jar
-from tests.clients.applications import Lake, files_read
-from tests.clients.test_spark_sql import scans, spark_sql
+from tests.clients.applications import Lake, files_read, scans, spark_sql
 
 ROOT = Path(__file__).resolve().parents[2]
 IVY = """<ivysettings>

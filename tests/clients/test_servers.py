@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hatch_build import javac
-from tests.clients.applications import SPARK, Lake, files_read, helpers_of
-from tests.clients.test_spark_sql import scans
+from tests.clients.applications import SPARK, Lake, files_read, helpers_of, scans
+from tests.clients.test_applications import eventually
+from tests.clients.test_statements import create
 from tests.jvm import OPTIONS
 from tests.maven import class_path
 
@@ -27,6 +28,27 @@ spark = SparkSession.builder.remote(sys.argv[1]).create()
 for query in sys.argv[2:]:
     print("@", *("|".join(map(str, row)) for row in spark.sql(query).collect()))
 spark.stop()
+"""
+ROOT = Path(__file__).resolve().parents[2]
+_INTERRUPTED = """
+import sys, threading, time
+from pyspark.sql.connect.session import SparkSession
+from tests.clients.applications import helpers_of
+
+spark = SparkSession.builder.remote(sys.argv[1]).create()
+
+def interrupt():
+    while not helpers_of(int(sys.argv[2]), "es_skipping.sql"):
+        time.sleep(0.05)
+    spark.interruptAll()
+
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    for statement in sys.argv[3:]:
+        spark.sql(statement).collect()
+    print("@", "not interrupted")
+except Exception as error:
+    print("@", type(error).__name__, str(error).splitlines()[0])
 """
 _JVM_CLIENT = "org.apache.spark:spark-connect-client-jvm_2.13:4.2.0"
 """The newest that Maven Central has; servers take older clients."""
@@ -95,7 +117,12 @@ def answers(port: int) -> bool:
     return True
 
 
-def test_a_remote_connect_server_skips_for_its_clients(lake: Lake) -> None:
+def own_store(lake: Lake) -> list[str]:
+    """What makes a session one of an empty store."""
+    return ["SET spark.es_skipping.enabled=true", f"SET spark.es_skipping.store.url={lake.folder.as_uri()}/own-store"]
+
+
+def test_a_remote_connect_server_skips_for_its_clients_and_carries_out_their_statements(lake: Lake) -> None:
     port = free_port()
     settings = {
         "spark__connect__grpc__binding__port": str(port),
@@ -109,7 +136,17 @@ def test_a_remote_connect_server_skips_for_its_clients(lake: Lake) -> None:
             assert client(port, lake.folder, queries)[1:] == ["1", "9", "1999"], client
         assert len(helpers_of(pid)) == 1
         assert python_client(port, lake.folder, scans(lake.data)[:1]) == ["1"]  # not switched on in this session
-    assert files_read(lake.folder / "event-logs") == [1, 1, 2, 1, 1, 2, 20]
+
+        statements = [*own_store(lake), create(lake)]
+        interrupt = [sys.executable, "-c", _INTERRUPTED, f"sc://127.0.0.1:{port}", str(pid), *statements]
+        environment = {"SPARK_CONF_DIR": str(lake.folder / "nothing"), "PYTHONPATH": str(ROOT)}
+        (interrupted,) = printed(interrupt, environment)
+        assert interrupted != "not interrupted"
+        eventually(lambda: helpers_of(pid, "es_skipping.sql") == [])
+        done = python_client(port, lake.folder, [*statements, scans(lake.data)[0]])
+        assert done[2:] == ["20|0|0|0|0", "1"]
+    *read, last = files_read(lake.folder / "event-logs")
+    assert (read[:7], last) == ([1, 1, 2, 1, 1, 2, 20], 1)
     assert not re.search("reads? all", (lake.folder / "server.log").read_text())
 
 
@@ -134,7 +171,7 @@ def beeline(port: int, folder: Path, queries: list[str]) -> list[list[str]]:
     return [line.split(",") for line in lines if line.strip()]
 
 
-def test_a_thrift_server_skips_for_jdbc_clients(lake: Lake) -> None:
+def test_a_thrift_server_skips_for_jdbc_clients_and_carries_out_their_statements(lake: Lake) -> None:
     port = free_port()
     metastore = f"jdbc:derby:;databaseName={lake.folder}/metastore;create=true"
     settings = {
@@ -142,11 +179,17 @@ def test_a_thrift_server_skips_for_jdbc_clients(lake: Lake) -> None:
         "spark__hadoop__hive__server2__thrift__bind__host": "127.0.0.1",
         "spark__hadoop__javax__jdo__option__ConnectionURL": metastore,
     }
+    one = scans(lake.data)[0]
     with server(lake, "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", port, **settings) as pid:
         assert beeline(port, lake.folder, scans(lake.data)) == [["1"], ["9"], ["1999"]]
-        off = ["SET spark.es_skipping.enabled=false", scans(lake.data)[0]]
+        off = ["SET spark.es_skipping.enabled=false", one]
         assert beeline(port, lake.folder, off)[-1] == ["1"]
-        assert beeline(port, lake.folder, scans(lake.data)[:1]) == [["1"]]
+        assert beeline(port, lake.folder, [one]) == [["1"]]
         assert len(helpers_of(pid)) == 1
-    assert files_read(lake.folder / "event-logs") == [1, 1, 2, 20, 1]
+
+        shown = f"SHOW SKIPPING INDEX ON parquet.`{lake.data}`"
+        made = beeline(port, lake.folder, [*own_store(lake), create(lake), shown, one])
+        assert made[2:] == [["20", "0", "0", "0", "0"], ["MinMax(id)"], ["1"]]
+    *read, last = files_read(lake.folder / "event-logs")
+    assert (read[:5], last) == ([1, 1, 2, 20, 1], 1)
     assert not re.search("reads? all", (lake.folder / "server.log").read_text())

@@ -11,30 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.applications import Application, Lake, files_read, helpers_of
-from tests.clients.test_applications import ONE, eventually, one, without_package
-from tests.clients.test_servers import beeline, free_port, printed, python_client, server
-from tests.clients.test_spark_sql import spark_sql
-
-_INTERRUPTED = """
-import sys, threading, time
-from pyspark.sql.connect.session import SparkSession
-from tests.clients.applications import helpers_of
-
-spark = SparkSession.builder.remote(sys.argv[1]).create()
-
-def interrupt():
-    while not helpers_of(int(sys.argv[2]), "es_skipping.sql"):
-        time.sleep(0.05)
-    spark.interruptAll()
-
-threading.Thread(target=interrupt, daemon=True).start()
-try:
-    spark.sql(sys.argv[3]).collect()
-    print("@", "not interrupted")
-except Exception as error:
-    print("@", type(error).__name__, str(error).splitlines()[0])
-"""
+from tests.clients.applications import Application, Lake, files_read, helpers_of, scans, spark_sql
+from tests.clients.test_applications import ONE, eventually, one, says_what_to_install, without_package
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = (-1, ["20|0|0|0|0"])
@@ -47,31 +25,38 @@ def fresh(lake: Lake, tmp_path: Path) -> Lake:
 
 
 def test_a_round_trip_in_spark_sql(fresh: Lake) -> None:
+    """With ``spark-defaults.conf`` alone."""
     table = f"parquet.`{fresh.data}`"
-    scan = f"SELECT count(*) FROM {table} WHERE id = 5"
+    scan, *others = scans(fresh.data)
     done = spark_sql(
         fresh,
         scan,  # the helper learns that nothing is indexed
         f"CREATE SKIPPING INDEX ON {table} (minmax(id), bloom_filter(half, fpp => 0.001))",
         scan,
+        *others,
         f"SHOW SKIPPING INDEX ON {table}",
         f"EXPLAIN SKIPPING {scan}",
         f"CREATE TEMPORARY VIEW mine AS SELECT * FROM {table}",
         "EXPLAIN SKIPPING SELECT * FROM mine WHERE half = 4.5",
         f"REFRESH SKIPPING INDEX ON {table}",
+        "SET spark.es_skipping.enabled=false",
+        scan,
+        "SET spark.es_skipping.enabled=true",
         f"DROP SKIPPING INDEX ON {table}",
         scan,
     )
     assert done.returncode == 0, done.stderr[-4000:]
     lines = done.stdout.splitlines()
-    assert [line for line in lines if line.isdigit()] == ["1", "1", "1"]
-    assert [line for line in lines if "\t" in line] == ["20\t0\t0\t0\t0", "0\t0\t0\t20\t0"]
+    assert [line for line in lines if line.isdigit()] == ["1", "1", "9", "1999", "1", "1"]
+    counts = [line for line in lines if "\t" in line and not line.startswith("spark.")]
+    assert counts == ["20\t0\t0\t0\t0", "0\t0\t0\t20\t0"]
     assert sorted(line for line in lines if line.endswith(")") and "(" in line and " " not in line) == [
         "BloomFilter(half)",
         "MinMax(id)",
     ]
     assert sum("19 of 20 objects would be skipped" in line for line in lines) == 2
-    assert files_read(fresh.folder / "event-logs") == [20, 20, 1, 20]  # the second is the build's
+    assert files_read(fresh.folder / "event-logs") == [20, 20, 1, 1, 2, 20, 20]  # the second is the build's
+    assert not re.search("reads? all", done.stderr)
 
 
 def create(lake: Lake) -> str:
@@ -114,10 +99,14 @@ def test_each_statement_runs_in_its_own_session(fresh: Lake, tmp_path: Path, ela
         assert application.warnings() == []
 
 
-def test_secrets_stay_with_the_store_of_the_launch(fresh: Lake, tmp_path: Path) -> None:
+def test_secrets_of_the_launch(fresh: Lake) -> None:
+    """The helper resolves them, and they stay with the store of the launch."""
     fresh.settings["spark.es_skipping.store.url"] = "http://127.0.0.1:9"
-    fresh.settings["spark.es_skipping.store.token"] = "env:A_TOKEN"
-    with Application(fresh, environment={"A_TOKEN": "s3cret"}) as application:
+    fresh.settings["spark.es_skipping.store.token"] = "env:A_TOKEN_THAT_IS_NOT_SET"
+    with Application(fresh) as application:
+        assert application.run(one(fresh)) == (20, ONE)
+        (warning,) = application.warnings()
+        assert "spark.es_skipping.store.token refers to the environment variable A_TOKEN_THAT_IS_NOT_SET" in warning
         application.run("SET spark.es_skipping.store.url=http://127.0.0.1:10")
         message = failure(application, create(fresh))
         assert "spark.es_skipping.store.token is still that of the launch" in message
@@ -168,43 +157,32 @@ def test_a_python_without_pyspark_takes_sparks_own(fresh: Lake, tmp_path: Path) 
         assert application.run(one(fresh)) == (1, ONE)
 
 
-def test_an_error_says_what_is_missing(fresh: Lake, tmp_path: Path) -> None:
+def test_a_python_without_the_package(fresh: Lake, tmp_path: Path) -> None:
+    """A look-up warns once, a statement fails; both say what to install."""
     given = without_package(tmp_path)
     with Application(fresh, spark__es_skipping__helper__python=given) as application:
+        for _ in range(2):
+            assert application.run(one(fresh)) == (20, ONE)
+        (warning,) = application.warnings()
+        says_what_to_install(warning, given)
         message = failure(application, create(fresh))
         assert "No module named" in message
         assert "pip install 'es-skipping[spark]'" in message
-    with Application(fresh, spark__es_skipping__helper__enabled="false") as application:
+
+
+def test_where_no_helper_is_wanted(fresh: Lake) -> None:
+    settings = {"spark__es_skipping__enabled": "", "spark__es_skipping__helper__enabled": "false"}
+    with Application(fresh, **settings) as application:
+        assert application.run("SELECT 7") == (-1, ["7"])
+        application.run("SET spark.es_skipping.enabled=true")
+        assert application.run("SELECT 8") == (-1, ["8"])
+        assert application.warnings() == []
+        for _ in range(2):
+            assert application.run(one(fresh)) == (20, ONE)
+        (warning,) = application.warnings()
+        assert "reads all its files" in warning
+        assert "spark.es_skipping.enabled is true" in warning
+        assert "call es_skipping.enable(spark)" in warning
+        assert "set spark.es_skipping.helper.enabled to true" in warning
         assert "set spark.es_skipping.helper.enabled to true" in failure(application, create(fresh))
-
-
-def test_jdbc_clients_of_a_thrift_server(fresh: Lake) -> None:
-    port = free_port()
-    settings = {
-        "spark__hadoop__hive__server2__thrift__port": str(port),
-        "spark__hadoop__hive__server2__thrift__bind__host": "127.0.0.1",
-        "spark__hadoop__javax__jdo__option__ConnectionURL": f"jdbc:derby:;databaseName={fresh.folder}/m;create=true",
-    }
-    table = f"parquet.`{fresh.data}`"
-    with server(fresh, "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", port, **settings):
-        first = beeline(port, fresh.folder, [create(fresh), f"SHOW SKIPPING INDEX ON {table}"])
-        assert first == [["20", "0", "0", "0", "0"], ["MinMax(id)"]]
-        assert beeline(port, fresh.folder, [f"SELECT count(*) FROM {table} WHERE id = 5"]) == [["1"]]
-    assert files_read(fresh.folder / "event-logs")[-1] == 1
-
-
-def test_clients_of_a_remote_connect_server(fresh: Lake) -> None:
-    port = free_port()
-    settings = {
-        "spark__connect__grpc__binding__port": str(port),
-        "spark__connect__grpc__binding__address": "127.0.0.1",
-    }
-    scan = f"SELECT count(*) FROM parquet.`{fresh.data}` WHERE id = 5"
-    with server(fresh, "org.apache.spark.sql.connect.service.SparkConnectServer", port, **settings) as pid:
-        interrupt = [sys.executable, "-c", _INTERRUPTED, f"sc://127.0.0.1:{port}", str(pid), create(fresh)]
-        environment = {"SPARK_CONF_DIR": str(fresh.folder / "nothing"), "PYTHONPATH": str(ROOT)}
-        (interrupted,) = printed(interrupt, environment)
-        assert interrupted != "not interrupted"
-        eventually(lambda: helpers_of(pid, "es_skipping.sql") == [])
-        assert python_client(port, fresh.folder, [create(fresh), scan]) == ["20|0|0|0|0", "1"]
-    assert files_read(fresh.folder / "event-logs")[-1] == 1
+    assert not list(fresh.folder.glob("warehouse/_es_skipping"))

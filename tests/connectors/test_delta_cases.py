@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,12 @@ import deltalake
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import udf
 
 import es_skipping as esk
 from es_skipping.build.source import Source
 from es_skipping.stores.object_list import ObjectList
-from tests.connectors.equal import rows_on_and_off
+from tests.connectors.conflicts import CHANGES, overtaken
+from tests.connectors.equal import rows_on_and_off, run_on_and_off
 from tests.spark.objects_read import num_files
 
 _numbers = itertools.count()
@@ -53,10 +52,8 @@ def name_of(id: int) -> str:
 
 def opened(spark: SparkSession, sql: str, rows: int | None = None) -> list[int]:
     """How many files each scan of the query opens; its rows are those that it has with skipping off."""
-    found = rows_on_and_off(spark, sql)
+    found, frame = run_on_and_off(spark, sql)
     assert rows is None or len(found) == rows, (sql, len(found))
-    frame = spark.sql(sql)
-    frame.collect()
     return sorted(num_files(frame))
 
 
@@ -145,7 +142,7 @@ def test_metadata_columns_in_filters(delta: SparkSession, make: Make) -> None:
     row = delta.sql(f"SELECT _metadata.row_id AS row, _metadata.row_index AS at FROM {table} WHERE id = 205").head()
     assert row is not None
     point = f"name = '{name_of(205)}'"
-    for condition in (
+    conditions = (
         f"_metadata.row_id = {row.row}",
         f"_metadata.row_id >= {row.row} AND {point}",
         f"_metadata.row_index = {row.at} AND {point}",
@@ -153,10 +150,9 @@ def test_metadata_columns_in_filters(delta: SparkSession, make: Make) -> None:
         f"_metadata.file_size > 0 AND ({point} OR _metadata.row_index < 0)",
         f"_metadata.file_modification_time > TIMESTAMP'2000-01-01' AND {point}",
         f"_metadata.row_commit_version = 1 AND {point}",
-    ):
-        assert [found[0] for found in rows_on_and_off(delta, f"SELECT id FROM {table} WHERE {condition}")] == [205], (
-            condition
-        )
+    )
+    each = (f"SELECT {n} AS n, id FROM {table} WHERE {condition}" for n, condition in enumerate(conditions))
+    assert rows_on_and_off(delta, " UNION ALL ".join(each)) == [(n, 205) for n in range(len(conditions))]
 
 
 @pytest.mark.parametrize("mapping", [pytest.param("none", marks=pytest.mark.long), "name"])
@@ -170,8 +166,8 @@ def test_partitions_whose_paths_are_odd(delta: SparkSession, make: Make, mapping
     dataset = esk.Dataset(delta, table=table)
     result = dataset.create_indexes(esk.ValueList("name"))
     assert (result.added, result.failed) == (4, ())
-    for id in (0, 1, 2, 3, 4):  # in all five ways of writing a partition
-        assert opened(delta, f"SELECT * FROM {table} WHERE name = '{name_of(id)}'", 1) == [1]
+    each = (f"SELECT * FROM {table} WHERE name = '{name_of(id)}'" for id in range(5))  # all five ways of writing one
+    assert opened(delta, " UNION ALL ".join(each), 5) == [1] * 5
     if mapping == "name":
         delta.sql(f"ALTER TABLE {table} RENAME COLUMN part TO piece")
         delta.sql(f"ALTER TABLE {table} ADD COLUMN part STRING")
@@ -242,51 +238,20 @@ def test_conflicts_are_those_that_there_are_without_skipping(delta: SparkSession
     def outcome(number: int, meanwhile: str, *, skipping: bool) -> str:
         """What becomes of an UPDATE of one file if something else is committed after it has begun."""
         table = make(**{"delta.enableDeletionVectors": "false"})
-        esk.Dataset(delta, table=table).create_indexes(esk.ValueList("name"), esk.MinMax("id"))
-        begun, go = (tmp_path / f"{number}-{skipping}-{word}" for word in ("begun", "go"))
-        begun_at, go_at = str(begun), str(go)
+        if skipping:
+            esk.Dataset(delta, table=table).create_indexes(esk.ValueList("name"), esk.MinMax("id"))
+        error: Any = overtaken(
+            delta,
+            f"UPDATE {table} SET name = slow(name) WHERE name = '{name_of(205)}'",
+            lambda: other.sql(meanwhile.format(table)).collect(),
+            tmp_path / f"{number}-{skipping}",
+            skipping=skipping,
+        )
+        condition = getattr(error, "getCondition", lambda: None)()
+        said = "done" if error is None else str(condition or str(error).split("]")[0].split(":")[0])
+        return f"{said}, {delta.table(table).count()} rows"
 
-        @udf(returnType="string", useArrow=False)  # type: ignore[call-overload]
-        def slow(value):  # no types: of these Spark would make another kind of function
-            import pathlib
-            import time
-
-            pathlib.Path(begun_at).touch()
-            while not pathlib.Path(go_at).exists():
-                time.sleep(0.02)
-            return value
-
-        delta.udf.register("slow", slow)
-        result: list[str] = []
-
-        def change() -> None:
-            try:
-                delta.sql(f"UPDATE {table} SET name = slow(name) WHERE name = '{name_of(205)}'").collect()
-                result.append("done")
-            except Exception as error:
-                condition: Any = getattr(error, "getCondition", lambda: None)()
-                result.append(str(condition or str(error).split("]")[0].split(":")[0]))
-
-        (esk.enable if skipping else esk.disable)(delta)
-        try:
-            running = threading.Thread(target=change)
-            running.start()
-            while not begun.exists() and running.is_alive():
-                running.join(0.02)
-            assert begun.exists(), result
-            other.sql(meanwhile.format(table)).collect()
-            go.touch()
-            running.join()
-        finally:
-            esk.enable(delta)
-        return f"{result[0]}, {delta.table(table).count()} rows"
-
-    changes = (
-        "INSERT INTO {} VALUES (1000, 'n9', 1)",
-        "DELETE FROM {} WHERE id < 50",  # another file
-        "DELETE FROM {} WHERE id BETWEEN 200 AND 210",  # the same file
-    )
-    found = [[outcome(n, change, skipping=on) for n, change in enumerate(changes)] for on in (True, False)]
+    found = [[outcome(n, change, skipping=on) for n, change in enumerate(CHANGES)] for on in (True, False)]
     assert found[0] == found[1]
     assert not found[0][2].startswith("done"), found
 

@@ -31,7 +31,7 @@ STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "5"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "7"))
 _COLUMNS = [column for column in COLUMNS if column.sql in ("i32", "f64", "s", "city", "d", "n.x", "n.deep.y")]
 INDEXES = [esk.ValueList("v"), esk.MinMax("id")]
-_FILES = 100
+_FILES = 30
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def folder_of(spark: SparkSession) -> Path:
 
 
 def test_an_append_asks_for_the_appended_files(on: SparkSession, asked: Asked) -> None:
-    insert(on, 1000, 10_600, _FILES - 4)
+    insert(on, 1000, 3_600, _FILES - 4)
     dataset = esk.Dataset(on, table="t")
     assert dataset.refresh().added == _FILES - 4
     before = {path.name for path in folder_of(on).glob("*.parquet")}

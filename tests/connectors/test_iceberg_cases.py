@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import udf
 
 import es_skipping as esk
 from es_skipping.build.source import Source
 from es_skipping.cli import main
 from es_skipping.stores.object_list import ObjectList
-from tests.connectors.equal import rows_on_and_off
+from tests.connectors.conflicts import CHANGES, overtaken
+from tests.connectors.equal import run_on_and_off
 from tests.spark.objects_read import batch_scans
 
 FILES = 4
@@ -51,9 +50,8 @@ def make(iceberg: SparkSession) -> Iterator[Make]:
 
 def opened(spark: SparkSession, sql: str, rows: int) -> int:
     """How many files the query opens; its rows are those that it has with skipping off."""
-    assert len(rows_on_and_off(spark, sql)) == rows, sql
-    frame = spark.sql(sql)
-    frame.collect()
+    found, frame = run_on_and_off(spark, sql)
+    assert len(found) == rows, sql
     return sum(scan.metrics().apply("numSplits").value() for scan in batch_scans(frame))
 
 
@@ -132,57 +130,22 @@ def test_conflicts_are_those_that_there_are_without_skipping(
     iceberg: SparkSession, make: Make, tmp_path: Path, mode: str
 ) -> None:
     other = iceberg.newSession()
-    slow_words = tmp_path / "slow.txt"
 
     def outcome(number: int, meanwhile: str, *, skipping: bool) -> str:
         """What becomes of an UPDATE of one file if something else is committed after it has begun."""
         table = make(**{"write.update.mode": mode, "write.delete.mode": mode})
-        esk.Dataset(iceberg, table=table).create_indexes(esk.ValueList("name"), esk.MinMax("id"))
-        begun, go = (tmp_path / f"{number}-{skipping}-{word}" for word in ("begun", "go"))
-        begun_at, go_at = str(begun), str(go)
-
-        @udf(returnType="string", useArrow=False)  # type: ignore[call-overload]
-        def slow(value):  # no types: of these Spark would make another kind of function
-            import pathlib
-            import time
-
-            pathlib.Path(begun_at).touch()
-            while not pathlib.Path(go_at).exists():
-                time.sleep(0.02)
-            return value
-
-        iceberg.udf.register("slow", slow)
-        result: list[str] = []
-
-        def change() -> None:
-            try:
-                iceberg.sql(f"UPDATE {table} SET name = slow(name) WHERE name = 'n205'").collect()
-                result.append("done")
-            except Exception as error:
-                with slow_words.open("a", encoding="utf-8") as file:
-                    file.write(f"{error}\n")
-                result.append("refused")
-
-        (esk.enable if skipping else esk.disable)(iceberg)
-        try:
-            running = threading.Thread(target=change)
-            running.start()
-            while not begun.exists() and running.is_alive():
-                running.join(0.02)
-            assert begun.exists(), slow_words.read_text(encoding="utf-8")
-            other.sql(meanwhile.format(table)).collect()
-            go.touch()
-            running.join()
-        finally:
-            esk.enable(iceberg)
+        if skipping:
+            esk.Dataset(iceberg, table=table).create_indexes(esk.ValueList("name"), esk.MinMax("id"))
+        error = overtaken(
+            iceberg,
+            f"UPDATE {table} SET name = slow(name) WHERE name = 'n205'",
+            lambda: other.sql(meanwhile.format(table)).collect(),
+            tmp_path / f"{number}-{skipping}",
+            skipping=skipping,
+        )
         iceberg.sql(f"REFRESH TABLE {table}")
-        return f"{result[0]}, {iceberg.table(table).count()} rows"
+        return f"{'done' if error is None else 'refused'}, {iceberg.table(table).count()} rows"
 
-    changes = (
-        "INSERT INTO {} VALUES (1000, 'n9', 1)",
-        "DELETE FROM {} WHERE id < 50",  # another file
-        "DELETE FROM {} WHERE id BETWEEN 200 AND 210",  # the same file
-    )
-    found = [[outcome(n, change, skipping=on) for n, change in enumerate(changes)] for on in (True, False)]
+    found = [[outcome(n, change, skipping=on) for n, change in enumerate(CHANGES)] for on in (True, False)]
     assert found[0] == found[1]
     assert not found[0][2].startswith("done"), found

@@ -27,7 +27,7 @@ __all__ = ["asked"]
 STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "5"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "7"))
 INDEXES = [esk.ValueList("v"), esk.MinMax("id")]
-_FILES = 100
+_FILES = 30
 NAME = "lake.db.changing"
 
 
@@ -72,7 +72,7 @@ REWRITE = f"rewrite_data_files(table => '{SHORT}', options => map('rewrite-all',
 
 def test_an_append_asks_for_the_appended_files(on: SparkSession, asked: Asked) -> None:
     on.sql(f"ALTER TABLE {NAME} SET TBLPROPERTIES ('read.split.open-file-cost' = '1')")  # one task reads many
-    insert(on, 1000, 10_600, _FILES - 4)
+    insert(on, 1000, 3_600, _FILES - 4)
     dataset = esk.Dataset(on, table=NAME)
     assert dataset.refresh().added == _FILES - 4
     data, metadata = folder_of(on) / "data", folder_of(on) / "metadata"

@@ -22,7 +22,7 @@ from pyiceberg.types import DoubleType, LongType, StringType
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from tests.connectors.equal import rows_on_and_off
+from tests.connectors.equal import run_on_and_off
 from tests.spark.objects_read import batch_scans
 
 ROWS = 50
@@ -63,9 +63,8 @@ class Shared:
     def opened(self, condition: str, rows: int, at: object = None) -> int:
         """How many files a query opens, after its rows were seen to be those without skipping."""
         sql = f"SELECT * FROM {self.name}{'' if at is None else f' VERSION AS OF {at}'} WHERE {condition}"
-        assert len(rows_on_and_off(self.spark, sql)) == rows, sql
-        df = self.spark.sql(sql)
-        df.collect()
+        found, df = run_on_and_off(self.spark, sql)
+        assert len(found) == rows, sql
         return sum(int(scan.metrics().apply("numSplits").value()) for scan in batch_scans(df))
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "files_of_batches",
     "files_of_rows",
     "num_files",
+    "num_files_by_branch",
     "readers_opened",
     "scans",
 ]
@@ -25,7 +26,24 @@ def num_files(df: DataFrame) -> list[int]:
 
     A scan that adaptive execution replaced by an empty relation is not in the plan, and not in the list.
     """
-    return [int(scan.metrics().apply("numFiles").value()) for scan in scans(df)]
+    return [_files_of(scan) for scan in scans(df)]
+
+
+def num_files_by_branch(df: DataFrame) -> list[int]:
+    """The same in sum for each branch of a frame that is a union; of another frame, for all of it."""
+    plan = df._jdf.queryExecution().executedPlan()
+    while plan.getClass().getSimpleName() != "UnionExec":
+        if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+            plan = plan.executedPlan()
+        elif plan.children().size() == 1:
+            plan = plan.children().head()
+        else:
+            return [sum(num_files(df))]
+    return [sum(map(_files_of, _of_class(branch, "FileSourceScanExec"))) for branch in _each(plan.children())]
+
+
+def _files_of(scan: Any) -> int:
+    return int(scan.metrics().apply("numFiles").value())
 
 
 def file_indexes(df: DataFrame) -> list[str]:
@@ -53,12 +71,12 @@ def _of_groups(df: DataFrame, metric: str) -> list[int]:
 
 def scans(df: DataFrame) -> list[Any]:
     """The file scans of the executed plan, each once; those of the final plan where it is adaptive."""
-    return _of_class(df, "FileSourceScanExec")
+    return _of_class(df._jdf.queryExecution().executedPlan(), "FileSourceScanExec")
 
 
 def batch_scans(df: DataFrame) -> list[Any]:
     """The same of scans that a table format brings."""
-    return _of_class(df, "BatchScanExec")
+    return _of_class(df._jdf.queryExecution().executedPlan(), "BatchScanExec")
 
 
 def files_of_batches(df: DataFrame) -> list[set[str]]:
@@ -76,29 +94,29 @@ def files_of_batches(df: DataFrame) -> list[set[str]]:
     return sorted(found, key=len)
 
 
-def _of_class(df: DataFrame, name: str) -> list[Any]:
-    found: dict[int, Any] = {}
-    for node in _nodes(df._jdf.queryExecution().executedPlan()):
-        if node.getClass().getSimpleName() == name:
-            found[int(node.id())] = node
-    return list(found.values())
+def _of_class(plan: Any, name: str) -> list[Any]:
+    return list({int(node.id()): node for node in _leaves(plan) if node.getClass().getSimpleName() == name}.values())
 
 
-def _nodes(node: Any) -> Iterator[Any]:
-    name = node.getClass().getSimpleName()
-    if name == "AdaptiveSparkPlanExec":
-        yield from _nodes(node.executedPlan())
-        return
-    if name.endswith("QueryStageExec"):
-        yield from _nodes(node.plan())
-        return
-    if name == "InMemoryTableScanExec":
-        yield from _nodes(node.relation().cacheBuilder().cachedPlan())
-        return
-    yield node
-    for children in (node.children(), node.subqueries()):
-        for i in range(children.size()):
-            yield from _nodes(children.apply(i))
+def _leaves(plan: Any) -> Iterator[Any]:
+    """Those of a plan and of its subqueries: each call into the JVM takes time, and a plan has few leaves."""
+    for leaf in _each(plan.collectLeaves()):
+        name = leaf.getClass().getSimpleName()
+        if name == "AdaptiveSparkPlanExec":
+            yield from _leaves(leaf.executedPlan())
+        elif name.endswith("QueryStageExec"):
+            yield from _leaves(leaf.plan())
+        elif name == "InMemoryTableScanExec":
+            yield from _leaves(leaf.relation().cacheBuilder().cachedPlan())
+        else:
+            yield leaf
+    for subquery in _each(plan.subqueriesAll()):
+        yield from _leaves(subquery)
+
+
+def _each(sequence: Any) -> Iterator[Any]:
+    for at in range(sequence.size()):
+        yield sequence.apply(at)
 
 
 def files_of_rows(df: DataFrame) -> set[str]:

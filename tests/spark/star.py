@@ -128,14 +128,14 @@ def ran(spark: SparkSession, sql: str, *, skipping: bool, fact: str = "fact") ->
     rows = sorted(map(str, df.collect()))
     context.listenerBus().waitUntilEmpty()
     jobs = int(context.dagScheduler().numTotalJobs()) - first
-    recent = context.statusStore().jobsList(None)
-    recent = [job for job in map(recent.apply, range(recent.size())) if int(job.jobId()) >= first]
+    status = context.statusStore()
+    failed = sum(int(status.job(first + at).numFailedTasks()) for at in range(jobs))
     files = sorted(
         int(scan.metrics().apply("numFiles").value())
         for scan in scans(df)
         if str(scan.relation().location().rootPaths().head().toString()).endswith(f"/{fact}")
     )
-    return Ran(rows, files, jobs, sum(int(job.numFailedTasks()) for job in recent))
+    return Ran(rows, files, jobs, failed)
 
 
 def same(spark: SparkSession, sql: str, fact: str = "fact") -> Ran:

@@ -28,13 +28,29 @@ def v2(spark: SparkSession) -> SparkSession:
     return spark
 
 
-@pytest.fixture
-def lake(v2: SparkSession, tmp_path: Path) -> str:
+def written(spark: SparkSession, path: str) -> str:
     """Four files of ten rows each, with an index of `id`."""
-    path = str(tmp_path / "lake")
-    v2.range(0, 40, 1, 4).selectExpr("id", "id % 3 AS k", "named_struct('a', id, 'B', id % 2) AS s").write.parquet(path)
+    rows = spark.range(0, 40, 1, 4).selectExpr("id", "id % 3 AS k", "named_struct('a', id, 'B', id % 2) AS s")
+    rows.write.parquet(path)
     age(path)
-    esk.Dataset(v2, path).create_indexes(esk.MinMax("id"), esk.MinMax("s.a"))
+    esk.Dataset(spark, path).create_indexes(esk.MinMax("id"), esk.MinMax("s.a"))
+    return path
+
+
+@pytest.fixture(scope="module")
+def shared(base: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Files for tests that leave them as they are, and their store."""
+    session, folder = base.newSession(), tmp_path_factory.mktemp("dsv2")
+    store = (folder / "store").as_uri()
+    for key, value in ((V1_LIST, ""), ("spark.es_skipping.store.url", store)):
+        session.conf.set(key, value)
+    return written(session, str(folder / "lake")), store
+
+
+@pytest.fixture
+def lake(v2: SparkSession, shared: tuple[str, str]) -> str:
+    path, store = shared
+    v2.conf.set("spark.es_skipping.store.url", store)
     return path
 
 
@@ -236,7 +252,8 @@ def test_files_in_parts(v2: SparkSession, tmp_path: Path) -> None:
     assert len(frame.collect()) == 2
 
 
-def test_files_that_are_new_or_changed_are_read(v2: SparkSession, lake: str) -> None:
+def test_files_that_are_new_or_changed_are_read(v2: SparkSession, tmp_path: Path) -> None:
+    lake = written(v2, str(tmp_path / "lake"))
     v2.range(300, 310, 1, 1).selectExpr("id", "0L AS k", "named_struct('a', id, 'B', 0L) AS s").write.mode(
         "append"
     ).parquet(lake)

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import es_skipping as esk
 from es_skipping.indexes.features import Features
-from tests.spark.skipping_on_off import age, objects_read, reading
+from tests.spark.skipping_on_off import age, objects_read, reading, readings
 
 SCHEMA = "id BIGINT, word STRING, day DATE, price DECIMAL(9,2)"
 
@@ -43,24 +43,24 @@ def test_formats(spark: SparkSession, tmp_path: Path, format: str, options: dict
     result = esk.Dataset(spark, path, format=format, options=options, schema=schema).create_indexes(*indexes)
     assert (result.added, result.failed) == (5, ())
 
-    def where(condition: str, **more: str) -> int:
-        def query(session: SparkSession) -> DataFrame:
-            reader = session.read.format(format).options(**{**options, **more})
-            return (reader.schema(schema) if schema else reader).load(path).where(condition)
-
-        return reading(spark, query)
+    def read(session: SparkSession, **more: str) -> DataFrame:
+        reader = session.read.format(format).options(**{**options, **more})
+        return (reader.schema(schema) if schema else reader).load(path)
 
     nulls = options.get("nullValue") == "w3"
-    assert where("id < 20") == 1
-    assert where("word = 'w3'") == (0 if nulls else 1)
-    # in a text a record that cannot be parsed is null, and which those are depends on the columns that are asked for
-    assert where("word IS NULL") == (5 if format in ("csv", "json") else 0)
-    assert where("word <> 'w1'") == (3 if nulls else 4)
-    assert where("day BETWEEN '2024-01-15' AND '2024-01-25'") == 2
-    assert where("price > 120") == 1
+    expected = {
+        "id < 20": 1,
+        "word = 'w3'": 0 if nulls else 1,
+        # in a text a record that cannot be parsed is null, and which those are depends on the columns that are read
+        "word IS NULL": 5 if format in ("csv", "json") else 0,
+        "word <> 'w1'": 3 if nulls else 4,
+        "day BETWEEN '2024-01-15' AND '2024-01-25'": 2,
+        "price > 120": 1,
+    }
+    assert readings(spark, read, expected) == expected
     if format in ("csv", "json"):
         # read in another way, nothing that was learnt holds: only rows count here
-        assert where("id < 20", nullValue="7", mode="DROPMALFORMED") == 5
+        assert reading(spark, lambda session: read(session, nullValue="7", mode="DROPMALFORMED").where("id < 20")) == 5
 
 
 def test_text(spark: SparkSession, tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_partitions(spark: SparkSession, parts: str) -> None:
         "(name IS NULL AND id = 1) OR (name IS NOT NULL AND id = 29)": 3,
     }
     # a sum of both is put together per partition, where it is a comparison of the data alone only after arithmetic
-    found = {p: reading(spark, lambda s, p=p: s.read.parquet(parts).where(p)) for p in expected}
+    found = readings(spark, lambda session: session.read.parquet(parts), expected)
     found.pop("p + id > 31"), expected.pop("p + id > 31")
     assert found == expected
 
@@ -180,11 +180,9 @@ def test_odd_names(spark: SparkSession, tmp_path: Path) -> None:
     indexes: list[Any] = [esk.MinMax(name) for name in quoted.values()]
     indexes += [esk.MinMax("a.b"), esk.ValueList("a.`c.d`")]
     assert esk.Dataset(spark, path).create_indexes(*indexes).added == 5
-    for column in quoted.values():
-        assert reading(spark, lambda s, c=column: s.read.parquet(path).where(f"{c} < 20")) == 1, column
-    assert reading(spark, lambda s: s.read.parquet(path).where("a.b >= 80")) == 1
-    assert reading(spark, lambda s: s.read.parquet(path).where("a.`c.d` = 'w2'")) == 1
-    assert reading(spark, lambda s: s.read.parquet(path).where("mixed < 20 AND MIXED > 3")) == 1
+    conditions = [*(f"{column} < 20" for column in quoted.values()), "a.b >= 80", "a.`c.d` = 'w2'"]
+    expected = dict.fromkeys([*conditions, "mixed < 20 AND MIXED > 3"], 1)
+    assert readings(spark, lambda session: session.read.parquet(path), expected) == expected
     assert len(esk.Dataset(spark, path).describe().collect()) == len(indexes)
 
 
@@ -208,7 +206,7 @@ def test_nested_columns(spark: SparkSession, tmp_path: Path) -> None:
     age(path)
     esk.Dataset(spark, path, format="json").create_indexes(esk.MinMax("s.x"), esk.ValueList("s.deep.y.z"))
     expected = {"s.x >= 80": 1, "s.deep.y.z = 'w3'": 1, "s.x IS NULL": 5, "s.x IS NOT NULL": 3, "s IS NULL": 5}
-    assert {p: reading(spark, lambda s, p=p: s.read.json(path).where(p)) for p in expected} == expected
+    assert readings(spark, lambda session: session.read.json(path), expected) == expected
 
 
 @pytest.mark.parametrize(

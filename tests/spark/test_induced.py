@@ -69,14 +69,15 @@ def induced(root: Path, **given: Any) -> Induced:
     return Induced(ForeignKey("key", f"parquet.`{root}/orders`.o_key"), **given)
 
 
-def index(spark: SparkSession, root: Path) -> esk.Dataset:
+def index(spark: SparkSession, root: Path, *, chained: bool = True) -> esk.Dataset:
+    """Index the fact by its orders, and by their customers."""
     dataset = esk.Dataset(spark, str(root / "fact"))
-    of_orders = ForeignKey("key", f"parquet.`{root}/orders`.o_key")
-    of_customers = ForeignKey(f"parquet.`{root}/orders`.o_cust", f"parquet.`{root}/customers`.c_key")
-    dataset.create_indexes(
-        induced(root, conditions=["o_urgent"], bounds=["o_day"], ranges=50),
-        Induced(of_orders, of_customers, bounds=["c_segment"]),
-    )
+    indexes = [induced(root, conditions=["o_urgent"], bounds=["o_day"], ranges=50)]
+    if chained:
+        of_orders = ForeignKey("key", f"parquet.`{root}/orders`.o_key")
+        of_customers = ForeignKey(f"parquet.`{root}/orders`.o_cust", f"parquet.`{root}/customers`.c_key")
+        indexes.append(Induced(of_orders, of_customers, bounds=["c_segment"]))
+    dataset.create_indexes(*indexes)
     return dataset
 
 
@@ -243,12 +244,26 @@ URGENT = "SELECT key, qty FROM fact JOIN orders ON key = o_key WHERE o_urgent"
 EARLY = "SELECT key, qty FROM fact JOIN orders ON key = o_key WHERE o_day < DATE'2020-01-20'"
 
 
+Changing = tuple[SparkSession, Path, esk.Dataset]
+
+
 @pytest.fixture
-def changing(base: SparkSession, tmp_path: Path) -> Iterator[tuple[SparkSession, Path, esk.Dataset]]:
-    root = made(tmp_path / "tables")
-    session = configured(base, (tmp_path / "store").as_uri())
+def changing(base: SparkSession, tmp_path: Path) -> Iterator[Changing]:
+    """Tables of its own, the fact indexed by its orders."""
+    yield from _changing(base, tmp_path, chained=False)
+
+
+@pytest.fixture
+def chained(base: SparkSession, tmp_path: Path) -> Iterator[Changing]:
+    """Tables of its own, the fact indexed by its orders and by their customers."""
+    yield from _changing(base, tmp_path, chained=True)
+
+
+def _changing(base: SparkSession, folder: Path, *, chained: bool) -> Iterator[Changing]:
+    root = made(folder / "tables")
+    session = configured(base, (folder / "store").as_uri())
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    dataset = index(session, root)
+    dataset = index(session, root, chained=chained)
     reopen(session, root)
     yield session, root, dataset
     esk.disable(session)
@@ -275,7 +290,7 @@ def update_orders(root: Path) -> None:
 
 
 def test_a_row_of_the_dimension_is_updated_between_two_refreshes(
-    changing: tuple[SparkSession, Path, esk.Dataset],
+    changing: Changing,
 ) -> None:
     """Objects that were indexed before and after a change hold bits of different dimensions."""
     spark, root, dataset = changing
@@ -295,7 +310,7 @@ def test_a_row_of_the_dimension_is_updated_between_two_refreshes(
 
 
 def test_a_listing_from_before_the_change_does_not_use_what_came_after(
-    changing: tuple[SparkSession, Path, esk.Dataset],
+    changing: Changing,
 ) -> None:
     """A frame that was opened earlier still lists the old files; the metadata is of the new ones."""
     spark, root, dataset = changing
@@ -312,8 +327,8 @@ def test_a_listing_from_before_the_change_does_not_use_what_came_after(
     assert old.count() == ORDERS
 
 
-def test_a_dimension_that_is_gone_does_not_fail_the_refresh(changing: tuple[SparkSession, Path, esk.Dataset]) -> None:
-    spark, root, dataset = changing
+def test_a_dimension_that_is_gone_does_not_fail_the_refresh(chained: Changing) -> None:
+    spark, root, dataset = chained
     (root / "orders" / "o.parquet").rename(root / "o.parquet")
     add_to_fact(root, 0)
     result = dataset.refresh()
@@ -328,7 +343,7 @@ def test_a_dimension_that_is_gone_does_not_fail_the_refresh(changing: tuple[Spar
 
 @pytest.mark.parametrize("hidden", ["true", "_metadata.file_size > 0"])  # by a hidden column Spark prunes the listing
 def test_a_scan_of_the_dimension_lists_what_the_fact_relied_on(
-    changing: tuple[SparkSession, Path, esk.Dataset], monkeypatch: pytest.MonkeyPatch, hidden: str
+    changing: Changing, monkeypatch: pytest.MonkeyPatch, hidden: str
 ) -> None:
     """Another query may refresh the dimension's listing between the two scans of this one."""
     spark, root, _ = changing
@@ -361,7 +376,7 @@ def _location(frame: DataFrame) -> Any:
     return frame._jdf.queryExecution().analyzed().collectLeaves().head().relation().location()
 
 
-def test_verify_looks_at_the_dimension_too(changing: tuple[SparkSession, Path, esk.Dataset]) -> None:
+def test_verify_looks_at_the_dimension_too(changing: Changing) -> None:
     """The proof for an object of the fact rests on the files of the dimension: they may change after their listing."""
     spark, root, _ = changing
     assert same(spark, EARLY).files == [1]
@@ -375,10 +390,10 @@ def test_verify_looks_at_the_dimension_too(changing: tuple[SparkSession, Path, e
 
 
 def test_a_protected_dimension_keeps_its_filters_out_of_the_query_log(
-    changing: tuple[SparkSession, Path, esk.Dataset], monkeypatch: pytest.MonkeyPatch
+    chained: Changing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The scan of the fact is skipped by a condition on the dimension; the log shares a place with other users."""
-    spark, root, _ = changing
+    spark, root, _ = chained
     monkeypatch.setenv("SEGMENT_KEY", "11" * 32)
     spark.conf.set("spark.es_skipping.queryLog.enabled", "true")
     sql = PROVEN["a chain"][0]
@@ -399,10 +414,10 @@ def test_a_protected_dimension_keeps_its_filters_out_of_the_query_log(
 
 
 def test_a_definition_does_not_hold_values_of_a_protected_dimension(
-    changing: tuple[SparkSession, Path, esk.Dataset], monkeypatch: pytest.MonkeyPatch
+    chained: Changing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ends of ranges and the literals of conditions are in the definition, which is in clear."""
-    spark, root, dataset = changing
+    spark, root, dataset = chained
     monkeypatch.setenv("SEGMENT_KEY", "11" * 32)
     esk.Dataset(spark, str(root / "customers")).create_indexes(
         esk.ValueList("c_segment", protect="hashed", key="env:SEGMENT_KEY")

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from tests.spark.objects_read import num_files
-from tests.spark.skipping_on_off import age, reading
+from tests.spark.objects_read import num_files_by_branch
+from tests.spark.skipping_on_off import age, readings
 
 MONTHS = 36
 LOCAL = "CAST(ts AS DATE) AS d", "CAST(ts AS TIMESTAMP_NTZ) AS n"
@@ -79,13 +79,19 @@ def test_objects_read(sessions: tuple[SparkSession, SparkSession], zone: str) ->
     for session in sessions:
         session.conf.set("spark.sql.session.timeZone", zone)
         session.conf.set("spark.sql.ansi.enabled", "false")
-    rows = lambda spark, condition: spark.sql(  # noqa: E731
-        f"SELECT unix_micros(ts) AS u FROM t WHERE {condition}"
+    each = (
+        f"SELECT {at} AS condition, unix_micros(ts) AS u FROM t WHERE {condition}"
+        for at, (condition, *_) in enumerate(CONDITIONS)
     )
-    for condition, in_utc, elsewhere in CONDITIONS:
-        found = rows(on, condition)
-        assert sorted(found.collect()) == sorted(rows(off, condition).collect()) != [], condition
-        assert sum(num_files(found)) <= (in_utc if zone == "UTC" else elsewhere) + EXTREMES, condition
+    together = " UNION ALL ".join(each)
+    found = on.sql(together)
+    rows = sorted(found.collect())
+    assert rows == sorted(off.sql(together).collect())
+    assert {row.condition for row in rows} == set(range(len(CONDITIONS)))
+    opened = num_files_by_branch(found)
+    assert len(opened) == len(CONDITIONS)
+    for files, (condition, in_utc, elsewhere) in zip(opened, CONDITIONS, strict=True):
+        assert files <= (in_utc if zone == "UTC" else elsewhere) + EXTREMES, condition
 
 
 def test_the_ends_of_dates(spark: SparkSession, tmp_path: Path) -> None:
@@ -96,20 +102,20 @@ def test_the_ends_of_dates(spark: SparkSession, tmp_path: Path) -> None:
         pq.write_table(pa.table({"d": pa.array(days, pa.int32()).cast(pa.date32())}), path / f"{number}.parquet")
     age(path)
     esk.Dataset(spark, str(path)).create_indexes(esk.MinMax("d"))
-    for condition, most in (
-        ("last_day(d) < DATE'1960-01-01'", 2),
-        ("last_day(d) > DATE'2020-01-01'", 3),
-        ("last_day(d) = DATE'1970-01-31'", 3),
-        ("trunc(d, 'YEAR') > DATE'2030-01-01'", 2),
-        ("trunc(d, 'MM') > DATE'2030-01-01'", 2),
-        ("trunc(d, 'WEEK') < DATE'1960-01-01'", 2),
-        ("try_cast(d AS TIMESTAMP) IS NULL", 4),
-        ("try_cast(d AS TIMESTAMP_NTZ) <=> NULL", 4),
-        ("coalesce(try_cast(d AS TIMESTAMP_NTZ) < TIMESTAMP_NTZ'1960-01-01', true)", 4),
-        ("try_cast(d AS TIMESTAMP) IS NOT NULL", 4),
-        ("try_cast(d AS TIMESTAMP) > TIMESTAMP'2020-01-01'", 2),
-        ("year(d) < 0", 1),
-        ("unix_date(d) > 20000", 1),
-    ):
-        query = f"SELECT unix_date(d) AS u FROM parquet.`{path}` WHERE {condition}"
-        assert reading(spark, query) <= most, condition
+    most = {
+        "last_day(d) < DATE'1960-01-01'": 2,
+        "last_day(d) > DATE'2020-01-01'": 3,
+        "last_day(d) = DATE'1970-01-31'": 3,
+        "trunc(d, 'YEAR') > DATE'2030-01-01'": 2,
+        "trunc(d, 'MM') > DATE'2030-01-01'": 2,
+        "trunc(d, 'WEEK') < DATE'1960-01-01'": 2,
+        "try_cast(d AS TIMESTAMP) IS NULL": 4,
+        "try_cast(d AS TIMESTAMP_NTZ) <=> NULL": 4,
+        "coalesce(try_cast(d AS TIMESTAMP_NTZ) < TIMESTAMP_NTZ'1960-01-01', true)": 4,
+        "try_cast(d AS TIMESTAMP) IS NOT NULL": 4,
+        "try_cast(d AS TIMESTAMP) > TIMESTAMP'2020-01-01'": 2,
+        "year(d) < 0": 1,
+        "unix_date(d) > 20000": 1,
+    }
+    opened = readings(spark, lambda session: session.read.parquet(str(path)), most, "unix_date(d) AS u")
+    assert [condition for condition, files in opened.items() if files > most[condition]] == []

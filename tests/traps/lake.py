@@ -115,14 +115,18 @@ class Lake:
     def assert_sound(self, *wheres: str, some_rows: bool = True) -> None:
         """Assert that each condition finds the rows that it finds with skipping off (and that there are some)."""
         for where in wheres:
-            esk.disable(self.spark)
-            expected = self.rows(where)
-            esk.enable(self.spark)
-            found = self.rows(where)
-            assert not some_rows or expected, f"{where} finds no rows at all: it tests nothing"
-            assert found == expected, f"{where}: lost {expected - found}, got besides {found - expected}"
+            self._sound(where, some_rows)
+
+    def _sound(self, where: str, some_rows: bool) -> DataFrame:
+        esk.disable(self.spark)
+        expected = self.rows(where)
+        esk.enable(self.spark)
+        df = self.query(where)
+        found = Counter(map(repr, df.collect()))
+        assert not some_rows or expected, f"{where} finds no rows at all: it tests nothing"
+        assert found == expected, f"{where}: lost {expected - found}, got besides {found - expected}"
+        return df
 
     def assert_opens(self, where: str, *names: str) -> None:
         """Assert which objects are opened for a condition, and that no row is lost."""
-        self.assert_sound(where, some_rows=False)
-        assert self.opened(where) == set(names), where
+        assert files_opened(self._sound(where, some_rows=False)) == set(names), where

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
 from es_skipping import layout
-from es_skipping.layout.groups.manifest import MANIFEST, read_manifest
-from es_skipping.stores.parquet.files import LocalFiles
-from tests.layout.spark.test_groups import FORMAT, column_groups, manifest_of, rows_of
+from es_skipping.layout.groups.manifest import MANIFEST
+from tests.layout.manifests import blocks_of, manifest_of
+from tests.layout.spark.test_groups import FORMAT, column_groups, rows_of
 from tests.spark.building import new_session, spark
 from tests.spark.objects_read import blocks_read
 
@@ -47,10 +47,6 @@ def opened(session: SparkSession, path: Path, filter: str) -> int:
     return blocks
 
 
-def blocks_there(path: Path) -> int:
-    return len(read_manifest(LocalFiles(path), str(path)).blocks)
-
-
 def test_another_zone_never_takes_them_for_its_own(session: SparkSession, tmp_path: Path) -> None:
     """`hour` is another one in each zone: neither indexing again nor appending may pass one's for the other's."""
     path = tmp_path / "groups"
@@ -78,7 +74,7 @@ def test_another_zone_never_takes_them_for_its_own(session: SparkSession, tmp_pa
     # rows that another zone appends have features of that zone
     session.conf.set(ZONE, "Asia/Tokyo")
     (added,) = layout.append_groups(hours(session, 480, 720), str(path)).blocks
-    everything = blocks_there(path)
+    everything = blocks_of(path)
     assert opened(session, path, HOUR) == everything == blocks + added
     session.conf.set(ZONE, "UTC")
     assert opened(session, path, HOUR) == utc + added
@@ -132,4 +128,4 @@ def test_a_table_that_does_not_say_how_they_were_evaluated(session: SparkSession
     text = (path / MANIFEST).read_text("utf-8")
     (path / MANIFEST).write_text(text.replace('"built_with"', '"built"'), "utf-8")
     assert layout.index_groups(session, str(path)) == 0
-    assert opened(session, path, "id < 50") == blocks_there(path)
+    assert opened(session, path, "id < 50") == blocks_of(path)

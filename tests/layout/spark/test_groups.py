@@ -21,9 +21,9 @@ import es_skipping as esk
 from es_skipping import layout
 from es_skipping.build.filter_texts import predicates_of_filters
 from es_skipping.errors import DatasetError, StoreError
-from es_skipping.layout.groups.manifest import MANIFEST, GroupManifest, read_manifest
-from es_skipping.stores.parquet.files import LocalFiles
+from es_skipping.layout.groups.manifest import MANIFEST
 from es_skipping.workload.mining import Feature
+from tests.layout.manifests import blocks_of, manifest_of
 from tests.soundness.data import COLUMNS, write_objects
 from tests.soundness.forms import execute
 from tests.soundness.sql import Predicates
@@ -70,10 +70,6 @@ def column_groups(df: DataFrame, groups: Any = GROUPS) -> tuple[layout.ColumnGro
         layout.ColumnGroup(columns, tuple(Feature((one,)) for one in predicates_of_filters(df, list(texts))))
         for columns, texts in groups
     )
-
-
-def manifest_of(path: Path) -> GroupManifest:
-    return GroupManifest.from_json((path / MANIFEST).read_bytes(), str(path))
 
 
 @pytest.fixture(scope="module", params=["packed", "a file a block"])
@@ -136,7 +132,7 @@ def test_what_goes_in_comes_out(written: tuple[SparkSession, Path]) -> None:
     before, after = spark.table("plain"), spark.table("t")
     assert [(f.name, f.dataType) for f in after.schema] == [(f.name, f.dataType) for f in before.schema]
     (opened,) = read(spark, "SELECT * FROM {t}")
-    assert opened == len(manifest_of(path).blocks)
+    assert opened == blocks_of(path)
 
 
 def test_features_of_the_blocks_are_those_of_their_rows(written: tuple[SparkSession, Path]) -> None:
@@ -191,6 +187,7 @@ def test_a_query_opens_the_groups_and_blocks_that_it_needs(written: tuple[SparkS
     assert blocks_with(path, 0, kind) <= either < every[0]
 
 
+@pytest.mark.in_turn("written")
 def test_a_scan_of_several_groups_broadcasts_once(written: tuple[SparkSession, Path]) -> None:
     """One for each group and reader took longer than reading the blocks."""
     spark, _ = written
@@ -200,6 +197,7 @@ def test_a_scan_of_several_groups_broadcasts_once(written: tuple[SparkSession, P
     assert spark.sparkContext._jsc.broadcast("").id() - before == 1 + 1
 
 
+@pytest.mark.in_turn("written")
 def test_reports_see_the_blocks(written: tuple[SparkSession, Path]) -> None:
     """Of every group, of all of which the features are known; tasks open those of the groups that are needed."""
     spark, path = written
@@ -216,6 +214,7 @@ def test_reports_see_the_blocks(written: tuple[SparkSession, Path]) -> None:
     assert "format es_skipping_groups only has its own indexes" in str(advised.reason)
 
 
+@pytest.mark.in_turn("written")
 def test_whole_queries(written: tuple[SparkSession, Path]) -> None:
     spark, _ = written
     for query in (
@@ -278,6 +277,7 @@ def break_block(path: Path, name: str, *, packed: bool) -> None:
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
+@pytest.mark.in_turn("written")
 @pytest.mark.parametrize("same_time", [False, True])
 def test_a_block_moved_over_another(written: tuple[SparkSession, Path], tmp_path: Path, same_time: bool) -> None:
     """Whatever such a table gives without skipping, rows or an error, it gives with skipping: the block that lies there
@@ -325,6 +325,7 @@ def test_a_block_moved_over_another(written: tuple[SparkSession, Path], tmp_path
         assert outcome(query) == without, query
 
 
+@pytest.mark.in_turn("written")
 def test_without_a_store_everything_is_read(written: tuple[SparkSession, Path], tmp_path: Path) -> None:
     spark, path = written
     query = "SELECT kind, amount FROM {t} WHERE kind = 'kind3'"
@@ -348,6 +349,7 @@ def test_without_a_store_everything_is_read(written: tuple[SparkSession, Path], 
         spark.conf.set(ROOT_SETTING, before)
 
 
+@pytest.mark.in_turn("written")
 def test_a_table_and_a_view(written: tuple[SparkSession, Path]) -> None:
     spark, path = written
     spark.sql(f"CREATE TABLE in_groups USING {FORMAT} LOCATION '{path}'")
@@ -370,6 +372,7 @@ def test_a_table_and_a_view(written: tuple[SparkSession, Path]) -> None:
     assert (path / MANIFEST).exists()
 
 
+@pytest.mark.in_turn("written")
 def test_files_that_come_and_go_while_it_is_opened(written: tuple[SparkSession, Path], tmp_path: Path) -> None:
     """Those of somebody who appends: they are no blocks, so the table is read without them."""
     spark, path = written
@@ -449,6 +452,7 @@ def test_both_zeros_are_found_in_blocks_of_one_of_them(spark: SparkSession, tmp_
         read(spark, f"SELECT d, f, s, count(*) FROM {{t}} WHERE {text} GROUP BY d, f, s")
 
 
+@pytest.mark.in_turn("written")
 @pytest.mark.parametrize("setting", ["enableVectorizedReader", "enableNestedColumnVectorizedReader"])
 def test_a_session_that_reads_parquet_by_rows(written: tuple[SparkSession, Path], setting: str) -> None:
     """It says how files of others are read; column groups are always put together from vectors."""
@@ -543,6 +547,7 @@ REPLICAS: tuple[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] =
 """Columns, features and masters: `id` has three places, two of them for some rows only."""
 
 
+@pytest.mark.in_turn("written")
 def test_columns_that_are_stored_more_than_once(written: tuple[SparkSession, Path], tmp_path: Path) -> None:
     spark, _ = written
     df = spark.table("plain").select("id", "kind", "amount", "price", "flag", "deep", "score")
@@ -638,13 +643,13 @@ def test_rows_that_are_appended(tmp_path: Path) -> None:
     masters = [layout.ColumnGroup(one.columns, one.features, one.columns) for one in (kinds, amounts)]
     groups, path = (*masters, layout.ColumnGroup(("id", "amount"), amounts.features)), tmp_path / "groups"
     layout.write_groups(df, groups, str(path), min_rows=20)
-    before = manifest_of(path)
+    before = (path / MANIFEST).read_bytes()
     done = layout.append_groups(more.select(*reversed(more.columns)), str(path))
     assert (done.rows, done.partitions) == (300, 1)
-    assert manifest_of(path) == before, "what was there stays as it is"
+    assert (path / MANIFEST).read_bytes() == before, "what was there stays as it is"
     df.union(more).createOrReplaceTempView("plain")
     session.read.format(FORMAT).load(str(path)).createOrReplaceTempView("t")
-    whole = read_manifest(LocalFiles(path), str(path))
+    whole = manifest_of(path)
     for query, group, features in (
         ("SELECT id, s FROM {t}", 0, set()),
         ("SELECT id, kind FROM {t} WHERE kind = 'kind3'", 0, {0}),

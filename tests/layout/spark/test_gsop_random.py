@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
 from es_skipping import layout
-from es_skipping.layout.groups.manifest import MANIFEST, GroupManifest
 from es_skipping.layout.groups.status import storage
+from tests.layout.manifests import manifest_of
 from tests.soundness.data import COLUMNS, SqlColumn, write_objects
 from tests.soundness.forms import execute
 from tests.soundness.sql import Predicates
@@ -146,7 +146,7 @@ def test_random_tables_workloads_and_queries(spark: SparkSession, tmp_path: Path
     found = selective(on.table("t"), [str(draw.draw(1)) for _ in range(30)])
     designer, kinds = designed(on.table("t"), lake, system, rng, found)
     assert designer.write(place, packed=rng.random() < 0.7).rows == off.table("t").count()
-    manifest = GroupManifest.from_json((tmp_path / "groups" / MANIFEST).read_bytes(), place)
+    manifest = manifest_of(tmp_path / "groups")
     if system == "GSOP-R":
         assert storage(manifest) > 1, "some cells are stored twice"
     else:

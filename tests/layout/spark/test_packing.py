@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping import layout
 from es_skipping.errors import DatasetError, StoreError
-from es_skipping.layout.groups.manifest import MANIFEST, Block, GroupManifest, Partition, StoredGroup, read_manifest
+from es_skipping.layout.groups.manifest import MANIFEST, Block, GroupManifest, Partition, StoredGroup
 from es_skipping.layout.groups.numbered_rows import TUPLE
-from es_skipping.stores.parquet.files import LocalFiles
+from tests.layout.manifests import manifest_of
 from tests.layout.spark.test_groups import FORMAT, column_groups, rows_of
 from tests.spark.building import ROOT_SETTING, spark, write
 from tests.spark.objects_read import blocks_read, readers_opened
@@ -52,10 +52,6 @@ def made(spark: SparkSession, folder: Path, *, packed: bool, replicas: bool = Fa
         df = df.union(more)
     df.createOrReplaceTempView("plain")
     return folder / "groups"
-
-
-def manifest_of(path: Path) -> GroupManifest:
-    return read_manifest(LocalFiles(path), str(path))
 
 
 def answers(spark: SparkSession, path: Path) -> list[list[int]]:
