@@ -82,9 +82,10 @@ def _index(spark: SparkSession, path: str, table: str | None, format: str | None
         if paths is not None and not is_under(path, definition.roots):
             continue
         waits = found.row_groups is None and _by_footers(definition)
+        remembers = settings["remember"] and paths is None
         if waits or not isinstance(service.on_use, AutoRefresh):
-            _refresh(indexed_dataset(spark, definition), paths, remembers=settings["remember"])
-        if isinstance(service.on_use, AutoRefresh) and (not waits or settings["remember"]):
+            _refresh(indexed_dataset(spark, definition), paths, remembers=remembers)
+        if isinstance(service.on_use, AutoRefresh) and (not waits or remembers):
             service.on_use.soon(spark, store.url, definition, paths)
 
 
