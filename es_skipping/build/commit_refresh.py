@@ -24,6 +24,7 @@ from es_skipping.stores.base import is_under
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from es_skipping.build.dataset import Dataset
     from es_skipping.catalog import DatasetDefinition
 
 __all__ = ["index_commits"]
@@ -66,19 +67,38 @@ def _index(spark: SparkSession, path: str, table: str | None, format: str | None
     format
         The format of a table with a log, whose refresh asks the log what changed; None for files, which it lists.
     """
-    service, store = service_of(spark), store_of(spark)
-    lifetime = Settings(store_conf(spark))["registry.lifetime"]
-    for found in service.registry.find(store, [path], table, lifetime, format=format):
+    service, store, settings = service_of(spark), store_of(spark), Settings(store_conf(spark))
+    # The write waits: a store that does not answer costs it what it costs a query.
+    with service.breakers[store].attempt(settings["breaker.failures"], settings["breaker.pause"]):
+        for lifetime in (settings["registry.lifetime"], 0.0):  # what is indexed may be known of a store that is gone
+            datasets = service.registry.find(store, [path], table, lifetime, settings["store.timeout"], format)
+            if not datasets:
+                return
+    for found in datasets:
         definition = found.entry.definition
         if (definition.format if definition.format in TABLES else None) != format:
             continue  # the directory of the table is indexed as plain files, or the other way round
         paths = None if format or definition.table is not None or path in definition.roots else (path,)
         if paths is not None and not is_under(path, definition.roots):
             continue
-        if (found.row_groups is None and _by_footers(definition)) or not isinstance(service.on_use, AutoRefresh):
-            indexed_dataset(spark, definition).refresh(paths, progress=lambda done, total, phase: None)
-        else:
+        waits = found.row_groups is None and _by_footers(definition)
+        remembers = settings["remember"] and paths is None
+        if waits or not isinstance(service.on_use, AutoRefresh):
+            _refresh(indexed_dataset(spark, definition), paths, remembers=remembers)
+        if isinstance(service.on_use, AutoRefresh) and (not waits or remembers):
             service.on_use.soon(spark, store.url, definition, paths)
+
+
+def _refresh(dataset: Dataset, paths: tuple[str, ...] | None, *, remembers: bool) -> None:
+    """Refresh a dataset while a write waits. No condition is remembered meanwhile, because that takes the rows."""
+
+    def silent(done: int, total: int, phase: str) -> None:
+        pass
+
+    if remembers:
+        dataset._update((), must_exist=True, paths=paths, progress=silent)
+    else:
+        dataset.refresh(paths, progress=silent)
 
 
 def _by_footers(definition: DatasetDefinition) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.build import auto_refresh
 from es_skipping.build.dataset import Dataset
+from es_skipping.errors import StoreUnavailable
+from es_skipping.spark.services import service_of
 from tests.spark.objects_read import num_files
 from tests.spark.skipping_on_off import age, warned
 
@@ -125,3 +129,64 @@ def test_only_where_it_is_turned_on(on: SparkSession, tmp_path: Path) -> None:
     on.conf.set("spark.es_skipping.indexOnCommit", "false")
     rows(on, 1_000, 1_200).write.mode("append").parquet(str(tmp_path / "d"))
     assert dataset.health().coverage < 1
+
+
+def test_conditions_are_remembered_after_the_write(
+    on: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are collected from the rows, of all files; footers still answer before the write returns."""
+    folder, whole, returned = tmp_path / "d", auto_refresh._refresh, threading.Event()
+    monkeypatch.setattr(auto_refresh, "_refresh", lambda *args: (returned.wait(PATIENCE), whole(*args)))
+    dataset = made(on, folder)
+    on.conf.set("spark.es_skipping.remember", "true")
+    for _ in range(2):
+        on.read.parquet(str(folder)).where("word LIKE '%77'").collect()
+    assert service_of(on).query_log.write(wait=False) == 0
+    rows(on, 1_000, 1_200).write.mode("append").parquet(str(folder))
+    assert [row.type for row in dataset.describe().collect()] == ["MinMax"]
+    assert dataset.health().coverage == 1
+    returned.set()
+    until(lambda: {row.type for row in dataset.describe().collect()} == {"MinMax", "Remembered"})
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The URL of a server that takes requests and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_write_does_not_wait_for_a_silent_store(
+    on: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, silent: str
+) -> None:
+    """It waits as long as a query does, and after some failures no longer."""
+    on.conf.set("spark.es_skipping.store.url", silent)
+    on.conf.set("spark.es_skipping.store.timeout", "500ms")
+    on.conf.set("spark.es_skipping.breaker.failures", "2")
+    begun = time.monotonic()
+    for _ in range(4):
+        rows(on, 0, 10).write.mode("append").parquet(str(tmp_path / "d"))
+    assert time.monotonic() - begun < 30
+    assert len([text for text in warned(caplog) if "is not indexed: StoreUnavailable" in text]) == 4
+    assert len([text for text in warned(caplog) if "the store failed 2 times in a row" in text]) == 2
+
+
+def test_a_store_that_falls_silent_while_its_list_of_datasets_is_known(
+    on: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "d"
+    dataset = made(on, folder)
+    on.conf.set("spark.es_skipping.store.timeout", "3s")
+    assert opened(on, folder, "id = 7") == ([7], 1), "the list is known"
+    asked: list[float | None] = []
+
+    def silent(*args: Any, timeout: float | None = None, **options: Any) -> Any:
+        asked.append(timeout)
+        raise StoreUnavailable("no answer")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(dataset._store()), "datasets", silent)
+        rows(on, 1_000, 1_200).write.mode("append").parquet(str(folder))
+    assert asked == [3.0], "a query's patience, and nothing else was asked"
+    assert [text.rpartition(" is not indexed: ")[2] for text in warned(caplog)] == ["StoreUnavailable: no answer"]
+    assert opened(on, folder, "id = 1007")[0] == [1007]

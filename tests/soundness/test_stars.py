@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.indexes.foreignkey import ForeignKey
 from es_skipping.indexes.induced import Induced
+from tests.soundness.star_queries import random_query
 from tests.spark.star import configured
 
 STARS = int(os.environ.get("ES_SKIPPING_STARS", "3"))
@@ -43,6 +44,7 @@ FILTERS = (
     "{d}.day BETWEEN DATE'2024-01-22' AND DATE'2024-01-25'", "{d}.s IS NULL", "{d}.x = 3 OR {d}.x = 9",
     "{d}.x <> 4", "{d}.s = 'c2' OR {d}.day > DATE'2024-01-28'", "NOT ({d}.x < 6)", "{d}.x IS NULL", "{d}.x > {d}.ref",
 )  # fmt: skip
+TEXTS = ("a1", "ab", "abc", "b", "c2")
 JOINS = ("JOIN", "JOIN", "JOIN", "LEFT SEMI JOIN", "LEFT JOIN", "RIGHT JOIN", "LEFT ANTI JOIN", "FULL JOIN")
 
 
@@ -53,6 +55,7 @@ class Star:
         self.spark, self.root, self.dice, self.kind = spark, root, dice, kind
         self.type, self.value = KEYS[dice.choice(list(KEYS))]
         self.day = 0
+        self.partitioned = kind == "shapes" and dice.random() < 0.3
         for name in ("fact", "dim", "far"):
             (root / name).mkdir(parents=True)
         for _ in range(dice.randint(6, 10)):
@@ -74,16 +77,26 @@ class Star:
     def add_fact(self) -> None:
         start = self.dice.randint(0, 36)
         keys = [self._key(start, start + 4) for _ in range(self.dice.randint(0, 20))]
-        amounts = pa.array(range(len(keys)), pa.int32())
-        self._write("fact", pa.table({"k": pa.array(keys, self.type), "n": amounts}))
+        others = [None if self.dice.random() < 0.1 else start // 4 + self.dice.randint(0, 2) for _ in keys]
+        columns = {
+            "k": pa.array(keys, self.type),
+            "n": pa.array(range(len(keys)), pa.int32()),
+            "j": pa.array(others, pa.int32()),
+            "w": pa.array(others, pa.int64()),
+            "t": [TEXTS[row % len(TEXTS)] for row in range(len(keys))],
+            "st": pa.array([{"j": one} for one in others], pa.struct([("j", pa.int32())])),
+        }
+        name = f"fact/p={self.dice.randint(0, 1)}" if self.partitioned else "fact"
+        (self.root / name).mkdir(exist_ok=True)
+        self._write(name, pa.table(columns))
 
     def add_dimension(self, name: str, file: Path | None = None) -> None:
         rows = self.dice.randint(5, 25)
         some = [None if self.dice.random() < 0.1 else self.dice.randint(0, 10) for _ in range(rows)]
-        texts = [None if self.dice.random() < 0.1 else self.dice.choice(("a1", "ab", "abc", "b", "c2")) for _ in some]
+        texts = [None if self.dice.random() < 0.1 else self.dice.choice(TEXTS) for _ in some]
         days = [EPOCH + datetime.timedelta(self.dice.randint(0, 30)) for _ in some]
         least, most = 0, 36
-        if self.kind == "ranges":  # keys and days that lie together
+        if self.kind != "induced":  # keys and days that lie together
             least = self.dice.randint(0, 30)
             most = least + 4
             days = [EPOCH + datetime.timedelta(self.dice.randint(least // 2, least // 2 + 3)) for _ in some]
@@ -118,7 +131,7 @@ class Star:
         if refresh == "all":
             assert not dataset.refresh().failed
         elif refresh == "some":
-            files = sorted(str(file) for file in (self.root / "fact").iterdir())
+            files = sorted(str(file) for file in (self.root / "fact").rglob("*.parquet"))
             dataset.refresh(paths=self.dice.sample(files, 2))
         for dimension in dimensions:
             if self.dice.random() < 0.6:
@@ -132,7 +145,8 @@ class Star:
             fact.create_indexes(*self.indexes())
             return [fact]
         key = self.dice.choice((esk.MinMax, esk.ValueList, esk.MinMax))
-        fact.create_indexes(self.dice.choice((esk.MinMax, esk.ValueList))("k"))
+        others = [esk.MinMax(name) for name in ("j", "w", "t", "st.j", "n")] if self.kind == "shapes" else []
+        fact.create_indexes(self.dice.choice((esk.MinMax, esk.ValueList))("k"), *others)
         for one in (dim, far):
             one.create_indexes(key("id"), esk.MinMax("day"), esk.MinMax("x"), esk.ValueList("s"), esk.MinMax("ref"))
         return [fact, dim, far]
@@ -148,6 +162,8 @@ class Star:
         ]
 
     def query(self) -> str:
+        if self.kind == "shapes":
+            return random_query(self.dice)
         near = self.dice.choice(FILTERS).format(d="dim")
         far = self.dice.choice(FILTERS).format(d="far")
         join = self.dice.choice(JOINS)
@@ -170,7 +186,7 @@ class Star:
         return f"SELECT {columns} FROM fact {join} dim ON k = dim.id WHERE {near}"
 
 
-@pytest.mark.parametrize("kind", ["induced", "ranges"])
+@pytest.mark.parametrize("kind", ["induced", "ranges", "shapes"])
 @pytest.mark.parametrize(("store", "stars"), [("parquet", STARS), ("elasticsearch", max(1, STARS // 4))])
 def test_random_stars(
     base: SparkSession, tmp_path: Path, store: str, stars: int, kind: str, request: pytest.FixtureRequest
@@ -194,8 +210,8 @@ def _skipped(spark: SparkSession, root: Path, number: int, kind: str) -> int:
             star.change(dataset, dimensions)
         for _ in range(QUERIES):
             spark.conf.set("spark.sql.adaptive.enabled", dice.choice(("true", "false")))
-            threshold = "-1" if kind == "ranges" else dice.choice(("-1", "10MB"))
-            spark.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
+            threshold = {"induced": ("-1", "10MB"), "ranges": ("-1",), "shapes": ("-1", "-1", "-1", "10MB")}[kind]
+            spark.conf.set("spark.sql.autoBroadcastJoinThreshold", dice.choice(threshold))
             sql = star.query()
             esk.disable(spark)
             expected = sorted(map(repr, spark.sql(sql).collect()))
