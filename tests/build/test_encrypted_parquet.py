@@ -177,13 +177,13 @@ ASKED = """
 import sys
 from es_skipping.predicates.tree import Column
 from es_skipping.predicates.types import DataType
-from es_skipping.build.footers import _Tail, _whole, read_extent
+from es_skipping.build.footers import Footer, _Tail, _whole, read_extent
 
 for path in sys.argv[1:]:
     data = open(path, "rb").read()
     for file in (open(path, "rb"), _Tail(len(data), lambda offset: data[offset:])):
         try:
-            print(read_extent(_whole(file), Column(("c",), DataType("bigint"))))
+            print(read_extent(Footer(_whole(file)), Column(("c",), DataType("bigint"))))
         except ValueError as error:
             print(error)
 """
