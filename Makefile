@@ -118,8 +118,8 @@ bench: $(VENV)/.dev $(VENV)/.demo ## Measure (BENCHMARKS="overhead build lookup 
 	done
 
 .PHONY: peers
-peers: $(VENV_OLDEST)/.peers ## Compare with plain Spark, Delta, Iceberg, DuckDB and Polars; write the README's table (ROUNDS=5)
-	$(VENV_OLDEST)/bin/python -m benchmarks.peers --rounds $(or $(ROUNDS),5) --page
+peers: $(VENV_OLDEST)/.peers ## Compare with plain Spark, Delta, Iceberg, DuckDB and Polars; write the README's table (ROUNDS=3)
+	$(VENV_OLDEST)/bin/python -m benchmarks.peers --rounds $(or $(ROUNDS),3) --page
 
 .PHONY: jar
 jar: $(VENV)/.dev ## Write the jar, its sources and its POM as a Maven repository (REPOSITORY=build/maven)

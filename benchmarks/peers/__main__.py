@@ -1,4 +1,4 @@
-"""Run: ``python -m benchmarks.peers [--scale 1] [--rounds 5] [--store URL] [--page]``, or ``make peers``.
+"""Run: ``python -m benchmarks.peers [--scale 1] [--rounds 3] [--store URL] [--page]``, or ``make peers``.
 
 Needs the oldest Spark, for which Delta and Iceberg both have a release (Spark fetches their jars), and the packages of
 the demo. Without ``--store`` it starts an Elasticsearch node of its own. Each round asks every system each query, in an
@@ -159,7 +159,7 @@ def main() -> None:
     arguments.add_argument("--scale", type=float, default=1.0, help="of TPC-H")
     arguments.add_argument("--files", type=int, default=200, help="of lineitem")
     arguments.add_argument("--place-files", type=int, default=1_000)
-    arguments.add_argument("--rounds", type=int, default=5)
+    arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--store", help="URL of an Elasticsearch without security")
     arguments.add_argument("--page", action="store_true", help="write the figures to the page and to the README")
     given = arguments.parse_args()
