@@ -123,13 +123,17 @@ def in_stripes(table: pa.Table) -> pa.Table:
     return table.take(pa.array(np.concatenate(stripes)))
 
 
+def tpch(scratch: Path, table: str, columns: Sequence[str], scale: float = 1) -> pa.Table:
+    """Columns of one of TPC-H's tables, in the order of their generator."""
+    program = str(Path(sys.executable).with_name("tpchgen-cli"))
+    command = [program, "parquet", "--scale-factor", str(scale), "--no-progress", "--tables", table]
+    subprocess.run([*command, "--output-dir", str(scratch)], check=True, stdout=subprocess.DEVNULL)
+    return pq.read_table(scratch / f"{table}.parquet", columns=list(columns))
+
+
 def orders(scratch: Path) -> pa.Table:
     """TPC-H's orders at scale 1, shuffled."""
-    command = [str(Path(sys.executable).with_name("tpchgen-cli")), "parquet", "--scale-factor", "1", "--no-progress"]
-    subprocess.run(
-        [*command, "--tables", "orders", "--output-dir", str(scratch)], check=True, stdout=subprocess.DEVNULL
-    )
-    made = pq.read_table(scratch / "orders.parquet", columns=["o_orderkey", "o_orderdate", "o_totalprice"])
+    made = tpch(scratch, "orders", ("o_orderkey", "o_orderdate", "o_totalprice"))
     return made.take(pa.array(np.random.default_rng(SEED).permutation(len(made))))
 
 

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -137,6 +138,17 @@ class Server:
         jars = os.pathsep.join(map(str, s3a_jars(hadoop_version())))
         hadoop = {f"spark.hadoop.{key}": value for key, value in self.session_conf.items()}
         return {"spark.driver.extraClassPath": jars, "spark.executor.extraClassPath": jars, **hadoop}
+
+    @contextmanager
+    def attached(self, spark: SparkSession) -> Iterator[None]:
+        """The same as `attach`, with `session_conf` in the configuration of all sessions meanwhile."""
+        self.attach(spark)
+        conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
+        for key, value in self.session_conf.items():
+            conf.set(key, value)
+        yield
+        for key in self.session_conf:
+            conf.unset(key)
 
     def attach(self, spark: SparkSession) -> None:
         """Let a running local Spark read this server: the jars join its class loader, `session_conf` what it knows.

@@ -141,6 +141,10 @@ class Footer:
             at += _leaves(field.type)
         self._is_plain = at == len(metadata.schema)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a top-level column of a name, in any case."""
+        return name.lower() in self._columns
+
     def columns(self, name: str, *, sensitive: bool) -> list[tuple[Any, int]]:
         """The top-level columns of a name, each with the number of its first leaf; none if leaves cannot be told."""
         found = self._columns.get(name.lower(), []) if self._is_plain else []

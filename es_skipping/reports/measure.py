@@ -339,7 +339,7 @@ def _opened(spark: SparkSession, plan: Any) -> set[str]:
     found: set[str] = set()
     while stack:
         node = stack.pop()
-        if node.getClass().getSimpleName() == "FileSourceScanExec":
+        if _kind(node) == "FileSourceScanExec":
             for partition in node.inputRDDs().head().partitions():
                 found |= {_one_form(str(file.urlEncodedPath())) for file in partition.files()}
         children = node.children()

@@ -40,13 +40,8 @@ HAS_CONDITIONAL_WRITES = tuple(map(int, hadoop_version().split("."))) >= (3, 4, 
 @pytest.fixture
 def s3a(spark: SparkSession, s3: Server) -> Iterator[str]:
     """The URL of a new folder."""
-    s3.attach(spark)
-    conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
-    for key, value in s3.session_conf.items():
-        conf.set(key, value)
-    yield f"{s3.bucket()}/a store"
-    for key in s3.session_conf:
-        conf.unset(key)
+    with s3.attached(spark):
+        yield f"{s3.bucket()}/a store"
 
 
 Maker = Callable[[], Files]

@@ -144,9 +144,8 @@ def _from_footer(footer: Footer, wanted: Sequence[Wanted]) -> dict[str, Any] | N
 def _from_rows(file: Any, of: Footer, wanted: Sequence[Wanted]) -> tuple[dict[str, Any], dict[str, str]]:
     footer = of.metadata
     columns = list(dict.fromkeys(column for one in wanted for column in one.operands if isinstance(column, Column)))
-    names = {name.lower() for name in footer.schema.to_arrow_schema().names}
     leaves = {column: exact_leaf(of, column) for column in columns}
-    absent = {column for column in columns if leaves[column] is None and column.path[0].lower() not in names}
+    absent = {column for column in columns if leaves[column] is None and not of.has(column.path[0])}
     strange = {column for column in columns if leaves[column] is None and column not in absent}
     parts = [Part(one.id, one.index.collector(one.types), (), one.index.kind, one.value_type) for one in wanted]
     states: list[Any] = [_why_unknown(one, strange) for one in wanted]

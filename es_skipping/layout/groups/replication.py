@@ -130,12 +130,12 @@ class Replicas:
         key = layout, exact
         if key not in self._served:
             self._served[key] = self._paths.served(
-                layout, self.rows(layout, exact=exact), self._readers(layout, self._asked, exact=exact)
+                layout, self.rows(layout, exact=exact), self._readers(layout, exact=exact)
             )
         return self._served[key]
 
-    def _readers(self, layout: Layout, asked: QueryBits, *, exact: bool = True) -> tuple[Reals, Reals] | None:
-        return openings(self.blocks(layout, exact=exact), asked, self._opening) if self._opening else None
+    def _readers(self, layout: Layout, *, exact: bool) -> tuple[Reals, Reals] | None:
+        return openings(self.blocks(layout, exact=exact), self._asked, self._opening) if self._opening else None
 
     def total(self, costs: Reals) -> float:
         """The cells and ids of one run of the workload, and what its readers cost."""

@@ -54,7 +54,7 @@ def made(spark: SparkSession, folder: Path, *, packed: bool, replicas: bool = Fa
     return folder / "groups"
 
 
-def answers(spark: SparkSession, path: Path) -> list[list[int]]:
+def answers(spark: SparkSession, path: Path | str) -> list[list[int]]:
     """Blocks that each query opens; its rows are the source's."""
     spark.read.format(FORMAT).load(str(path)).createOrReplaceTempView("t")
     esk.enable(spark)

@@ -23,7 +23,7 @@ from es_skipping.spark import relations
 from es_skipping.spark.hadoop_files import files_of
 from tests.hdfs_cluster import Cluster
 from tests.layout.spark.test_groups import EVERY_TYPE, FORMAT, column_groups, rows_of
-from tests.layout.spark.test_packing import COLUMNS, GROUPS, QUERIES, answers, by_hand, data_files, made, manifest_of
+from tests.layout.spark.test_packing import COLUMNS, GROUPS, answers, by_hand, data_files, made, manifest_of
 from tests.s3_server import Server
 from tests.spark.building import spark, write
 from tests.spark.objects_read import blocks_read
@@ -281,13 +281,8 @@ def lake(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
         yield f"{cluster.folder()}/a lake"
         return
     server: Server = request.getfixturevalue("s3")
-    server.attach(spark)
-    conf: Any = spark.sparkContext._jsc.hadoopConfiguration()
-    for key, value in server.session_conf.items():
-        conf.set(key, value)
-    yield f"{server.bucket()}/a lake"
-    for key in server.session_conf:
-        conf.unset(key)
+    with server.attached(spark):
+        yield f"{server.bucket()}/a lake"
 
 
 def test_on_other_file_systems(spark: SparkSession, lake: str) -> None:
@@ -300,32 +295,22 @@ def test_on_other_file_systems(spark: SparkSession, lake: str) -> None:
     layout.append_groups(more, path)
     df.union(more).createOrReplaceTempView("plain")
 
-    def opened() -> list[list[int]]:
-        spark.read.format(FORMAT).load(path).createOrReplaceTempView("t")
-        esk.enable(spark)
-        found = []
-        for query in QUERIES:
-            df = spark.sql(query)
-            assert rows_of(df) == rows_of(spark.sql(query.replace("FROM t", "FROM plain"))), query
-            found.append(blocks_read(df))
-        return found
-
     def left() -> int:
         manifest = read_manifest(files_of(path), path)
         return sum(block.row_group is None for block in manifest.blocks.values())
 
-    before, files = opened(), left()
+    before, files = answers(spark, path), left()
     assert before[1][0] < before[0][0] / 4, "they are skipped"
     assert layout.repack_groups(spark, path) == files > 0 == left()
-    assert opened() == before
+    assert answers(spark, path) == before
     spark.conf.set("spark.es_skipping.verify", "stat")
-    assert opened() == before
+    assert answers(spark, path) == before
     status = layout.status(spark, path)
     assert isinstance(status, layout.GroupStatus) and status.unindexed == 0
     again = spark.range(800, 900, 1, 1).selectExpr(*COLUMNS)
     layout.append_groups(again, path)
     spark.table("plain").union(again).createOrReplaceTempView("plain")
-    opened()
+    answers(spark, path)
     assert left() == 0
     names = {name for name in files_of(path).list("") if name.endswith(".json") or "tmp" in name}
     assert names == {MANIFEST, *(f"_es_skipping_groups.00000{at}.json" for at in (1, 2))}
