@@ -111,7 +111,8 @@ class _Pool:
 
     def _costs(self, some: Counts) -> Reals:
         """The cost of merging each of these clusters with each cluster."""
-        common = (self.bits[some] * self.weights) @ self.bits.T
+        with np.errstate(invalid="ignore"):  # as in `share_a_bit`: kernels of BLAS warn of memory beside the matrices
+            common = (self.bits[some] * self.weights) @ self.bits.T
         costs: Reals = self.rows[some, None] * (self.total[None, :] - common)
         costs += self.rows[None, :] * (self.total[some, None] - common)
         costs[np.arange(len(some)), some] = np.inf

@@ -11,7 +11,7 @@ import numpy as np
 from es_skipping.layout.clustering import Bits
 from es_skipping.layout.groups.demands import Demand
 
-__all__ = ["QueryBits"]
+__all__ = ["QueryBits", "share_a_bit"]
 
 
 @dataclass(frozen=True)
@@ -84,5 +84,18 @@ class QueryBits:
         """Vectors of the features, followed by the columns of the lists."""
         if not len(self.lists):
             return vectors
-        some = vectors.astype(np.float32) @ self.lists.T.astype(np.float32) > 0
-        return np.hstack([vectors, some])
+        return np.hstack([vectors, share_a_bit(vectors, self.lists)])
+
+
+def share_a_bit(ones: Bits, others: Bits) -> Bits:
+    """Whether each row of one table has a bit in common with each row of the other.
+
+    Examples
+    --------
+    >>> share_a_bit(np.array([[True, True], [False, False]]), np.array([[False, True]])).tolist()
+    [[True], [False]]
+    """
+    # BLAS multiplies fastest. Some of its kernels also compute on memory beside the matrices, for which NumPy warns
+    # although no number of the result is invalid (https://github.com/numpy/numpy/issues/24067).
+    with np.errstate(invalid="ignore"):
+        return np.asarray(ones.astype(np.float32) @ others.T.astype(np.float32) > 0)

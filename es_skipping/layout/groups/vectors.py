@@ -17,7 +17,7 @@ import numpy as np
 
 from es_skipping.layout.clustering import Bits, Counts, Reals, cluster
 from es_skipping.layout.groups.demands import Demand
-from es_skipping.layout.groups.query_bits import QueryBits
+from es_skipping.layout.groups.query_bits import QueryBits, share_a_bit
 from es_skipping.layout.histogram import Histogram
 
 __all__ = ["GlobalVectors", "LocalBlocks"]
@@ -88,7 +88,7 @@ class LocalBlocks:
         packed = np.ascontiguousarray(np.packbits(usable, axis=1))
         alike = packed.view([("", f"V{packed.shape[1]}")]).ravel()
         _, first, which = np.unique(alike, return_index=True, return_inverse=True)
-        lacking = (~unions).astype(np.float32) @ usable[first].T.astype(np.float32) > 0
+        lacking = share_a_bit(~unions, usable[first])
         read: Reals = total - amounts.astype(np.float64) @ lacking
         return read[which.ravel()]
 
