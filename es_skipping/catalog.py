@@ -21,6 +21,7 @@ __all__ = [
     "ObjectId",
     "ObjectMetadata",
     "Protection",
+    "object_key",
 ]
 
 UNDERSTOOD: Final[frozenset[str]] = frozenset({"elements", "hashed", "rowgroups", "sealed"})
@@ -49,14 +50,19 @@ class ObjectId:
 
     @property
     def key(self) -> bytes:
-        """16 bytes that stand for the identity: the MD5 of path, length and mtime, which the shim computes alike.
+        """16 bytes that stand for the identity, see `object_key`."""
+        return object_key(self.path, self.length, self.mtime)
 
-        Of a row group (`es_skipping.row_groups`) they begin as those of its file do.
-        """
-        group = of_row_group(self.path)
-        text = (self.path if group is None else group.file).encode("utf-8", "surrogatepass")
-        key = hashlib.md5(text + struct.pack(">qq", self.length, self.mtime), usedforsecurity=False).digest()
-        return key if group is None else row_group_key(key, group)
+
+def object_key(path: str, length: int, mtime: int) -> bytes:
+    """The 16 bytes that stand for an object's identity: the MD5 of its parts, which the shim computes alike.
+
+    Of a row group (`es_skipping.row_groups`) they begin as those of its file do.
+    """
+    group = of_row_group(path)
+    text = (path if group is None else group.file).encode("utf-8", "surrogatepass")
+    key = hashlib.md5(text + struct.pack(">qq", length, mtime), usedforsecurity=False).digest()
+    return key if group is None else row_group_key(key, group)
 
 
 @dataclass(frozen=True, slots=True)

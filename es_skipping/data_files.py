@@ -6,7 +6,8 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -23,9 +24,8 @@ TABLES: Final = {"delta": "a Delta", "iceberg": "an Iceberg"}
 """The formats of tables with a log, each with its name after "is"."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedFile:
-    """One file of a listing.
+class ListedFile(NamedTuple):
+    """One file of a listing. A tuple, because a directory has many.
 
     Parameters
     ----------
@@ -33,13 +33,34 @@ class ListedFile:
         The text that an engine opens: a local path, or a URL with the scheme that the caller gave.
     path
         The file's path on its file system.
-    id
-        The file's identity in Hadoop's terms.
+    url, length, mtime
+        The parts of its `id`.
     """
 
     name: str
     path: str
-    id: ObjectId
+    url: str
+    length: int
+    mtime: int
+
+    @property
+    def id(self) -> ObjectId:
+        """The file's identity in Hadoop's terms."""
+        return ObjectId(self.url, self.length, self.mtime)
+
+    @property
+    def directory(self) -> str:
+        """The URL of its directory."""
+        return self.url.rpartition("/")[0]
+
+
+class _Directory(NamedTuple):
+    """What is the same for all files of a directory: judged once, not for each of them."""
+
+    is_read: bool
+    may_be_tables: bool
+    name: str
+    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,38 +98,40 @@ class Location:
             There is nothing at the path, it cannot be listed, or it holds a Delta or Iceberg table.
         """
         try:
-            return sorted(self._files(root.rstrip("/")), key=lambda file: file.path)
+            return sorted(self._files(root.rstrip("/")), key=attrgetter("path"))
         except (OSError, pa.ArrowException) as error:
             raise DatasetError(f"{self.name} cannot be listed: {error}") from error
 
     def _files(self, root: str) -> Iterator[ListedFile]:
-        engine_root = self.name.rstrip("/")
         top = self.filesystem.get_file_info(self.path)
         if top.type == pafs.FileType.NotFound:
             raise DatasetError(f"{self.name} does not exist: pass the directory of a dataset")
-        selector = pafs.FileSelector(self.path, recursive=True)
-        read: dict[str, bool] = {}  # a directory is judged once, not for each of its files
-        for info in [top] if top.type == pafs.FileType.File else self.filesystem.get_file_info(selector):
-            below = info.path[len(self.path) :].strip("/")
-            directory, _, name = below.rpartition("/")
-            if directory not in read:
-                read[directory] = self._is_read(directory)
-            if name == "_delta_log":
-                raise table_error(self.name, "delta")
-            if directory == "metadata" and name.endswith(".metadata.json"):
+        if top.is_file:
+            if top.size and not _is_hidden(top.base_name):
+                yield ListedFile(self.name.rstrip("/"), top.path, root, top.size, _milliseconds(top))
+            return
+        known: dict[str, _Directory] = {}
+        for info in self.filesystem.get_file_info(pafs.FileSelector(self.path, recursive=True)):
+            path = info.path
+            place, _, name = path.rpartition("/")
+            directory = known.get(place)
+            if directory is None:
+                directory = known[place] = self._directory(place, root)
+            if directory.may_be_tables and name.endswith(".metadata.json"):
                 raise table_error(self.name, "iceberg")
-            if info.size and info.type == pafs.FileType.File and read[directory] and not _is_hidden(name):
-                inside = "/".join(["", *filter(None, below.split("/"))]) if "//" in below else below and "/" + below
-                # Hadoop cuts what is finer than a millisecond.
-                id = ObjectId(root + inside, info.size, (info.mtime_ns or 0) // 1_000_000)
-                yield ListedFile(engine_root + inside, info.path, id)
+            if _is_hidden(name):
+                if name == "_delta_log":
+                    raise table_error(self.name, "delta")
+            elif directory.is_read and (size := info.size) and info.is_file:
+                yield ListedFile(directory.name + name, path, directory.url + name, size, _milliseconds(info))
 
-    def _is_read(self, directory: str) -> bool:
-        """Whether Spark reads the files of a directory below this place."""
-        parts = directory.split("/")
+    def _directory(self, path: str, root: str) -> _Directory:
+        parts = [part for part in path[len(self.path) :].split("/") if part]
         if "_delta_log" in parts:
             raise table_error(self.name, "delta")
-        return not any(map(_is_hidden, parts))
+        below = "/".join(["", *parts, ""])
+        is_read = not any(map(_is_hidden, parts))
+        return _Directory(is_read, parts == ["metadata"], self.name.rstrip("/") + below, root + below)
 
 
 def locate(path: str | os.PathLike[str], filesystem: pafs.FileSystem | None = None) -> Location:
@@ -163,6 +186,13 @@ def table_error(place: str, format: str) -> DatasetError:
     )
 
 
+def _milliseconds(info: pafs.FileInfo) -> int:
+    """The modification time; Hadoop cuts what is finer."""
+    return (info.mtime_ns or 0) // 1_000_000
+
+
 def _is_hidden(name: str) -> bool:
     """Whether Spark passes over a file or directory of this name."""
-    return (name.startswith("_") and "=" not in name) or name.startswith(".") or name.endswith("._COPYING_")
+    if name.startswith(("_", ".")):
+        return name[0] == "." or "=" not in name
+    return name.endswith("._COPYING_")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from es_skipping.catalog import object_key
 from es_skipping.data_files import TABLES, ListedFile, Location, locate, table_error
 from es_skipping.engines.columns import Columns
 from es_skipping.engines.condition import Condition, condition_of, parsed
@@ -140,7 +141,7 @@ class _Call:
         listed = self._list(root)
         if dataset is None or not listed:
             return
-        if max(file.id.mtime for file in listed) > dataset.entry.refreshed:  # a refresh may know the new files
+        if max(file.mtime for file in listed) > dataset.entry.refreshed:  # a refresh may know the new files
             with breaker.attempt(failures, pause):
                 dataset, root = self._dataset(0.0, timeout)
             if dataset is None:
@@ -155,7 +156,7 @@ class _Call:
     def _list(self, root: str) -> list[ListedFile]:
         listed = self._listed = self._location.files(root)
         for file in listed:
-            self._directories.setdefault(_directory(file), file)
+            self._directories.setdefault(file.directory, file)
         return listed
 
     def _dataset(self, lifetime: float, timeout: float) -> tuple[IndexedDataset | None, str]:
@@ -194,7 +195,7 @@ class _Call:
                 },
             },
             objects=len(listed),
-            size=sum(file.id.length for file in listed),
+            size=sum(file.length for file in listed),
             filters=(self._condition.trees,),
         )
 
@@ -207,7 +208,7 @@ class _Call:
         kept = self._kept(listed)
         added: list[tuple[str, str]] = []
         if not kept and listed and not allow_empty:
-            kept = [min(listed, key=lambda file: (file.id.length, file.name))]
+            kept = [min(listed, key=lambda file: (file.length, file.name))]
             added.append((kept[0].name, "no file can match; it is the smallest, and engines refuse an empty list"))
         if kept and len(kept) < len(listed) and (witnesses := _witnesses(self._directories, kept)):
             chosen = {*kept, *witnesses}
@@ -218,7 +219,7 @@ class _Call:
             added.append((listed[0].name, "engines take the columns' types from the first file"))
         found = self._found
         skipped = len(listed) - len(kept)
-        size, left = (sum(file.id.length for file in some) for some in (listed, kept))
+        size, left = (sum(file.length for file in some) for some in (listed, kept))
         reason = self.failure or (
             "there are no files" if not listed else "not indexed" if found is None else found.reason
         )
@@ -248,18 +249,14 @@ class _Call:
         if not answers:
             return list(listed)
         skip = np.sort(as_keys(b"".join(answer.skip for answer in answers)))
-        ruled_out = is_among(as_keys(b"".join(file.id.key for file in listed)), skip)
+        ruled_out = is_among(as_keys(b"".join(object_key(file.url, file.length, file.mtime) for file in listed)), skip)
         return [file for file, out in zip(listed, ruled_out.tolist(), strict=True) if not out]
-
-
-def _directory(file: ListedFile) -> str:
-    return file.id.path.rpartition("/")[0]
 
 
 def _witnesses(directories: Mapping[str, ListedFile], kept: Sequence[ListedFile]) -> list[ListedFile]:
     """Files to keep so that partition columns have values of the same kinds as in the whole listing: DuckDB compares a
     column as numbers only if each value in the list of files is one."""
-    seen = {kind for directory in {_directory(file) for file in kept} for kind in partition_kinds(directory)}
+    seen = {kind for directory in {file.directory for file in kept} for kind in partition_kinds(directory)}
     found = []
     for directory, first in directories.items():
         kinds = partition_kinds(directory)
