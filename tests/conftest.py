@@ -27,7 +27,7 @@ for name, same_examples in (("everywhere", False), ("ci", True)):
     )
 settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
 
-os.environ.setdefault("SPARK_SUBMIT_OPTS", jvm.OPTIONS)
+os.environ["SPARK_SUBMIT_OPTS"] = f"{os.environ.get('SPARK_SUBMIT_OPTS', jvm.OPTIONS)} {jvm.START_PROCESSES_AT_ONCE}"
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what `-m` does not name

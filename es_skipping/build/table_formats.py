@@ -23,10 +23,10 @@ def table_format_at(spark: SparkSession, paths: Sequence[str]) -> str | None:
     """The format of the table whose own directory one given path is: ``delta`` or ``iceberg``; else None."""
     if len(paths) != 1:
         return None
-    jvm: Any = spark._jvm
+    new_path = _path_class(spark)
     root = paths[0].rstrip("/") or "/"
     for mark, format in _SERVED.items():
-        place = jvm.org.apache.hadoop.fs.Path(root, mark)
+        place = new_path(root, mark)
         try:
             if _is_there(place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), place):
                 return format
@@ -53,10 +53,10 @@ def refuse_table_formats(spark: SparkSession, paths: Iterable[str], name: str) -
         A path is such a directory. A Delta or Iceberg table as a whole is indexed as a table instead.
     """
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
-    jvm: Any = spark._jvm
+    new_path = _path_class(spark)
     seen: set[str] = set()
     for path in paths:
-        directory = jvm.org.apache.hadoop.fs.Path(path)
+        directory = new_path(path)
         try:
             system = directory.getFileSystem(configuration)
         except Exception:  # Spark reports it when it opens the dataset
@@ -65,7 +65,7 @@ def refuse_table_formats(spark: SparkSession, paths: Iterable[str], name: str) -
         while directory is not None and directory.toString() not in seen:
             seen.add(directory.toString())
             for mark, table in _MARKS.items():
-                if _is_there(system, jvm.org.apache.hadoop.fs.Path(directory, mark)):
+                if _is_there(system, new_path(directory, mark)):
                     raise DatasetError(
                         f"{name} is {table}: {directory.toString()} holds {mark}. The table's own log decides which "
                         "files and rows are live, so es_skipping cannot index it as plain files"
@@ -73,10 +73,18 @@ def refuse_table_formats(spark: SparkSession, paths: Iterable[str], name: str) -
             directory = directory.getParent()
 
 
+def _path_class(spark: SparkSession) -> Any:
+    """Hadoop's ``Path``; each name that leads to it is a question to the JVM."""
+    jvm: Any = spark._jvm
+    return jvm.org.apache.hadoop.fs.Path
+
+
 def _is_there(system: Any, mark: Any) -> bool:
     try:
+        if not system.exists(mark):  # listing it would throw, and PySpark asks the JVM a lot about each exception
+            return False
         if mark.getName() != "metadata":
-            return bool(system.exists(mark))
+            return True
         return any(str(status.getPath().getName()).endswith(_ICEBERG) for status in system.listStatus(mark))
-    except Exception:  # missing, or above the dataset, where permissions may forbid a look
+    except Exception:  # above the dataset, where permissions may forbid a look
         return False

@@ -66,6 +66,15 @@ class _Callback:
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
+        self._settings: tuple[list[str], Any] = [], None
+
+    def settings(self, wanted: list[str], gateway: Any) -> Any:
+        """The settings as a Java list, which takes two questions to the JVM for each: made again where they differ."""
+        from py4j.java_collections import ListConverter
+
+        if self._settings[1] is None or self._settings[0] != wanted:
+            self._settings = wanted, ListConverter().convert(wanted, gateway._gateway_client)
+        return self._settings[1]
 
     def apply(self, request: str) -> bytes:
         try:
@@ -114,7 +123,7 @@ def install(spark: SparkSession, answer: Answer, settings: Iterable[str] = ()) -
             ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call, unused-ignore]
             known = _callbacks[id(gateway)] = (gateway, _Callback(answer))
         known[1].answer = answer
-        api.connect(known[1], list(settings))
+        api.connect(known[1], known[1].settings(list(settings), gateway))
         api.install(session)
 
 
