@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
-from tests import jvm
+from tests import jvm, local_files
 from tests.elasticsearch_node import elasticsearch_url
 from tests.hdfs_cluster import hdfs
 from tests.in_turn import mark_long
@@ -27,7 +27,8 @@ for name, same_examples in (("everywhere", False), ("ci", True)):
     )
 settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
 
-os.environ["SPARK_SUBMIT_OPTS"] = f"{os.environ.get('SPARK_SUBMIT_OPTS', jvm.OPTIONS)} {jvm.START_PROCESSES_AT_ONCE}"
+os.environ.setdefault("SPARK_SUBMIT_OPTS", jvm.OPTIONS)
+local_files.use()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest leaves out what `-m` does not name

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-__all__ = ["OPTIONS", "START_PROCESSES_AT_ONCE", "make_archive", "with_archive"]
+__all__ = ["OPTIONS", "make_archive", "with_archive"]
 
 OPTIONS: Final = (
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC -XX:MetaspaceSize=512m -XX:NewSize=250m"
@@ -21,10 +21,6 @@ OPTIONS: Final = (
 """Half of what the cores do in a short life is the second compiler's and the collector's threads, whose work pays after
 minutes. The collector also looks at the whole heap each time that the classes outgrow a first guess of 21 MiB, and
 copies what lives whenever a hundred MiB are new: Spark's classes take more, and a test's garbage dies young."""
-
-START_PROCESSES_AT_ONCE: Final = "-Djdk.lang.Process.launchMechanism=VFORK"
-"""For JVMs whose way to start processes no test is about: without native libraries Hadoop starts four ``chmod`` for
-each file that Spark writes, and Java starts each through a helper program otherwise."""
 
 _SECONDS: Final = 180
 
