@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-__all__ = ["OPTIONS", "make_archive", "with_archive"]
+__all__ = ["INTERPRETED", "OPTIONS", "make_archive", "with_archive"]
 
 OPTIONS: Final = (
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC -XX:MetaspaceSize=512m -XX:NewSize=250m"
@@ -21,6 +21,9 @@ OPTIONS: Final = (
 """Half of what the cores do in a short life is the second compiler's and the collector's threads, whose work pays after
 minutes. The collector also looks at the whole heap each time that the classes outgrow a first guess of 21 MiB, and
 copies what lives whenever a hundred MiB are new: Spark's classes take more, and a test's garbage dies young."""
+
+INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Settings of a session whose queries are not compiled: to compile one takes far longer than to read a few rows."""
 
 _SECONDS: Final = 180
 

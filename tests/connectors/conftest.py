@@ -10,6 +10,7 @@ from pyspark import __version__
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from tests.jvm import INTERPRETED
 
 IVY = """<ivysettings>
   <settings defaultResolver="central"/>
@@ -54,7 +55,8 @@ def delta(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         {
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            "spark.databricks.delta.snapshotPartitions": "2",  # of 50 tasks per look at a table nearly all are empty
+            **INTERPRETED,
+            "spark.databricks.delta.snapshotPartitions": "1",  # of 50 tasks per look at a table nearly all are empty
         },
     )
     esk.enable(spark)

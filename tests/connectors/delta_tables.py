@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from tests.jvm import INTERPRETED
 from tests.soundness.data import COLUMNS, SqlColumn, write_objects
 from tests.soundness.sql import Predicates
 
@@ -31,8 +32,7 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
-    "spark.sql.codegen.wholeStage": "false",  # compiling takes far longer than these few rows do
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    **INTERPRETED,
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.optimize.minFileSize": "60000",  # a few of these small files make one

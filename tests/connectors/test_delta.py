@@ -468,12 +468,14 @@ def test_a_join_opens_the_files_of_its_keys(delta: SparkSession, maker: Maker, a
     table = maker()
     esk.Dataset(delta, table=table).create_indexes(esk.ValueList("name"))
     delta.conf.set("spark.sql.adaptive.enabled", adaptive)
+    delta.conf.set("spark.sql.codegen.wholeStage", "true")  # the keys come out of a compiled stage
     keys = f"(SELECT * FROM VALUES '{name_of(5)}', '{name_of(205)}' AS v(k) WHERE length(k) > rand(1))"
     assert opened(delta, f"SELECT id FROM {table} JOIN {keys} ON name = k", 2) == 2
     delta.sql(f"DELETE FROM {table} WHERE id = 205")
     assert opened(delta, f"SELECT id FROM {table} WHERE name IN (SELECT k FROM {keys})", 1) == 2
     assert opened(delta, f"SELECT id FROM {table} ANTI JOIN {keys} ON name = k", ROWS - 2) == FILES
     delta.conf.unset("spark.sql.adaptive.enabled")
+    delta.conf.set("spark.sql.codegen.wholeStage", "false")
 
 
 def test_plain_files_skip_under_deltas_catalog(delta: SparkSession, tmp_path: Path) -> None:
