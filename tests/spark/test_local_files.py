@@ -1,4 +1,4 @@
-"""The local files of the tests (``LocalFiles.java``) have the permissions asked for, and start no processes."""
+"""The local files of the tests (``LocalFiles.java``) have the permissions asked for."""
 
 from __future__ import annotations
 
@@ -22,19 +22,3 @@ def test_permissions_are_those_that_were_asked_for(spark: SparkSession, tmp_path
         assert stat.S_IMODE(path.stat().st_mode) == mode
     spark.range(3).write.parquet(str(tmp_path / "rows"))
     assert {stat.S_IMODE(path.stat().st_mode) & 0o111 for path in (tmp_path / "rows").iterdir()} == {0}
-
-
-def test_no_process_is_started_for_a_file(spark: SparkSession, tmp_path: Path) -> None:
-    jvm = spark._jvm
-    assert jvm is not None
-    process = Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}/stat")
-
-    def waited() -> int:
-        """Time of the children that ended."""
-        fields = process.read_text().rpartition(")")[2].split()
-        return int(fields[13]) + int(fields[14])
-
-    before = waited()
-    for at in range(5):
-        spark.range(0, 20, 1, 20).write.parquet(str(tmp_path / str(at)))
-    assert waited() - before < 3, "hundreds of processes take more hundredths of a second"
