@@ -10,7 +10,15 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["FILE_KEY_BYTES", "RowGroup", "of_row_group", "row_group_key", "row_groups_of", "row_groups_path"]
+__all__ = [
+    "FILE_KEY_BYTES",
+    "RowGroup",
+    "files_of",
+    "of_row_group",
+    "row_group_key",
+    "row_groups_of",
+    "row_groups_path",
+]
 
 FILE_KEY_BYTES: Final = 10
 """The first bytes of a row group's key, which are those of its file's key."""
@@ -79,3 +87,14 @@ def row_group_key(file_key: bytes, group: RowGroup) -> bytes:
 def row_groups_of(dataset: str) -> str:
     """The id of the dataset of a dataset's row groups."""
     return dataset + _SUFFIX
+
+
+def files_of(dataset: str) -> str:
+    """The id of the dataset of files whose row groups a dataset has; any other id as it is.
+
+    Examples
+    --------
+    >>> files_of(row_groups_of("events")), files_of("events")
+    ('events', 'events')
+    """
+    return dataset.removesuffix(_SUFFIX)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from es_skipping.build.columns import column_for_index
 from es_skipping.build.dimensions import bits_of, with_bits
 from es_skipping.build.elements import collected_elements
-from es_skipping.build.failures import is_systemic, named_in
+from es_skipping.build.failures import is_systemic, named_in, withheld
 from es_skipping.build.footers import can_answer, from_footers
 from es_skipping.build.object_ids import encoded_path, xxhash64
 from es_skipping.build.origin import Rows
@@ -97,11 +97,14 @@ class Collection:
     row_groups
         For files of Parquet, the number of rows of each row group: then the metadata is of row groups. None for that of
         whole objects.
+    withheld
+        Whether an index of the dataset is protected: then reasons do not quote values. They are in the store, in clear.
     """
 
     source: Source
     progress: Progress | None = None
     row_groups: Mapping[ObjectId, Sequence[int]] | None = None
+    withheld: bool = False
     failed: dict[ObjectId, str] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
     _attempts: int = _MAX_FAILED_JOBS
@@ -260,7 +263,7 @@ class Collection:
                         outcomes.append(outcome)
         except Exception as error:
             text = error_text(error)
-            return writing.failed(share, reason(text), all=is_systemic(error, text))
+            return writing.failed(share, self._reason(text), all=is_systemic(error, text))
         left = writing.received(share, outcomes)
         came = {outcome.place for outcome in outcomes}
         # Read objects without a row again: they may be empty, or not read at all.
@@ -305,11 +308,15 @@ class Collection:
                 self.unknown[id] = why
                 _log.warning("index %s has no metadata for some objects and never skips them: %s", readable_id(id), why)
 
+    def _reason(self, text: str) -> str:
+        return withheld(reason(text)) if self.withheld else reason(text)
+
     def _without_culprit(self, chunk: Sequence[ObjectId], error: Exception) -> list[list[ObjectId]]:
         """Split the objects of a failed job into smaller pieces to read next; add unreadable objects to ``failed``."""
         text = error_text(error)
         if is_systemic(error, text):
-            raise DatasetError(f"the dataset could not be read: {reason(text)}") from error
+            cause = None if self.withheld else error
+            raise DatasetError(f"the dataset could not be read: {self._reason(text)}") from cause
         culprits = named_in(text, chunk)
         if not culprits and not self._bounded:  # rows may be so wide that a batch is too large
             self._bounded = True
@@ -321,10 +328,10 @@ class Collection:
         self._attempts -= 1
         if self._attempts <= 0:
             for object in chunk:
-                self.failed[object] = f"given up after {_MAX_FAILED_JOBS} failures, the last: {reason(text)}"
+                self.failed[object] = f"given up after {_MAX_FAILED_JOBS} failures, the last: {self._reason(text)}"
             return []
         for object in culprits:
-            self.failed[object] = reason(text)
+            self.failed[object] = self._reason(text)
         rest = [object for object in chunk if object not in self.failed]
         # If one object is bad, others may be: smaller pieces make the next failure cheaper.
         pieces = 2 if not culprits else 4 if len(rest) > 4 * _OBJECTS_PER_PARTITION else 1
@@ -367,7 +374,8 @@ def _partials(
             places.append(place)
         collector = one.index.collector(one.types)
         known = format not in TEXT_FORMATS
-        parts.append(Part(one.id, collector, tuple(places), one.index.kind, one.value_type, known, levels))
+        kind, hidden = one.index.kind, one.is_protected
+        parts.append(Part(one.id, collector, tuple(places), kind, one.value_type, known, levels, hidden))
     keys = [column_for_index(frame, one.columns[0].text).alias(f"k{at}") for at, one in enumerate(with_keys)]
     rows = frame.select(*selected, *keys, *([] if runs is None else [read.place.alias("place")]))
     width = len(selected)

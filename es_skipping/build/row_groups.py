@@ -100,7 +100,8 @@ class RowGroupsUpdate:
         if not (fresh or told or gone):
             return  # files without row groups are asked again each time, and leave nothing to publish
         files = ObjectList(told)
-        collection = Collection(listing.source, self.progress, row_groups=told)
+        hidden = any(one.is_protected for one in defined.wanted)
+        collection = Collection(listing.source, self.progress, row_groups=told, withheld=hidden)
         with self.store.change(definition, fresh=fresh) as change:
             change.remove(gone)
             if len(files):

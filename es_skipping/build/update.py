@@ -251,7 +251,8 @@ class Update:
             if before == {object.path for object in unsettled} | {path for path, _ in elsewhere}:
                 return RefreshResult(unchanged=plan.unchanged, failed=_failures(unsettled))
         ship_package(self.spark)
-        collection = Collection(listing.source, self.progress)
+        hidden = any(one.is_protected for one in plan.wanted)
+        collection = Collection(listing.source, self.progress, withheld=hidden)
         with ExitStack() as context:
             # With a name, the store keeps what the change replaces: readers may lack the new key.
             name = None if self.new_key is None or not plan.fresh else secrets.token_hex(8)

@@ -41,5 +41,9 @@ class Wanted:
         return tuple(column.operand for column in self.columns)
 
     @property
+    def is_protected(self) -> bool:
+        return self.index.protect not in (None, "plain")
+
+    @property
     def value_type(self) -> DataType:
         return self.index.value_type(self.types)

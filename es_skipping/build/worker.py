@@ -61,6 +61,8 @@ class Part:
         Whether every read sees the same number of nulls.
     levels
         How many levels of arrays the columns have whose elements are collected; 0 for the values of the rows.
+    withheld
+        Whether the index is protected: then reasons do not quote values.
     """
 
     id: str
@@ -70,6 +72,12 @@ class Part:
     value_type: DataType
     nulls_known: bool = True
     levels: int = 0
+    withheld: bool = False
+
+    def unknown(self, error: Exception) -> Unknown:
+        """In place of a partial, if the collector fails."""
+        kind = type(error).__name__
+        return Unknown(kind if self.withheld else f"{kind}: {error}")
 
 
 @dataclass(frozen=True)
@@ -215,7 +223,10 @@ def finished(parts: Sequence[Part], state: Sequence[Any]) -> _Found:
                 metadata = part.collector.finish(partial)
                 wrong = None if metadata is None else why_no_metadata(metadata, part.kind, part.value_type)
             except Exception as error:
-                wrong = f"{type(error).__name__}: {error}"
+                wrong = part.unknown(error).why
+            else:
+                if wrong is not None and part.withheld:
+                    wrong = f"this is not metadata of kind {part.kind}"
             if wrong is not None:
                 partial = Unknown(wrong)
             else:
@@ -282,7 +293,7 @@ def added(part: Part, state: Any, columns: Sequence[pa.Array]) -> Any:
         partial = part.collector.partial([_elements(columns[at], part.levels) for at in part.columns])
         return partial if state is None else part.collector.merge(state, partial)
     except Exception as error:
-        return Unknown(f"{type(error).__name__}: {error}")
+        return part.unknown(error)
 
 
 def _elements(array: Any, levels: int) -> Any:
@@ -299,7 +310,7 @@ def _merged(part: Part, first: Any, second: Any) -> Any:
     try:
         return part.collector.merge(first, second)
     except Exception as error:
-        return Unknown(f"{type(error).__name__}: {error}")
+        return part.unknown(error)
 
 
 class RowGroupRuns:

@@ -114,6 +114,19 @@ def test_queries_skip_and_nothing_tells_what_is_protected(
     assert [file for file in (tmp_path / "store" / ".sealed").rglob("*") if file.is_file()] == []
 
 
+def test_why_an_object_failed_quotes_no_value(spark: SparkSession, tmp_path: Path, data: Path) -> None:
+    """The store keeps the reason in clear, and Spark's own text names the value that it could not cast."""
+    objects = [data / f"o{n}.parquet" for n in range(1, 4)]
+    for object in objects:
+        object.unlink()
+    dataset = esk.Dataset(spark, str(data), protect="sealed", key="env:PAY_KEY")
+    ((_, reason),) = dataset.create_indexes(esk.MinMax("cast(city AS int)"), esk.MinMax("pay")).failed
+    assert reason.startswith("org.apache.spark.SparkNumberFormatException: [CAST_INVALID_INPUT] (withheld")
+    for file, text in _written(tmp_path / "store"):
+        assert not [one for one in PLANTED if one in text], file
+    assert dataset.health().failed[0][1] == reason
+
+
 def test_what_a_build_refuses(spark: SparkSession, data: Path) -> None:
     dataset = esk.Dataset(spark, str(data))
     dataset.create_indexes(esk.ValueList("city"))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from es_skipping.build.failures import withheld
 from es_skipping.build.footers import Footer, can_answer, exact_leaf, open_footer, read_extent
 from es_skipping.build.worker import Part, Unknown, added, finished, nothing
 from es_skipping.catalog import ObjectId, ObjectMetadata
@@ -60,6 +61,8 @@ class FilesCollection:
         The file system.
     source
         The dataset.
+    withheld
+        Whether an index of the dataset is protected: then reasons do not quote values. They are in the store, in clear.
 
     Attributes
     ----------
@@ -71,6 +74,7 @@ class FilesCollection:
 
     system: pafs.FileSystem
     source: FilesSource
+    withheld: bool = False
     failed: dict[ObjectId, str] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
 
@@ -99,7 +103,8 @@ class FilesCollection:
                 try:
                     found, unknown = future.result()
                 except Exception as error:
-                    self.failed[object] = f"{type(error).__name__}: {error}"
+                    reason = f"{type(error).__name__}: {error}"
+                    self.failed[object] = withheld(reason) if self.withheld else reason
                     continue
                 for id, why in unknown.items():
                     self.unknown.setdefault(id, why)
@@ -147,7 +152,10 @@ def _from_rows(file: Any, of: Footer, wanted: Sequence[Wanted]) -> tuple[dict[st
     leaves = {column: exact_leaf(of, column) for column in columns}
     absent = {column for column in columns if leaves[column] is None and not of.has(column.path[0])}
     strange = {column for column in columns if leaves[column] is None and column not in absent}
-    parts = [Part(one.id, one.index.collector(one.types), (), one.index.kind, one.value_type) for one in wanted]
+    parts = [
+        Part(one.id, one.index.collector(one.types), (), one.index.kind, one.value_type, withheld=one.is_protected)
+        for one in wanted
+    ]
     states: list[Any] = [_why_unknown(one, strange) for one in wanted]
     selected = [leaf for leaf in leaves.values() if leaf is not None]
     rows = 0
@@ -209,6 +217,6 @@ def _with(one: Wanted, part: Part, state: Any, arrays: Mapping[Column, pa.Array]
             [arrays[column] for column in one.operands if isinstance(column, Column)]
         )
     except Exception as error:
-        return Unknown(f"{type(error).__name__}: {error}")
+        return part.unknown(error)
     assert collected is not None
     return added(replace(part, columns=tuple(range(len(collected)))), state, collected)

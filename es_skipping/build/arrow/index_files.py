@@ -137,7 +137,8 @@ def _updated(
         before = _failures(listing.unsettled)
         if {path for path, _ in before} == again:
             return RefreshResult(unchanged=len(listing.files), failed=before)
-    collection = FilesCollection(location.filesystem, source)
+    hidden = any(one.is_protected for one in defined.wanted)
+    collection = FilesCollection(location.filesystem, source, withheld=hidden)
     added: list[ObjectId] = []
 
     budget = Budget.of_build(limit, entry, adds=bool(more))

@@ -14,6 +14,7 @@ from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition
 from es_skipping.clauses.clause import KEEP, Clause, indexes_of
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import EsSkippingError, ProtectionError, StoreError
+from es_skipping.row_groups import files_of
 from es_skipping.stores.base import Answer, Change, Check, MetadataStore, StoreQuery
 from es_skipping.stores.guarantors import Guarantor, Ordering
 from es_skipping.stores.parquet.evaluate import only
@@ -312,6 +313,7 @@ class ProtectedStore(MetadataStore):
         return usable, unusable
 
     def _warn(self, dataset: str, index: str, reason: str) -> None:
+        dataset = files_of(dataset)  # an index of files and row groups is told once
         with self._lock:
             if (dataset, index, reason) in self._warned:
                 return

@@ -24,6 +24,7 @@ from es_skipping.catalog import DatasetDefinition, DatasetEntry, ObjectMetadata
 from es_skipping.clauses.clause import Clause, indexes_of
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import EsSkippingError, StoreError
+from es_skipping.row_groups import files_of
 from es_skipping.stores.base import KEY_BYTES, Answer, Check, MetadataStore
 from es_skipping.stores.covering import covers
 from es_skipping.stores.guarantors import Guarantor, Ordering
@@ -137,7 +138,7 @@ class Verification:
         reason: str,
         proved: bytes | Selection | Selections = b"",
     ) -> Answer:
-        dataset, text = entry.definition.id, f"verify=mac: {reason}"
+        dataset, text = files_of(entry.definition.id), f"verify=mac: {reason}"  # files and row groups are told once
         with self._lock:
             new = (dataset, text) not in self._warned
             self._warned.add((dataset, text))

@@ -96,6 +96,15 @@ class Unknown(StoreTests):
         for handle in (store, self.reopen(store)):
             assert object_id(1).key not in skipped(handle, old, between(1, 1)), "judged by an index of another column"
 
+    def test_a_stale_entry_of_files_that_were_read_in_another_way(self, store: MetadataStore) -> None:
+        definition = dataset_definition(MINMAX)
+        old = write(store, definition, [object_metadata(n, minmax=minmax(n, n)) for n in range(3)])
+        now = dataclasses.replace(definition, built_with={"spark.sql.session.timeZone": "Asia/Tokyo"})
+        other = self.reopen(store)
+        write(other, now, [object_metadata(n, minmax=minmax(50, 50)) for n in range(3)], fresh=True)
+        for handle in (store, self.reopen(store)):
+            assert object_id(1).key not in skipped(handle, old, between(1, 1)), "judged by values of another zone"
+
     def test_a_stale_entry_of_a_dropped_dataset(self, store: MetadataStore) -> None:
         old = write(store, dataset_definition(MINMAX), [object_metadata(n, minmax=minmax(n, n)) for n in range(3)])
         other = self.reopen(store)

@@ -16,6 +16,7 @@ from es_skipping.clauses.questions import AnyOf, Overlaps, Range
 from es_skipping.errors import IndexDefinitionError, ProtectionError, StoreFormatError
 from es_skipping.lookup.registry import IndexedDataset
 from es_skipping.predicates.types import parse_type
+from es_skipping.row_groups import row_groups_of
 from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.memory.store import MemoryStore
 from es_skipping.stores.protection import keys as keys_module
@@ -242,3 +243,21 @@ def test_needs_and_protection_belong_together(store: ProtectedStore) -> None:
         with pytest.raises(StoreFormatError, match="a protection that fits its needs"):
             write(store, definition, objects)
     assert in_clear(sealed(PAY)) == PAY
+
+
+def test_files_and_row_groups_are_one_warning(store: ProtectedStore, caplog: pytest.LogCaptureFixture) -> None:
+    """Row groups are a dataset of their own with the same indexes, which people do not see."""
+    files = write(store, dataset_definition(sealed(PAY), DAY), OBJECTS)
+    groups = write(store, dataset_definition(sealed(PAY), DAY, id=row_groups_of("events")), OBJECTS)
+    for verify in (None, "env:NOWHERE"):
+        user = ProtectedStore(reopened(store).unprotected, verify)
+        caplog.clear()
+        with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.WARNING, "es_skipping"):
+            patch.delenv("PAY_KEY")
+            for entry in (files, groups, files):
+                assert user.lookup(entry, ONLY_2[PAY.id]).skipped == 0
+                assert user.lookup(entry, ONLY_2[DAY.id]).skipped == (5 if verify is None else 0)
+        told = [one.getMessage() for one in caplog.records]
+        assert [text for text in told if "rowgroups" in text] == []
+        assert [text.count("env:PAY_KEY") for text in told if "NOWHERE" not in text] == [1]
+        assert len(told) == (1 if verify is None else 2), told
