@@ -54,6 +54,12 @@ class Part:
         return tuple(dict.fromkeys([*self.verdict.unusable, *hidden]))
 
     @property
+    def shown_unusable(self) -> tuple[tuple[str, str], ...]:
+        """The same as reports write it."""
+        found = self.unusable
+        return Withheld.without_keys(self.dataset.entry.definition).unusable(found) if found else ()
+
+    @property
     def asked(self) -> str:
         """The clause as `explain` writes it."""
         if self.verdict.clause == KEEP:
@@ -140,12 +146,12 @@ class Lookup:
 
     @property
     def unusable(self) -> tuple[tuple[str, str], ...]:
-        """``(index id, reason)`` of the indexes that are not used, without duplicates."""
-        return tuple(dict.fromkeys(pair for part in self.flat for pair in part.unusable))
+        """``(index id, reason)`` of the indexes that are not used, without duplicates, as reports write it."""
+        return tuple(dict.fromkeys(pair for part in self.flat for pair in part.shown_unusable))
 
     @property
     def reason(self) -> str | None:
-        """Why nothing is ruled out; None if something is."""
+        """Why nothing is ruled out; None if something is. Others can read it in logs."""
         if not self.datasets:
             return "not indexed"
         if self.rules_out or self.guarantee is not None:
@@ -153,15 +159,23 @@ class Lookup:
         if self.unpaid is not None:
             return self.unpaid
         if any(part.answer.unusable for part in self.flat if part.answer is not None):
-            return _sentence(self.unusable)
+            return self._told(part.unusable for part in self.flat)
         if any(part.verdict.clause != KEEP for part in self.flat):
             return "no object could be ruled out"
-        return _sentence(self.unusable) or "no index understands the filter"
+        return self._told(part.unusable for part in self.flat) or "no index understands the filter"
 
     @property
     def why_unfit(self) -> str:
-        """A sentence that says why this read must not use some indexes; empty if it may use all."""
-        return _sentence(pair for part in self.flat for pair in part.verdict.unusable)
+        """A sentence that says why this read must not use some indexes, for a log; empty if it may use all."""
+        return self._told(part.verdict.unusable for part in self.flat)
+
+    def _told(self, unusable: Iterable[tuple[tuple[str, str], ...]]) -> str:
+        """Why indexes are not used, as a log gets it."""
+        return _sentence(
+            pair
+            for part, found in zip(self.flat, unusable, strict=True)
+            for pair in (Withheld.from_log(part.dataset.entry.definition).unusable(found) if found else ())
+        )
 
 
 def _elements(part: Part) -> Iterator[str]:

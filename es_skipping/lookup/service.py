@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from es_skipping.catalog import DatasetEntry
 from es_skipping.clauses.clause import Clause, indexes_of
+from es_skipping.errors import EsSkippingError
 from es_skipping.lookup import reply
 from es_skipping.lookup.details import LoggedFilter, ScanDetail, ScanDetails
 from es_skipping.lookup.functions import DeclaredFunctions
@@ -114,7 +115,7 @@ class LookupService:
             with self._turn(request):
                 answered, detail = self._answer(request)
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
+            reason = self._why(error, request)
             self._warn_once(f"this scan reads all its files, because the look-up failed: {reason}")
             answered = reply.failed(reason)
             detail = ScanDetail("?" if request is None else request.scan, reason=reason, failed=True)
@@ -125,6 +126,14 @@ class LookupService:
         if request is not None:
             self.query_log.note(request, detail)
         return answered
+
+    def _why(self, error: Exception, request: ScanRequest | None) -> str:
+        """Why a look-up failed, as logs get it: the text of an error that nobody foresaw may quote the filter."""
+        kind = type(error).__name__
+        foreseen = isinstance(error, EsSkippingError) or request is None
+        if foreseen or self._knows_no_protection(request):
+            return f"{kind}: {error}"
+        return f"{kind} (withheld: an index is protected)"
 
     def _knows_no_protection(self, request: ScanRequest) -> bool:
         """Whether the request's store was read before, and had no protected index then."""

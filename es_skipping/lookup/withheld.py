@@ -84,10 +84,10 @@ class Withheld:
         return text if shown == clause else f"{text} (and what is withheld)"
 
     def unusable(self, pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-        """Why indexes were not used; an index's own error may quote the filter."""
+        """Why indexes were not used; the error of an index, on whatever column, may quote any part of the filter."""
         failed = "it failed at "
         return tuple(
-            (id, "it failed (withheld)" if id in self.indexes and why.startswith(failed) else why) for id, why in pairs
+            (id, "it failed (withheld)" if self.indexes and why.startswith(failed) else why) for id, why in pairs
         )
 
     def trees(self, filters: Sequence[Trees], request: ScanRequest, schema: str) -> list[Any]:

@@ -175,9 +175,11 @@ def _node(depth: int, trace: Trace, types: Mapping[str, DataType], withheld: Wit
     connective = "AND" if isinstance(trace.node, And) else "OR" if isinstance(trace.node, Or) else None
     text = connective or trace.text
     failed = "; ".join(f"index {readable_id(index)} failed: {error}" for index, error in trace.errors)
+    hidden = withheld.hides(trace.node)
     if trace.clause == KEEP:
-        return NodeExplanation(depth, text, reason=trace.reason or failed or None)
-    if withheld.hides(trace.node):
+        why = "an index failed at it (withheld)" if hidden and failed else trace.reason or failed or None
+        return NodeExplanation(depth, text, reason=why)
+    if hidden:
         return NodeExplanation(depth, text, f"the parts below, joined by {connective}")
     became = _became(connective, trace, types)
     return NodeExplanation(depth, text, f"{became} ({failed})" if failed else became)

@@ -1,0 +1,203 @@
+"""What the query log, the process's log, replies and reports tell of filters on protected columns; without Spark."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
+from es_skipping.clauses.metadata import Intervals, Values
+from es_skipping.indexes.minmax import MinMax
+from es_skipping.indexes.valuelist import ValueList
+from es_skipping.lookup.built_with import dataset_facts, index_facts
+from es_skipping.lookup.reply import PROTOCOL
+from es_skipping.lookup.request import ScanRequest
+from es_skipping.lookup.service import LookupService
+from es_skipping.predicates.codec import operand_to_data
+from es_skipping.predicates.tree import And, Column, Comparison, IsIn, Literal, Matches, Not, NullTest, Or, Predicate
+from es_skipping.predicates.types import DataType
+from es_skipping.stores.protection.definitions import protected
+from es_skipping.stores.protection.keys import new_protection
+from tests.lookup.test_explain_as_a_query import ROOT, Alone, predicate_tree
+
+COUNT = int(os.environ.get("ES_SKIPPING_CLAUSES", "60"))
+SEED = int(os.environ.get("ES_SKIPPING_SEED", "25"))
+TEXT, INT = DataType("string"), DataType("int")
+CITY, PAY, DAY = Column(("city",), TEXT), Column(("pay",), INT), Column(("day",), INT)
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"name": one.path[0], "type": str(one.type), "nullable": True, "metadata": {}} for one in (CITY, PAY, DAY)
+    ],
+}
+PLANTED = ("planted", "90070")
+
+
+def _index(type: type[MinMax] | type[ValueList], column: Column) -> IndexDefinition:
+    name = column.path[0]
+    facts = index_facts("parquet", (column,), SCHEMA, {})
+    made = type(name)
+    return IndexDefinition(
+        f"{type.__name__.lower()}({name})",
+        type.__name__,
+        (name,),
+        made.kind,
+        column.type,
+        (operand_to_data(column),),
+        (column.type,),
+        dict(made.parameters),
+        facts,
+    )
+
+
+@pytest.fixture
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LookupService:
+    """Its store has a dataset with a hashed, a sealed and two plain indexes, one of them on a protected column."""
+    monkeypatch.setenv("CITY_KEY", "11" * 32)
+    monkeypatch.setenv("PAY_KEY", "22" * 32)
+    made = LookupService(Alone(tmp_path))
+    hashed = protected(_index(ValueList, CITY), new_protection("hashed", "env:CITY_KEY"))
+    sealed = protected(_index(MinMax, PAY), new_protection("sealed", "env:PAY_KEY"))
+    definition = DatasetDefinition(
+        "t",
+        (ROOT,),
+        "parquet",
+        (hashed, sealed, _index(MinMax, DAY), _index(MinMax, CITY)),
+        built_with=dataset_facts("parquet", {}, SCHEMA),
+    )
+    with made.store(_settings(tmp_path)).change(definition) as change:
+        change.put(_object(n) for n in range(4))
+        change.publish()
+    return made
+
+
+def _object(n: int) -> ObjectMetadata:
+    city, pay = f"planted{n}", 900_700 + n
+    found = {
+        "valuelist(city)": Values(frozenset({city}), 0),
+        "minmax(pay)": Intervals(((pay, pay),), 0),
+        "minmax(day)": Intervals(((n, n),), 0),
+        "minmax(city)": Intervals((("a", "z"),), 0),
+    }
+    return ObjectMetadata(ObjectId(f"{ROOT}/{n}.parquet", 100, 1_700_000_000_000), 1, found)
+
+
+def _settings(folder: Path) -> dict[str, str]:
+    return {
+        "spark.es_skipping.store.url": folder.as_uri(),
+        "spark.es_skipping.store.timeout": "60s",
+        "spark.es_skipping.queryLog.enabled": "true",
+    }
+
+
+def _request(folder: Path, predicate: Predicate) -> str:
+    return json.dumps(
+        {
+            "v": PROTOCOL,
+            "scan": "1",
+            "session": "s",
+            "execution": None,
+            "table": None,
+            "roots": [ROOT],
+            "format": "parquet",
+            "options": {},
+            "dataSchema": SCHEMA,
+            "partitionSchema": {"fields": []},
+            "settings": _settings(folder),
+            "objects": 4,
+            "bytes": 1,
+            "filters": [[predicate_tree(predicate)]],
+        }
+    )
+
+
+def _told(service: LookupService, folder: Path, predicate: Predicate) -> tuple[str, str, str]:
+    """The log's new entry, the reply, and the report's part."""
+    store = service.store(_settings(folder))
+    before = len(list(store.logged_queries()))
+    answered = service.answer(_request(folder, predicate))
+    service.query_log.write(wait=False)
+    entries = list(store.logged_queries())
+    assert len(entries) == before + 1
+    return json.dumps(entries[-1].to_document()), repr(answered), repr(service.details.of("1"))
+
+
+def _tells(text: str) -> bool:
+    return any(one in text for one in PLANTED)
+
+
+def _planted(rng: random.Random) -> Predicate:
+    n = rng.randrange(6)
+    city, pay = Literal(f"planted{n}", TEXT), Literal(900_700 + n, INT)
+    return rng.choice(
+        [
+            Comparison("=", CITY, city),
+            Comparison("<>", CITY, city),
+            Comparison(">", PAY, pay),
+            Comparison("<=>", PAY, pay),
+            IsIn(CITY, (f"planted{n}", "elsewhere")),
+            Matches("like", CITY, f"planted{n}%"),
+            Or((Comparison("=", PAY, pay), Comparison("=", DAY, Literal(n, INT)))),
+            Not(And((Comparison("=", CITY, city), NullTest(DAY)))),
+        ]
+    )
+
+
+def test_whatever_is_asked(
+    service: LookupService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    rng, days = random.Random(SEED), 0
+    for number in range(COUNT):
+        day = Comparison(">=", DAY, Literal(rng.randrange(4), INT))
+        predicate = rng.choice([_planted(rng), And((_planted(rng), day)), Or((_planted(rng), _planted(rng)))])
+        monkeypatch.setenv("CITY_KEY", ("11" if number % 3 else "33") * 32)
+        monkeypatch.setenv("PAY_KEY", ("22" if number % 2 else "33") * 32)
+        logged, reply, _ = _told(service, tmp_path, predicate)
+        assert not _tells(logged), predicate
+        assert not _tells(reply), predicate
+        days += "day" in logged
+        if number % 6 == 0:  # without both keys
+            explained = service.explain(ScanRequest.parse(_request(tmp_path, predicate)))
+            detail = service.details.of("1")
+            assert not _tells(repr([(part.filter, part.asked, part.shown_unusable) for part in explained.flat]))
+            assert not _tells(repr(detail)), predicate
+    assert days > COUNT // 5
+    assert not _tells(caplog.text)
+
+
+@pytest.mark.parametrize("fails", ["the index", "the look-up"])
+def test_errors_that_quote_the_filter(
+    fails: str,
+    service: LookupService,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    predicate = Comparison("=", CITY, Literal("planted2", TEXT))
+
+    def failing(*given: Any, **more: Any) -> Any:
+        raise TypeError(f"what is {predicate}?")
+
+    _told(service, tmp_path, NullTest(DAY))  # the store was read
+    if fails == "the index":
+        monkeypatch.setattr(ValueList, "label", failing)
+        monkeypatch.setattr(MinMax, "label", failing)
+    else:
+        monkeypatch.setattr("es_skipping.lookup.service.look_up", failing)
+    logged, reply, report = _told(service, tmp_path, predicate)
+    assert "it failed" in logged if fails == "the index" else "TypeError" in logged
+    assert not _tells(logged)
+    assert not _tells(reply)
+    assert not _tells(caplog.text)
+    assert _tells(report) is (fails == "the index"), "who has the key sees it"
+    if fails == "the index":
+        monkeypatch.setenv("CITY_KEY", "33" * 32)
+        assert not _tells(_told(service, tmp_path, predicate)[2])
