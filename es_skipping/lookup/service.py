@@ -130,8 +130,7 @@ class LookupService:
     def _why(self, error: Exception, request: ScanRequest | None) -> str:
         """Why a look-up failed, as logs get it: the text of an error that nobody foresaw may quote the filter."""
         kind = type(error).__name__
-        foreseen = isinstance(error, EsSkippingError) or request is None
-        if foreseen or self._knows_no_protection(request):
+        if isinstance(error, EsSkippingError) or request is None or self._knows_no_protection(request):
             return f"{kind}: {error}"
         return f"{kind} (withheld: an index is protected)"
 

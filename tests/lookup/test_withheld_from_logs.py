@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
-from es_skipping.clauses.metadata import Intervals, Values
+from es_skipping.clauses.metadata import Intervals, Metadata, Values
 from es_skipping.indexes.minmax import MinMax
 from es_skipping.indexes.valuelist import ValueList
 from es_skipping.lookup.built_with import dataset_facts, index_facts
@@ -79,7 +79,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LookupService:
 
 def _object(n: int) -> ObjectMetadata:
     city, pay = f"planted{n}", 900_700 + n
-    found = {
+    found: dict[str, Metadata] = {
         "valuelist(city)": Values(frozenset({city}), 0),
         "minmax(pay)": Intervals(((pay, pay),), 0),
         "minmax(day)": Intervals(((n, n),), 0),
@@ -135,18 +135,17 @@ def _tells(text: str) -> bool:
 def _planted(rng: random.Random) -> Predicate:
     n = rng.randrange(6)
     city, pay = Literal(f"planted{n}", TEXT), Literal(900_700 + n, INT)
-    return rng.choice(
-        [
-            Comparison("=", CITY, city),
-            Comparison("<>", CITY, city),
-            Comparison(">", PAY, pay),
-            Comparison("<=>", PAY, pay),
-            IsIn(CITY, (f"planted{n}", "elsewhere")),
-            Matches("like", CITY, f"planted{n}%"),
-            Or((Comparison("=", PAY, pay), Comparison("=", DAY, Literal(n, INT)))),
-            Not(And((Comparison("=", CITY, city), NullTest(DAY)))),
-        ]
-    )
+    asked: list[Predicate] = [
+        Comparison("=", CITY, city),
+        Comparison("<>", CITY, city),
+        Comparison(">", PAY, pay),
+        Comparison("<=>", PAY, pay),
+        IsIn(CITY, (f"planted{n}", "elsewhere")),
+        Matches("like", CITY, f"planted{n}%"),
+        Or((Comparison("=", PAY, pay), Comparison("=", DAY, Literal(n, INT)))),
+        Not(And((Comparison("=", CITY, city), NullTest(DAY)))),
+    ]
+    return rng.choice(asked)
 
 
 def test_whatever_is_asked(
