@@ -132,7 +132,7 @@ class LookupService:
         kind = type(error).__name__
         if isinstance(error, EsSkippingError) or request is None or self._knows_no_protection(request):
             return f"{kind}: {error}"
-        return f"{kind} (withheld: an index is protected)"
+        return f"{kind} (withheld: an index may be protected)"
 
     def _knows_no_protection(self, request: ScanRequest) -> bool:
         """Whether the request's store was read before, and had no protected index then."""
