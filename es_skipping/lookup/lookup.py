@@ -238,7 +238,7 @@ def look_up(
         if why is not None and not traced:
             return Part(dataset, predicate, verdict, unpaid=why)
         store, entry = dataset.store, dataset.entry
-        query = store.explain(entry, verdict.clause) if traced else None
+        query = Withheld.without_keys(entry.definition).query(store, entry, verdict.clause) if traced else None
         answer = store.lookup(entry, verdict.clause, timeout=max(seconds_left(), 0.001), detail=detail)
         return Part(dataset, predicate, verdict, answer, query, why)
 

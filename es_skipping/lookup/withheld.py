@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from es_skipping.catalog import DatasetDefinition, IndexDefinition
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition
 from es_skipping.clauses.clause import KEEP, Clause, indexes_of
 from es_skipping.clauses.text import clause_text
 from es_skipping.errors import ProtectionError
@@ -23,6 +23,7 @@ from es_skipping.predicates.codec import operand_from_data
 from es_skipping.predicates.read import read_predicate
 from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import And, Column, Opaque, Predicate
+from es_skipping.stores.base import MetadataStore, StoreQuery
 from es_skipping.stores.parquet.evaluate import only
 from es_skipping.stores.protection.keys import key_of
 
@@ -39,10 +40,13 @@ class Withheld:
         Names of columns at the top, in lower case.
     indexes
         The ids of the protected indexes, and of all others that read one of the columns.
+    beside
+        The ids of these others.
     """
 
     columns: frozenset[str]
     indexes: frozenset[str]
+    beside: frozenset[str] = frozenset()
 
     @classmethod
     def from_log(cls, definition: DatasetDefinition) -> Withheld:
@@ -58,11 +62,13 @@ class Withheld:
     @classmethod
     def _of(cls, definition: DatasetDefinition, indexes: Sequence[IndexDefinition]) -> Withheld:
         names = {name for index in indexes for name in columns_read_by(index) if name is not None}
+        own = frozenset(index.id for index in indexes)
         # Another index of such a column would quote what the query asks of it.
-        others = (
+        reading = (
             one for one in definition.indexes if names and any(n is None or n in names for n in columns_read_by(one))
         )
-        return cls(frozenset(names), frozenset(index.id for index in (*indexes, *others)))
+        beside = frozenset(one.id for one in reading) - own
+        return cls(frozenset(names), own | beside, beside)
 
     def hides(self, node: Any) -> bool:
         """Whether a part of a filter is about one of the columns, or cannot be told not to be."""
@@ -82,6 +88,15 @@ class Withheld:
         types = {definition.id: labeller.value_type for definition, labeller in dataset.labellers}
         text = "nothing" if shown == KEEP else clause_text(shown, types, readable_id)
         return text if shown == clause else f"{text} (and what is withheld)"
+
+    def query(self, store: MetadataStore, entry: DatasetEntry, clause: Clause) -> StoreQuery:
+        """How a store would be asked a clause, without what is withheld. It tells itself which indexes lack a key."""
+        asked = set(indexes_of(clause))
+        if not asked & self.beside:
+            return store.explain(entry, clause)
+        shown = only(clause, asked - self.beside)
+        query = StoreQuery("-- what is asked is withheld") if shown == KEEP else store.explain(entry, shown)
+        return dataclasses.replace(query, notes=(*query.notes, "more is asked, which is withheld"))
 
     def unusable(self, pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
         """Why indexes were not used; the error of an index, on whatever column, may quote any part of the filter."""

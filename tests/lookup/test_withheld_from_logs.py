@@ -13,6 +13,7 @@ import pytest
 
 from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Intervals, Metadata, Values
+from es_skipping.indexes.base import Target
 from es_skipping.indexes.minmax import MinMax
 from es_skipping.indexes.valuelist import ValueList
 from es_skipping.lookup.built_with import dataset_facts, index_facts
@@ -22,6 +23,7 @@ from es_skipping.lookup.service import LookupService
 from es_skipping.predicates.codec import operand_to_data
 from es_skipping.predicates.tree import And, Column, Comparison, IsIn, Literal, Matches, Not, NullTest, Or, Predicate
 from es_skipping.predicates.types import DataType
+from es_skipping.reports.explainer import _explained
 from es_skipping.stores.protection.definitions import protected
 from es_skipping.stores.protection.keys import new_protection
 from tests.lookup.test_explain_as_a_query import ROOT, Alone, predicate_tree
@@ -165,7 +167,7 @@ def test_whatever_is_asked(
         if number % 6 == 0:  # without both keys
             explained = service.explain(ScanRequest.parse(_request(tmp_path, predicate)))
             detail = service.details.of("1")
-            assert not _tells(repr([(part.filter, part.asked, part.shown_unusable) for part in explained.flat]))
+            assert not _tells(repr([_explained(part) for part in explained.flat]))
             assert not _tells(repr(detail)), predicate
     assert days > COUNT // 5
     assert not _tells(caplog.text)
@@ -182,13 +184,16 @@ def test_errors_that_quote_the_filter(
     caplog.set_level(logging.DEBUG)
     predicate = Comparison("=", CITY, Literal("planted2", TEXT))
 
+    def label(self: Any, node: Predicate, target: Target) -> Any:
+        raise TypeError(f"what is {node}?")
+
     def failing(*given: Any, **more: Any) -> Any:
         raise TypeError(f"what is {predicate}?")
 
     _told(service, tmp_path, NullTest(DAY))  # the store was read
     if fails == "the index":
-        monkeypatch.setattr(ValueList, "label", failing)
-        monkeypatch.setattr(MinMax, "label", failing)
+        monkeypatch.setattr(ValueList, "label", label)
+        monkeypatch.setattr(MinMax, "label", label)
     else:
         monkeypatch.setattr("es_skipping.lookup.service.look_up", failing)
     logged, reply, report = _told(service, tmp_path, predicate)
@@ -197,6 +202,10 @@ def test_errors_that_quote_the_filter(
     assert not _tells(reply)
     assert not _tells(caplog.text)
     assert _tells(report) is (fails == "the index"), "who has the key sees it"
-    if fails == "the index":
-        monkeypatch.setenv("CITY_KEY", "33" * 32)
-        assert not _tells(_told(service, tmp_path, predicate)[2])
+    if fails == "the look-up":
+        return
+    for city, seen in (("11", True), ("33", False)):
+        monkeypatch.setenv("CITY_KEY", city * 32)
+        explained = service.explain(ScanRequest.parse(_request(tmp_path, And((predicate, NullTest(DAY))))))
+        assert _tells(repr([_explained(part) for part in explained.flat])) is seen
+    assert not _tells(_told(service, tmp_path, predicate)[2])
