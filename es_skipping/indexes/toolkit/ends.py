@@ -82,8 +82,8 @@ class EndIndex(ColumnIndex):
             return SKIP
         if isinstance(leaf, Text) and not leaf.negated:
             ends = [end for end in self.certain(leaf) if end]
-            short = [TextMatch(self.test, end) for end in ends if len(end) <= self.length]
-            long = dict.fromkeys(self.end_of(end) for end in ends if len(end) > self.length)
+            short = [TextMatch(self.test, end) for end in ends if len(end) < self.length]
+            long = dict.fromkeys(self.end_of(end) for end in ends if len(end) >= self.length)
             questions: list[Question] = [*short, AnyOf(tuple(long))] if long else [*short]
             return disjunction(map(target.ask, questions or [HasNotNull()]))
         return target.ask(self._question(leaf))
