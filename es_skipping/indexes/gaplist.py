@@ -95,9 +95,10 @@ class GapList(ColumnIndex):
         return frozenset({"asked"})
 
     def __str__(self) -> str:
+        if not self.asked:
+            return super().__str__()
         ranges = ((low, high) if weight == 1 else (low, high, weight) for low, high, weight in self.asked)
-        asked = f", asked=[{', '.join(map(str, ranges))}]" if self.asked else ""
-        return f"GapList({self.column}, gaps={self.gaps}{asked})"
+        return f"GapList({self.column}, gaps={self.gaps}, asked=[{', '.join(map(str, ranges))}])"
 
     def collector(self, types: Sequence[DataType]) -> Collector[Covered]:
         type = only(types)

@@ -161,6 +161,7 @@ def test_asked_ranges_are_not_protected() -> None:
     with pytest.raises(IndexDefinitionError, match="in clear"):
         GapList("x", 1, [(1, 2)]).protected("hashed", "env:KEY")
     assert GapList("x", 1).protected("sealed", "env:KEY").protect == "sealed"
+    assert str(GapList("x", 1).protected("sealed", "env:KEY")) == "GapList(x, gaps=1, protect=sealed, key=env:KEY)"
 
 
 def test_partials_stay_small_and_cover() -> None:
