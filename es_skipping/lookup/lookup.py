@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from es_skipping.clauses.clause import KEEP, Clause, indexes_of
 from es_skipping.errors import StoreError, StoreUnavailable
@@ -12,15 +13,19 @@ from es_skipping.lookup.first_rows import Guarantee, guarantee
 from es_skipping.lookup.functions import DeclaredFunctions
 from es_skipping.lookup.key_ranges import Implied
 from es_skipping.lookup.registry import IndexedDataset
+from es_skipping.lookup.renames import as_indexed
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.verdict import Verdict, clause_for, read_filters
-from es_skipping.lookup.withheld import Withheld
+from es_skipping.lookup.withheld import Rename, Withheld, is_protected
 from es_skipping.predicates.normal import all_of
 from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import Element, HasElement, Predicate, leaves_of
 from es_skipping.stores.base import Answer, StoreQuery
 
 __all__ = ["Lookup", "Part", "look_up"]
+
+
+_NOTHING: Final = Withheld()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,8 @@ class Part:
     ----------
     dataset
         Its id.
+    withheld
+        What reports leave out of the filter here.
     answer
         The store's answer; None if no index understands any of the predicate, so that there is nothing to ask.
     query
@@ -43,6 +50,7 @@ class Part:
     dataset: IndexedDataset
     predicate: Predicate
     verdict: Verdict
+    withheld: Withheld = _NOTHING
     answer: Answer | None = None
     query: StoreQuery | None = None
     unpaid: str | None = None
@@ -57,19 +65,19 @@ class Part:
     def shown_unusable(self) -> tuple[tuple[str, str], ...]:
         """The same as reports write it."""
         found = self.unusable
-        return Withheld.without_keys(self.dataset.entry.definition).unusable(found) if found else ()
+        return self.withheld.unusable(found) if found else ()
 
     @property
     def asked(self) -> str:
         """The clause as `explain` writes it."""
         if self.verdict.clause == KEEP:
             return "nothing"
-        return Withheld.without_keys(self.dataset.entry.definition).clause(self.verdict.clause, self.dataset)
+        return self.withheld.clause(self.verdict.clause, self.dataset)
 
     @property
     def filter(self) -> str:
         """The filter as reports write it."""
-        return Withheld.without_keys(self.dataset.entry.definition).filter(self.predicate)
+        return self.withheld.filter(self.predicate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +177,16 @@ class Lookup:
         """A sentence that says why this read must not use some indexes, for a log; empty if it may use all."""
         return self._told(part.verdict.unusable for part in self.flat)
 
+    def from_log(self, dataset: IndexedDataset, rename: Rename | None = None) -> Withheld:
+        """What logs leave out of the scan's filter, as far as it is about one of the datasets."""
+        return Withheld.from_log(dataset.entry.definition, (one.entry.definition for one in self.datasets), rename)
+
     def _told(self, unusable: Iterable[tuple[tuple[str, str], ...]]) -> str:
         """Why indexes are not used, as a log gets it."""
         return _sentence(
             pair
             for part, found in zip(self.flat, unusable, strict=True)
-            for pair in (Withheld.from_log(part.dataset.entry.definition).unusable(found) if found else ())
+            for pair in (self.from_log(part.dataset).unusable(found) if found else ())
         )
 
 
@@ -230,17 +242,27 @@ def look_up(
     # Row groups and guarantees save what the log does not tell.
     may_leave_out = request.first is None and all(dataset.row_groups is None for dataset in datasets)
 
+    definitions = [dataset.entry.definition for dataset in datasets]
+    is_any_protected = any(is_protected(index) for one in definitions for index in one.indexes)
+
+    def withheld_of(dataset: IndexedDataset) -> Withheld:
+        if not is_any_protected:
+            return _NOTHING
+        rename = as_indexed(request, dataset.entry.definition.schema)[1]
+        return Withheld.without_keys(dataset.entry.definition, definitions, rename)
+
     def part(predicate: Predicate, dataset: IndexedDataset) -> Part:
         verdict = clause_for(dataset, predicate, request, declared, traced=traced)
+        withheld = withheld_of(dataset)
         if verdict.clause == KEEP:
-            return Part(dataset, predicate, verdict)
+            return Part(dataset, predicate, verdict, withheld)
         why = unpaid(dataset, verdict.clause) if may_leave_out else None
         if why is not None and not traced:
-            return Part(dataset, predicate, verdict, unpaid=why)
+            return Part(dataset, predicate, verdict, withheld, unpaid=why)
         store, entry = dataset.store, dataset.entry
-        query = Withheld.without_keys(entry.definition).query(store, entry, verdict.clause) if traced else None
+        query = withheld.query(store, entry, verdict.clause) if traced else None
         answer = store.lookup(entry, verdict.clause, timeout=max(seconds_left(), 0.001), detail=detail)
-        return Part(dataset, predicate, verdict, answer, query, why)
+        return Part(dataset, predicate, verdict, withheld, answer, query, why)
 
     having = [dataset.row_groups for dataset in datasets if dataset.row_groups is not None]
     beside = [one.predicate for one in implied]

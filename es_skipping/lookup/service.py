@@ -28,6 +28,7 @@ from es_skipping.lookup.lookup import Lookup, look_up
 from es_skipping.lookup.payoff import Payoff
 from es_skipping.lookup.query_log import QueryLog, is_logged
 from es_skipping.lookup.registry import IndexedDataset, Registry
+from es_skipping.lookup.renames import as_indexed
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.stores import SessionStores
 from es_skipping.lookup.turns import Turns
@@ -270,7 +271,10 @@ def _logged(request: ScanRequest, found: Lookup) -> LoggedFilter:
     Induced conditions hold values of other datasets. They are logged only if no dataset of the store is protected.
     """
     trees: list[Any] = list(request.filters)
-    withheld = {id(dataset): Withheld.from_log(dataset.entry.definition) for dataset in found.datasets}
+    withheld = {
+        id(dataset): found.from_log(dataset, as_indexed(request, dataset.entry.definition.schema)[1])
+        for dataset in found.datasets
+    }
     for dataset in found.datasets:
         trees = withheld[id(dataset)].trees(trees, request, dataset.entry.definition.schema)
     parts = [(part, withheld[id(part.dataset)]) for part in found.flat]

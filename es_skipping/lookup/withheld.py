@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition
@@ -27,6 +27,8 @@ from es_skipping.stores.base import MetadataStore, StoreQuery
 from es_skipping.stores.parquet.evaluate import only
 from es_skipping.stores.protection.keys import key_of
 
+Rename = Callable[[Predicate], Predicate]
+
 __all__ = ["Withheld", "columns_of", "columns_read_by", "is_protected"]
 
 
@@ -42,37 +44,58 @@ class Withheld:
         The ids of the protected indexes, and of all others that read one of the columns.
     beside
         The ids of these others.
+    rename
+        Gives a filter's columns the names that the dataset was indexed with (`es_skipping.lookup.renames`).
     """
 
-    columns: frozenset[str]
-    indexes: frozenset[str]
+    columns: frozenset[str] = frozenset()
+    indexes: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
+    rename: Rename = field(default=lambda predicate: predicate, compare=False, repr=False)
 
     @classmethod
-    def from_log(cls, definition: DatasetDefinition) -> Withheld:
-        """Of all protected indexes of a dataset."""
-        return cls._of(definition, [index for index in definition.indexes if is_protected(index)])
+    def from_log(
+        cls, definition: DatasetDefinition, beside: Iterable[DatasetDefinition] = (), rename: Rename | None = None
+    ) -> Withheld:
+        """Of all protected indexes of a dataset, and of others that the same scan reads: its filter is about all."""
+        return cls._of(definition, is_protected, beside, rename)
 
     @classmethod
-    def without_keys(cls, definition: DatasetDefinition) -> Withheld:
+    def without_keys(
+        cls, definition: DatasetDefinition, beside: Iterable[DatasetDefinition] = (), rename: Rename | None = None
+    ) -> Withheld:
         """Of the protected indexes whose key this process lacks."""
-        hidden = [index for index in definition.indexes if is_protected(index) and not _has_key(index)]
-        return cls._of(definition, hidden)
+        return cls._of(definition, lambda index: is_protected(index) and not _has_key(index), beside, rename)
 
     @classmethod
-    def _of(cls, definition: DatasetDefinition, indexes: Sequence[IndexDefinition]) -> Withheld:
-        names = {name for index in indexes for name in columns_read_by(index) if name is not None}
-        own = frozenset(index.id for index in indexes)
+    def _of(
+        cls,
+        definition: DatasetDefinition,
+        hides: Callable[[IndexDefinition], bool],
+        beside: Iterable[DatasetDefinition],
+        rename: Rename | None,
+    ) -> Withheld:
+        hidden = [index for index in definition.indexes if hides(index)]
+        elsewhere = [index for one in beside for index in one.indexes if hides(index)]
+        names = {name for index in (*hidden, *elsewhere) for name in columns_read_by(index) if name is not None}
+        own = frozenset(index.id for index in hidden)
         # Another index of such a column would quote what the query asks of it.
         reading = (
             one for one in definition.indexes if names and any(n is None or n in names for n in columns_read_by(one))
         )
-        beside = frozenset(one.id for one in reading) - own
-        return cls(frozenset(names), own | beside, beside)
+        others = frozenset(one.id for one in reading) - own
+        return cls(frozenset(names), own | others, others, rename or _as_it_is)
+
+    def __bool__(self) -> bool:
+        return bool(self.columns or self.indexes)
 
     def hides(self, node: Any) -> bool:
         """Whether a part of a filter is about one of the columns, or cannot be told not to be."""
-        return bool(self.indexes) and any(name is None or name.lower() in self.columns for name in columns_of(node))
+        return bool(self) and any(
+            name is None or name.lower() in self.columns
+            for named in (node, self.rename(node))
+            for name in columns_of(named)
+        )
 
     def filter(self, predicate: Predicate) -> str:
         """A filter as text, without what is withheld."""
@@ -101,16 +124,14 @@ class Withheld:
     def unusable(self, pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
         """Why indexes were not used; the error of an index, on whatever column, may quote any part of the filter."""
         failed = "it failed at "
-        return tuple(
-            (id, "it failed (withheld)" if self.indexes and why.startswith(failed) else why) for id, why in pairs
-        )
+        return tuple((id, "it failed (withheld)" if self and why.startswith(failed) else why) for id, why in pairs)
 
     def trees(self, filters: Sequence[Trees], request: ScanRequest, schema: str) -> list[Any]:
         """A request's filters without the conjuncts that are withheld."""
-        rename: Callable[[Predicate], Predicate] = as_indexed(request, schema)[1] if self.indexes else _as_it_is
-        return [[tree for tree in trees if not self.indexes or not self._hides(tree, rename)] for trees in filters]
+        rename = as_indexed(request, schema)[1] if self else _as_it_is
+        return [[tree for tree in trees if not self or not self._hides(tree, rename)] for trees in filters]
 
-    def _hides(self, tree: Any, rename: Callable[[Predicate], Predicate]) -> bool:
+    def _hides(self, tree: Any, rename: Rename) -> bool:
         read = read_predicate(tree)
         return self.hides(read) or self.hides(rename(read))
 

@@ -136,7 +136,7 @@ def _explain_scan(spark: SparkSession, scan: PlannedScan, detail: bool) -> ScanE
 
 def _explained(part: Part) -> DatasetExplanation:
     definition, verdict = part.dataset.entry.definition, part.verdict
-    withheld = Withheld.without_keys(definition)
+    withheld = part.withheld
     types = {index.id: labeller.value_type for index, labeller in part.dataset.labellers}
     asked: dict[str, Any] = {}
     if part.answer is not None and part.query is not None:

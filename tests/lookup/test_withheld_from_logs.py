@@ -209,3 +209,38 @@ def test_errors_that_quote_the_filter(
         explained = service.explain(ScanRequest.parse(_request(tmp_path, And((predicate, NullTest(DAY))))))
         assert _tells(repr([_explained(part) for part in explained.flat])) is seen
     assert not _tells(_told(service, tmp_path, predicate)[2])
+
+
+def test_a_scan_of_a_protected_dataset_and_another(
+    service: LookupService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The one filter is about the rows of both."""
+    other = f"{ROOT}-in-clear"
+    definition = DatasetDefinition(
+        "u",
+        (other,),
+        "parquet",
+        (_index(MinMax, CITY), _index(MinMax, DAY)),
+        built_with=dataset_facts("parquet", {}, SCHEMA),
+    )
+    store = service.store(_settings(tmp_path))
+    with store.change(definition) as change:
+        change.put(
+            [ObjectMetadata(ObjectId(f"{other}/1.parquet", 1, 1), 1, {"minmax(city)": Intervals((("a", "b"),), 0)})]
+        )
+        change.publish()
+    service.registry.forget()
+    both = And((Comparison("=", CITY, Literal("planted2", TEXT)), Comparison("=", DAY, Literal(2, INT))))
+    request = json.loads(_request(tmp_path, both))
+    for roots in ([ROOT, other], [other, ROOT], [other]):
+        service.answer(json.dumps({**request, "roots": roots}))
+        service.query_log.write(wait=False)
+        logged = list(store.logged_queries())[-1]
+        assert "day = 2" in logged.filter
+        assert _tells(json.dumps(logged.to_document())) is (roots == [other]), roots
+    monkeypatch.setenv("CITY_KEY", "33" * 32)
+    for roots in ([ROOT, other], [other, ROOT]):
+        service.answer(json.dumps({**request, "roots": roots}))
+        assert not _tells(repr(service.details.of("1")))
+        explained = service.explain(ScanRequest.parse(json.dumps({**request, "roots": roots})))
+        assert not _tells(repr([_explained(part) for part in explained.flat]))
