@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -244,3 +245,32 @@ def test_a_scan_of_a_protected_dataset_and_another(
         assert not _tells(repr(service.details.of("1")))
         explained = service.explain(ScanRequest.parse(json.dumps({**request, "roots": roots})))
         assert not _tells(repr([_explained(part) for part in explained.flat]))
+
+
+def test_a_column_that_was_renamed(
+    service: LookupService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A table keeps a key of the column, by which the index is still its own."""
+
+    def schema(name: str) -> dict[str, Any]:
+        key = {"delta.columnMapping.physicalName": "col-1"}
+        return {"type": "struct", "fields": [{"name": name, "type": "string", "nullable": True, "metadata": key}]}
+
+    store = service.store(_settings(tmp_path))
+    before = store.dataset("t")
+    assert before is not None
+    with store.change(replace(before.definition, schema=json.dumps(schema("city")))) as change:
+        change.publish()
+    service.registry.forget()
+    town = Comparison("=", Column(("town",), TEXT), Literal("planted2", TEXT))
+    request = {**json.loads(_request(tmp_path, town)), "dataSchema": schema("town")}
+    for city in ("11", "33"):
+        monkeypatch.setenv("CITY_KEY", city * 32)
+        service.answer(json.dumps(request))
+        service.query_log.write(wait=False)
+        logged = list(store.logged_queries())[-1]
+        assert "withheld" in logged.filter
+        assert not _tells(json.dumps(logged.to_document()))
+        assert _tells(repr(service.details.of("1"))) is (city == "11")
+        explained = service.explain(ScanRequest.parse(json.dumps(request)))
+        assert _tells(repr([_explained(part) for part in explained.flat])) is (city == "11")
