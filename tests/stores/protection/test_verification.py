@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from es_skipping.catalog import DatasetEntry, ObjectMetadata
-from es_skipping.clauses.clause import Ask, Clause, Conjunction, Disjunction
+from es_skipping.clauses.clause import KEEP, Ask, Clause, Conjunction, Disjunction
 from es_skipping.clauses.metadata import Intervals, Values
 from es_skipping.clauses.questions import AnyOf, Overlaps, Range
 from es_skipping.errors import EsSkippingError, ProtectionError, StoreError
@@ -24,6 +24,7 @@ from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from es_skipping.stores.guarantors import Ordering
 from es_skipping.stores.memory.files import MemoryFiles
 from es_skipping.stores.memory.store import MemoryStore
+from es_skipping.stores.parquet.evaluate import only
 from es_skipping.stores.parquet.store import ParquetStore
 from es_skipping.stores.protection.store import ProtectedStore
 from es_skipping.stores.reindex import reindex
@@ -102,7 +103,8 @@ def test_what_nobody_changed_skips_the_same(store: ProtectedStore, caplog: pytes
             if not exact:
                 assert keys(answer.skip) == keys(trusted.skip), clause
                 assert answer.unusable == trusted.unusable
-            if at % 5 == 0 and not exact:
+            decided = only(clause, ()) != KEEP  # whatever metadata says: then stores name different indexes, or none
+            if at % 5 == 0 and not exact and not decided:
                 assert _counts(checked.lookup(entry, clause, detail=True)) == _counts(
                     store.lookup(entry, clause, detail=True)
                 ), clause
