@@ -196,6 +196,11 @@ class DatasetDefinition:
         return tuple(index for index in self.indexes if not self.not_understood(index))
 
     @property
+    def facts(self) -> tuple[object, ...]:
+        """The parts of a dataset, beside the index definitions, that decide the values of its rows."""
+        return (self.format, dict(self.options), dict(self.built_with))
+
+    @property
     def is_of_row_groups(self) -> bool:
         """Whether its objects are the row groups of another dataset's files."""
         return "rowgroups" in self.needs

@@ -64,8 +64,7 @@ class Part:
     @property
     def shown_unusable(self) -> tuple[tuple[str, str], ...]:
         """The same as reports write it."""
-        found = self.unusable
-        return self.withheld.unusable(found) if found else ()
+        return self.withheld.unusable(self.unusable)
 
     @property
     def asked(self) -> str:

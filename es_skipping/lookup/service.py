@@ -276,7 +276,7 @@ def _logged(request: ScanRequest, found: Lookup) -> LoggedFilter:
         for dataset in found.datasets
     }
     for dataset in found.datasets:
-        trees = withheld[id(dataset)].trees(trees, request, dataset.entry.definition.schema)
+        trees = withheld[id(dataset)].trees(trees)
     parts = [(part, withheld[id(part.dataset)]) for part in found.flat]
     return LoggedFilter(
         " | ".join(dict.fromkeys(hiding.filter(part.predicate) for part, hiding in parts)),

@@ -17,8 +17,7 @@ from es_skipping.clauses.text import clause_text
 from es_skipping.errors import ProtectionError
 from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.registry import IndexedDataset
-from es_skipping.lookup.renames import as_indexed
-from es_skipping.lookup.request import ScanRequest, Trees
+from es_skipping.lookup.request import Trees
 from es_skipping.predicates.codec import operand_from_data
 from es_skipping.predicates.read import read_predicate
 from es_skipping.predicates.show import show
@@ -27,9 +26,13 @@ from es_skipping.stores.base import MetadataStore, StoreQuery
 from es_skipping.stores.parquet.evaluate import only
 from es_skipping.stores.protection.keys import key_of
 
+__all__ = ["Withheld", "columns_of", "columns_read_by", "is_protected"]
+
 Rename = Callable[[Predicate], Predicate]
 
-__all__ = ["Withheld", "columns_of", "columns_read_by", "is_protected"]
+
+def _as_it_is(predicate: Predicate) -> Predicate:
+    return predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Withheld:
     columns: frozenset[str] = frozenset()
     indexes: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
-    rename: Rename = field(default=lambda predicate: predicate, compare=False, repr=False)
+    rename: Rename = field(default=_as_it_is, compare=False, repr=False)
 
     @classmethod
     def from_log(
@@ -126,24 +129,15 @@ class Withheld:
         failed = "it failed at "
         return tuple((id, "it failed (withheld)" if self and why.startswith(failed) else why) for id, why in pairs)
 
-    def trees(self, filters: Sequence[Trees], request: ScanRequest, schema: str) -> list[Any]:
+    def trees(self, filters: Sequence[Trees]) -> list[Any]:
         """A request's filters without the conjuncts that are withheld."""
-        rename = as_indexed(request, schema)[1] if self else _as_it_is
-        return [[tree for tree in trees if not self or not self._hides(tree, rename)] for trees in filters]
-
-    def _hides(self, tree: Any, rename: Rename) -> bool:
-        read = read_predicate(tree)
-        return self.hides(read) or self.hides(rename(read))
+        return [[tree for tree in trees if not self or not self.hides(read_predicate(tree))] for trees in filters]
 
 
 def columns_read_by(index: IndexDefinition) -> list[str | None]:
     """The columns at the top that an index reads, in lower case; None for a part that nobody could read."""
     found = [name for operand in index.operands for name in columns_of(operand_from_data(operand))]
     return [name if name is None else name.lower() for name in found]
-
-
-def _as_it_is(predicate: Predicate) -> Predicate:
-    return predicate
 
 
 def is_protected(index: IndexDefinition) -> bool:

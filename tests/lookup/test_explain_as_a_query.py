@@ -196,25 +196,31 @@ def _objects(indexes: tuple[tuple[IndexDefinition, Index], ...]) -> Iterator[Obj
         yield ObjectMetadata(ObjectId(f"{ROOT}/{at}.parquet", 100 + at, 1_700_000_000_000), 2, metadata)
 
 
+def request_text(settings: Any, predicate: Predicate, schema: Any, *, objects: int) -> str:
+    """What the shim sends of a scan with one filter."""
+    return json.dumps(
+        {
+            "v": PROTOCOL,
+            "scan": "1",
+            "session": "s",
+            "execution": None,
+            "table": None,
+            "roots": [ROOT],
+            "format": "parquet",
+            "options": {},
+            "dataSchema": schema,
+            "partitionSchema": {"fields": []},
+            "settings": settings,
+            "objects": objects,
+            "bytes": 1,
+            "filters": [[predicate_tree(predicate)]],
+        }
+    )
+
+
 def skipped(service: LookupService, settings: Any, predicate: Predicate) -> tuple[bytes, set[bytes]]:
     """What a query is told, and the objects that `explain` rules out."""
-    data = {
-        "v": PROTOCOL,
-        "scan": "1",
-        "session": "s",
-        "execution": None,
-        "table": None,
-        "roots": [ROOT],
-        "format": "parquet",
-        "options": {},
-        "dataSchema": SCHEMA,
-        "partitionSchema": {"fields": []},
-        "settings": settings,
-        "objects": 22,
-        "bytes": 1,
-        "filters": [[predicate_tree(predicate)]],
-    }
-    text = json.dumps(data)
+    text = request_text(settings, predicate, SCHEMA, objects=22)
     told = service.answer(text)
     explained = service.explain(ScanRequest.parse(text))
     assert [part.verdict.trace is not None for part in explained.flat] == [True]

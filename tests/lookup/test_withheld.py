@@ -11,7 +11,6 @@ from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition
 from es_skipping.clauses.clause import Ask, Conjunction
 from es_skipping.clauses.questions import AnyOf, Overlaps, Range
 from es_skipping.lookup.registry import IndexedDataset
-from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.withheld import Withheld
 from es_skipping.predicates.codec import operand_to_data
 from es_skipping.predicates.read import read_predicate
@@ -45,7 +44,7 @@ def test_the_log_gets_no_condition_on_a_protected_column(definition: DatasetDefi
     assert "Oslo" not in log.filter(And((ON_7, Comparison("=", unread, Literal("Oslo", TEXT)))))
     trees = [_tree("day", 7), _tree("City", 7)]
     assert log.hides(read_predicate(trees[1]))
-    assert log.trees([trees], ScanRequest("1", (), "parquet"), "{}") == [trees[:1]]
+    assert log.trees([trees]) == [trees[:1]]
     dataset = IndexedDataset.of(MemoryStore("memory://withheld"), DatasetEntry(definition, "1", 0, 0, 0))
     both = Conjunction((Ask("valuelist(city)", AnyOf(("Oslo",))), Ask("minmax(day)", Overlaps((Range(7, None),)))))
     text = log.clause(both, dataset)
@@ -96,4 +95,4 @@ def test_without_protection_nothing_is_withheld() -> None:
         unread = And((IN_OSLO, Comparison("=", Opaque("anything"), Literal("Oslo", TEXT))))
         assert "Oslo" in log.filter(unread)
         trees = [[_tree("day", 7)]]
-        assert log.trees(trees, ScanRequest("1", (), "parquet"), "{}") == trees
+        assert log.trees(trees) == trees

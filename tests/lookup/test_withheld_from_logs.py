@@ -18,7 +18,6 @@ from es_skipping.indexes.base import Target
 from es_skipping.indexes.minmax import MinMax
 from es_skipping.indexes.valuelist import ValueList
 from es_skipping.lookup.built_with import dataset_facts, index_facts
-from es_skipping.lookup.reply import PROTOCOL
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.service import LookupService
 from es_skipping.predicates.codec import operand_to_data
@@ -27,7 +26,7 @@ from es_skipping.predicates.types import DataType
 from es_skipping.reports.explainer import _explained
 from es_skipping.stores.protection.definitions import protected
 from es_skipping.stores.protection.keys import new_protection
-from tests.lookup.test_explain_as_a_query import ROOT, Alone, predicate_tree
+from tests.lookup.test_explain_as_a_query import ROOT, Alone, request_text
 
 COUNT = int(os.environ.get("ES_SKIPPING_CLAUSES", "60"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "25"))
@@ -100,24 +99,7 @@ def _settings(folder: Path) -> dict[str, str]:
 
 
 def _request(folder: Path, predicate: Predicate) -> str:
-    return json.dumps(
-        {
-            "v": PROTOCOL,
-            "scan": "1",
-            "session": "s",
-            "execution": None,
-            "table": None,
-            "roots": [ROOT],
-            "format": "parquet",
-            "options": {},
-            "dataSchema": SCHEMA,
-            "partitionSchema": {"fields": []},
-            "settings": _settings(folder),
-            "objects": 4,
-            "bytes": 1,
-            "filters": [[predicate_tree(predicate)]],
-        }
-    )
+    return request_text(_settings(folder), predicate, SCHEMA, objects=4)
 
 
 def _told(service: LookupService, folder: Path, predicate: Predicate) -> tuple[str, str, str]:

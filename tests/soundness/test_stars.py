@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.indexes.foreignkey import ForeignKey
 from es_skipping.indexes.induced import Induced
+from tests.jvm import INTERPRETED
 from tests.soundness.star_queries import random_query
 from tests.spark.star import configured
 
@@ -194,8 +195,8 @@ def test_random_stars(
     url = (tmp_path / "store").as_uri()
     spark = configured(base, request.getfixturevalue("elasticsearch_url") if store == "elasticsearch" else url)
     if store == "parquet":  # to compile each query takes longer than its few rows; on Elasticsearch they are compiled
-        spark.conf.set("spark.sql.codegen.wholeStage", "false")
-        spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        for key, value in INTERPRETED.items():
+            spark.conf.set(key, value)
     skipped = sum(_skipped(spark, tmp_path / str(number), number, kind) for number in range(stars))
     assert skipped > 5 * stars
 

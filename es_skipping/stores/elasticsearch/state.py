@@ -20,7 +20,7 @@ from es_skipping.stores.elasticsearch.documents import PROVING_FORMAT
 from es_skipping.stores.elasticsearch.fields import Group
 from es_skipping.stores.elasticsearch.names import group_name
 
-__all__ = ["STATE_FIELDS", "Segment", "State", "facts", "groups_for", "unfinished_groups", "unfinished_meta"]
+__all__ = ["STATE_FIELDS", "Segment", "State", "groups_for", "unfinished_groups", "unfinished_meta"]
 
 STATE_FIELDS: Final = (
     "format",
@@ -181,7 +181,7 @@ class State:
 
     def understands(self, entry: DatasetEntry, clause: Clause) -> bool:
         """Whether a clause made for an entry means the same here: equal facts of the reader, equal asked indexes."""
-        if facts(entry.definition) != facts(self.definition):
+        if entry.definition.facts != self.definition.facts:
             return False
         theirs, ours = _by_id(entry.definition), _by_id(self.definition)
         return all(theirs.get(id) == ours.get(id) for id in indexes_of(clause))
@@ -273,16 +273,11 @@ def groups_for(definition: DatasetDefinition, base: State | None) -> tuple[dict[
     groups: dict[str, Group] = {}
     for index in definition.indexes:
         kept = None if base is None else base.groups.get(index.id)
-        if kept is None or base is None or kept.index != index or facts(definition) != facts(base.definition):
+        if kept is None or base is None or kept.index != index or definition.facts != base.definition.facts:
             kept = Group(group_name(index.type, index.columns, used), index)
             used.add(kept.name)
         groups[index.id] = replace(kept, index=index)
     return groups, frozenset(used)
-
-
-def facts(definition: DatasetDefinition) -> tuple[object, ...]:
-    """The parts of a dataset, beside the index definitions, that decide the values of its rows."""
-    return (definition.format, dict(definition.options), dict(definition.built_with))
 
 
 def _by_id(definition: DatasetDefinition) -> dict[str, IndexDefinition]:

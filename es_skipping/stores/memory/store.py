@@ -205,14 +205,9 @@ def _same_indexes(stored: DatasetEntry, read: DatasetEntry) -> set[str]:
     The reader's clause is about its own definition: an index that is another by now, or of files that were read in
     another way, is unknown.
     """
-    if _reading(stored.definition) != _reading(read.definition):
+    if stored.definition.facts != read.definition.facts:
         return set()
     return {index.id for index in stored.definition.indexes if index in read.definition.indexes}
-
-
-def _reading(definition: DatasetDefinition) -> tuple[object, ...]:
-    """How the files were read, which decides their values."""
-    return definition.format, dict(definition.options), dict(definition.built_with)
 
 
 class _MemoryChange(Change):
