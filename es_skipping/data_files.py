@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, overload
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from es_skipping.catalog import ObjectId
+from es_skipping.catalog import ObjectId, object_key
 from es_skipping.errors import DatasetError
 
-__all__ = ["TABLES", "ListedFile", "Location", "locate", "table_error"]
+__all__ = ["TABLES", "FileListing", "ListedFile", "Location", "locate", "table_error"]
 
 _S3: Final = ("s3a", "s3", "s3n")
 """Schemes that name the same objects; Spark's builds nearly always use the first."""
@@ -25,7 +26,7 @@ TABLES: Final = {"delta": "a Delta", "iceberg": "an Iceberg"}
 
 
 class ListedFile(NamedTuple):
-    """One file of a listing. A tuple, because a directory has many.
+    """One file of a listing.
 
     Parameters
     ----------
@@ -33,25 +34,13 @@ class ListedFile(NamedTuple):
         The text that an engine opens: a local path, or a URL with the scheme that the caller gave.
     path
         The file's path on its file system.
-    url, length, mtime
-        The parts of its `id`.
+    id
+        Its identity in Hadoop's terms.
     """
 
     name: str
     path: str
-    url: str
-    length: int
-    mtime: int
-
-    @property
-    def id(self) -> ObjectId:
-        """The file's identity in Hadoop's terms."""
-        return ObjectId(self.url, self.length, self.mtime)
-
-    @property
-    def directory(self) -> str:
-        """The URL of its directory."""
-        return self.url.rpartition("/")[0]
+    id: ObjectId
 
 
 class _Directory(NamedTuple):
@@ -60,7 +49,65 @@ class _Directory(NamedTuple):
     is_read: bool
     may_be_tables: bool
     name: str
+    path: str
     url: str
+
+
+_FoundFile = tuple[_Directory, str, int, int]
+"""A directory, a name in it, bytes, and nanoseconds of the modification time."""
+
+
+class FileListing(Sequence[ListedFile]):
+    """Files in the order of their paths. It is kept in columns, because a directory has many files.
+
+    Attributes
+    ----------
+    lengths, mtimes
+        Bytes and milliseconds, a number a file.
+    directories
+        The URL of each directory that holds a file, with the position of its first one.
+    """
+
+    def __init__(self, found: Iterable[_FoundFile]) -> None:
+        columns = tuple(zip(*found, strict=True)) or ((), (), (), ())
+        self._places: tuple[_Directory, ...] = columns[0]
+        self._names: tuple[str, ...] = columns[1]
+        self.lengths = np.array(columns[2], np.int64)
+        self.mtimes = np.array(columns[3], np.int64) // 1_000_000  # Hadoop cuts what is finer
+        self.directories: dict[str, int] = {}
+        for at, (place, before) in enumerate(zip(self._places, (None, *self._places), strict=False)):
+            if place is not before:
+                self.directories.setdefault(self.directory(at), at)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @overload
+    def __getitem__(self, at: int) -> ListedFile: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[ListedFile]: ...
+
+    def __getitem__(self, at: int | slice) -> ListedFile | list[ListedFile]:
+        if isinstance(at, slice):
+            return [self[one] for one in range(len(self))[at]]
+        place, name = self._places[at], self._names[at]
+        id = ObjectId(place.url + name, int(self.lengths[at]), int(self.mtimes[at]))
+        return ListedFile(place.name + name, place.path + name, id)
+
+    def directory(self, at: int) -> str:
+        """The URL of a file's directory."""
+        return self._places[at].url[:-1]
+
+    def name(self, at: int) -> str:
+        """What an engine opens."""
+        return self._places[at].name + self._names[at]
+
+    def keys(self) -> bytes:
+        """The keys of all files' identities, one after another."""
+        columns = (self._places, self._names, self.lengths.tolist(), self.mtimes.tolist())
+        rows = zip(*columns, strict=True)
+        return b"".join(object_key(place.url + name, length, mtime) for place, name, length, mtime in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +131,8 @@ class Location:
     name: str
     roots: tuple[str, ...]
 
-    def files(self, root: str) -> list[ListedFile]:
-        """All files below, in the order of their paths; hidden and empty files are left out, as Spark does.
+    def files(self, root: str) -> FileListing:
+        """All files below; hidden and empty files are left out, as Spark does.
 
         Parameters
         ----------
@@ -98,22 +145,24 @@ class Location:
             There is nothing at the path, it cannot be listed, or it holds a Delta or Iceberg table.
         """
         try:
-            return sorted(self._files(root.rstrip("/")), key=attrgetter("path"))
+            return FileListing(self._files(root.rstrip("/")))
         except (OSError, pa.ArrowException) as error:
             raise DatasetError(f"{self.name} cannot be listed: {error}") from error
 
-    def _files(self, root: str) -> Iterator[ListedFile]:
+    def _files(self, root: str) -> Iterator[_FoundFile]:
         top = self.filesystem.get_file_info(self.path)
         if top.type == pafs.FileType.NotFound:
             raise DatasetError(f"{self.name} does not exist: pass the directory of a dataset")
         if top.is_file:
             if top.size and not _is_hidden(top.base_name):
-                yield ListedFile(self.name.rstrip("/"), top.path, root, top.size, _milliseconds(top))
+                above = (one.rpartition("/")[0] + "/" for one in (self.name.rstrip("/"), top.path, root))
+                yield _Directory(True, False, *above), top.base_name, top.size, top.mtime_ns or 0
             return
+        only_files_have_sizes = isinstance(self.filesystem, pafs.LocalFileSystem)
         known: dict[str, _Directory] = {}
-        for info in self.filesystem.get_file_info(pafs.FileSelector(self.path, recursive=True)):
-            path = info.path
-            place, _, name = path.rpartition("/")
+        infos = self.filesystem.get_file_info(pafs.FileSelector(self.path, recursive=True))
+        for info in sorted(infos, key=attrgetter("path")):
+            place, _, name = info.path.rpartition("/")
             directory = known.get(place)
             if directory is None:
                 directory = known[place] = self._directory(place, root)
@@ -122,8 +171,8 @@ class Location:
             if _is_hidden(name):
                 if name == "_delta_log":
                     raise table_error(self.name, "delta")
-            elif directory.is_read and (size := info.size) and info.is_file:
-                yield ListedFile(directory.name + name, path, directory.url + name, size, _milliseconds(info))
+            elif directory.is_read and (size := info.size) and (only_files_have_sizes or info.is_file):
+                yield directory, name, size, info.mtime_ns or 0
 
     def _directory(self, path: str, root: str) -> _Directory:
         parts = [part for part in path[len(self.path) :].split("/") if part]
@@ -131,7 +180,7 @@ class Location:
             raise table_error(self.name, "delta")
         below = "/".join(["", *parts, ""])
         is_read = not any(map(_is_hidden, parts))
-        return _Directory(is_read, parts == ["metadata"], self.name.rstrip("/") + below, root + below)
+        return _Directory(is_read, parts == ["metadata"], self.name.rstrip("/") + below, path + "/", root + below)
 
 
 def locate(path: str | os.PathLike[str], filesystem: pafs.FileSystem | None = None) -> Location:
@@ -184,11 +233,6 @@ def table_error(place: str, format: str) -> DatasetError:
         f"{place} is {TABLES[format]} table, and its directory also holds files that are not part of the table now: "
         "index it and read it with Spark"
     )
-
-
-def _milliseconds(info: pafs.FileInfo) -> int:
-    """The modification time; Hadoop cuts what is finer."""
-    return (info.mtime_ns or 0) // 1_000_000
 
 
 def _is_hidden(name: str) -> bool:

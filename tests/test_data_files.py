@@ -81,3 +81,19 @@ def test_a_given_file_system_is_the_one(tmp_path: Path) -> None:
     place = locate("s3://lake/", pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem()))
     (file,) = place.files(place.roots[0])
     assert (file.path, file.name, file.id.path) == ("lake/k=1/a b.parquet", *["s3://lake/k=1/a b.parquet"] * 2)
+
+
+def test_a_listing_is_in_the_order_of_paths_and_knows_directories(tmp_path: Path) -> None:
+    for name in ("k=1/b.parquet", "a.parquet", "k=1/x/c.parquet", "k=1/z.parquet", "k=0/d.parquet"):
+        touch(tmp_path, name, name)
+    place = locate(tmp_path)
+    listed = place.files(place.roots[0])
+    names = ["a.parquet", "k=0/d.parquet", "k=1/b.parquet", "k=1/x/c.parquet", "k=1/z.parquet"]
+    assert [listed.name(at) for at in range(len(listed))] == [str(tmp_path / name) for name in names]
+    assert [file.name for file in listed] == [listed.name(at) for at in range(5)]
+    assert listed[-2:] == [listed[3], listed[4]]
+    assert listed.lengths.tolist() == [len(name) for name in names]
+    assert listed.directories == {
+        place.roots[0] + below: at for below, at in (("", 0), ("/k=0", 1), ("/k=1", 2), ("/k=1/x", 3))
+    }
+    assert listed.keys() == b"".join(file.id.key for file in listed)

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from es_skipping.catalog import object_key
-from es_skipping.data_files import TABLES, ListedFile, Location, locate, table_error
+from es_skipping.data_files import TABLES, FileListing, Location, locate, table_error
 from es_skipping.engines.columns import Columns
 from es_skipping.engines.condition import Condition, condition_of, parsed
 from es_skipping.engines.footers import FileSchema, schema_of
@@ -31,6 +30,8 @@ __all__ = ["files"]
 
 _log = logging.getLogger("es_skipping")
 _numbers: Final = itertools.count(1)
+
+_SMALLEST: Final = "no file can match; it is the smallest, and engines refuse an empty list"
 
 _WITHOUT_EFFECT: Final = frozenset(
     {
@@ -118,8 +119,7 @@ class _Call:
         self._conf = conf
         self._location = location
         self._store = service().store(conf)
-        self._listed: list[ListedFile] | None = None
-        self._directories: dict[str, ListedFile] = {}  # with the first file of each
+        self._listed: FileListing | None = None
         self._first: FileSchema | None = None
         self._condition = Condition((), ())
         self._found: Lookup | None = None
@@ -138,10 +138,10 @@ class _Call:
         failures, pause = settings["breaker.failures"], settings["breaker.pause"]
         with breaker.attempt(failures, pause):
             dataset, root = self._dataset(settings["registry.lifetime"], timeout)
-        listed = self._list(root)
+        listed = self._listed = self._location.files(root)
         if dataset is None or not listed:
             return
-        if max(file.mtime for file in listed) > dataset.entry.refreshed:  # a refresh may know the new files
+        if listed.mtimes.max() > dataset.entry.refreshed:  # a refresh may know the new files
             with breaker.attempt(failures, pause):
                 dataset, root = self._dataset(0.0, timeout)
             if dataset is None:
@@ -152,12 +152,6 @@ class _Call:
         deadline = time.monotonic() + timeout
         with breaker.attempt(failures, pause):
             self._found = look_up(request, [dataset], service().functions, lambda: deadline - time.monotonic())
-
-    def _list(self, root: str) -> list[ListedFile]:
-        listed = self._listed = self._location.files(root)
-        for file in listed:
-            self._directories.setdefault(file.directory, file)
-        return listed
 
     def _dataset(self, lifetime: float, timeout: float) -> tuple[IndexedDataset | None, str]:
         """The dataset that the path belongs to, and the spelling of the path in it."""
@@ -172,13 +166,13 @@ class _Call:
                     return found[0], root
         return None, roots[0]
 
-    def _request(self, dataset: IndexedDataset, root: str, listed: Sequence[ListedFile]) -> ScanRequest | None:
+    def _request(self, dataset: IndexedDataset, root: str, listed: FileListing) -> ScanRequest | None:
         definition = dataset.entry.definition
         schema: dict[str, Any] = json.loads(definition.schema)
-        partitions = frozenset(name for one in self._directories for name in partition_columns(one + "/"))
-        self._first = self._schema(listed[0]) if definition.format == "parquet" else None
+        partitions = frozenset(name for one in listed.directories for name in partition_columns(one + "/"))
+        self._first = self._schema(listed, 0) if definition.format == "parquet" else None
         in_file = {} if self._first is None else self._first.types
-        columns = Columns(schema, partitions, in_file, unclear_partitions(self._directories))
+        columns = Columns(schema, partitions, in_file, unclear_partitions(listed.directories))
         self._condition = condition_of(self._where, columns)
         return ScanRequest(
             scan=f"files-{next(_numbers)}",
@@ -195,31 +189,30 @@ class _Call:
                 },
             },
             objects=len(listed),
-            size=sum(file.length for file in listed),
+            size=int(listed.lengths.sum()),
             filters=(self._condition.trees,),
         )
 
-    def _schema(self, file: ListedFile) -> FileSchema | None:
-        return schema_of(self._location.filesystem, file.path)
+    def _schema(self, listed: FileListing, at: int) -> FileSchema | None:
+        return schema_of(self._location.filesystem, listed[at].path)
 
     def result(self, allow_empty: bool, begun: float) -> FileList:
         """The list and its report."""
-        listed = self._listed if self._listed is not None else self._list(self._location.roots[0])
+        listed = self._listed if self._listed is not None else self._location.files(self._location.roots[0])
         kept = self._kept(listed)
         added: list[tuple[str, str]] = []
         if not kept and listed and not allow_empty:
-            kept = [min(listed, key=lambda file: (file.length, file.name))]
-            added.append((kept[0].name, "no file can match; it is the smallest, and engines refuse an empty list"))
-        if kept and len(kept) < len(listed) and (witnesses := _witnesses(self._directories, kept)):
-            chosen = {*kept, *witnesses}
-            kept = [file for file in listed if file in chosen]
-            added += ((file.name, "engines take partition columns' types from all files") for file in witnesses)
-        if kept and kept[0] != listed[0] and self._schema(kept[0]) != self._first:
-            kept.insert(0, listed[0])
-            added.append((listed[0].name, "engines take the columns' types from the first file"))
+            kept = [int(listed.lengths.argmin())]
+            added.append((listed.name(kept[0]), _SMALLEST))
+        if kept and len(kept) < len(listed) and (witnesses := _witnesses(listed, kept)):
+            kept = sorted({*kept, *witnesses})
+            added += ((listed.name(at), "engines take partition columns' types from all files") for at in witnesses)
+        if kept and kept[0] != 0 and self._schema(listed, kept[0]) != self._first:
+            kept.insert(0, 0)
+            added.append((listed.name(0), "engines take the columns' types from the first file"))
         found = self._found
         skipped = len(listed) - len(kept)
-        size, left = (sum(file.length for file in some) for some in (listed, kept))
+        size, left = int(listed.lengths.sum()), int(listed.lengths[kept].sum())
         reason = self.failure or (
             "there are no files" if not listed else "not indexed" if found is None else found.reason
         )
@@ -241,24 +234,24 @@ class _Call:
             store=self._store.url,
             seconds=time.perf_counter() - begun,
         )
-        return FileList((file.name for file in kept), report)
+        return FileList(map(listed.name, kept), report)
 
-    def _kept(self, listed: Sequence[ListedFile]) -> list[ListedFile]:
-        """The listed files, unknown ones included, that no answer rules out."""
+    def _kept(self, listed: FileListing) -> list[int]:
+        """The positions of the listed files, unknown ones included, that no answer rules out."""
         answers = [answer for answers in self._found.answers for answer in answers] if self._found is not None else []
         if not answers:
-            return list(listed)
+            return list(range(len(listed)))
         skip = np.sort(as_keys(b"".join(answer.skip for answer in answers)))
-        ruled_out = is_among(as_keys(b"".join(object_key(file.url, file.length, file.mtime) for file in listed)), skip)
-        return [file for file, out in zip(listed, ruled_out.tolist(), strict=True) if not out]
+        left: list[int] = np.flatnonzero(~is_among(as_keys(listed.keys()), skip)).tolist()
+        return left
 
 
-def _witnesses(directories: Mapping[str, ListedFile], kept: Sequence[ListedFile]) -> list[ListedFile]:
+def _witnesses(listed: FileListing, kept: Sequence[int]) -> list[int]:
     """Files to keep so that partition columns have values of the same kinds as in the whole listing: DuckDB compares a
     column as numbers only if each value in the list of files is one."""
-    seen = {kind for directory in {file.directory for file in kept} for kind in partition_kinds(directory)}
+    seen = {kind for directory in {listed.directory(at) for at in kept} for kind in partition_kinds(directory)}
     found = []
-    for directory, first in directories.items():
+    for directory, first in listed.directories.items():
         kinds = partition_kinds(directory)
         if not kinds <= seen:
             found.append(first)
