@@ -17,6 +17,7 @@ import io.esskipping.scan.Records;
 import io.esskipping.scan.Relations;
 import io.esskipping.scan.SessionSettings;
 import io.esskipping.scan.StoredListings;
+import io.esskipping.scan.TableMarks;
 import io.esskipping.scan.TableSnapshot;
 import io.esskipping.scan.Unindexed;
 import io.esskipping.sql.SkippingCommand;
@@ -143,6 +144,11 @@ public final class PythonApi {
   /** See {@link StoredListings#read}. */
   public Object readListing(Object session, String generation, String facts) throws Exception {
     return StoredListings.read((SparkSession) session, generation, facts);
+  }
+
+  /** See {@link TableMarks#first}. */
+  public String tableMark(Object session, String paths, boolean above) throws Exception {
+    return TableMarks.first((SparkSession) session, paths, above);
   }
 
   /** See {@link OpenFiles#possible}. */

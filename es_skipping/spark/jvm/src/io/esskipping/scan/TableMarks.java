@@ -1,0 +1,63 @@
+package io.esskipping.scan;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.classic.SparkSession;
+
+/** Finds the directories of tables, which look like plain Parquet, by the sub-directory that marks them. */
+public final class TableMarks {
+  private static final String ICEBERG = "metadata";
+  private static final List<String> MARKS = List.of("_delta_log", ICEBERG, ".hoodie");
+
+  private TableMarks() {}
+
+  /**
+   * The first table among the directories of a JSON list of paths, as {@code [directory, mark]}; null if there is none.
+   *
+   * @param above whether to look at the directories above the paths as well
+   */
+  public static String first(SparkSession session, String paths, boolean above) throws IOException {
+    Configuration hadoop = session.sessionState().newHadoopConf();
+    Set<Path> seen = new HashSet<>();
+    for (JsonNode path : new ObjectMapper().readTree(paths)) {
+      FileSystem system;
+      Path directory;
+      try {
+        directory = new Path(path.textValue());
+        system = directory.getFileSystem(hadoop);
+        directory = system.makeQualified(directory);
+      } catch (IOException | RuntimeException error) {
+        continue; // Spark reports it when it opens the dataset.
+      }
+      while (directory != null && seen.add(directory)) {
+        for (String mark : MARKS) {
+          if (holds(system, directory, mark)) return new ObjectMapper().writeValueAsString(List.of(directory.toString(), mark));
+        }
+        directory = above ? directory.getParent() : null;
+      }
+    }
+    return null;
+  }
+
+  private static boolean holds(FileSystem system, Path directory, String mark) {
+    Path place = new Path(directory, mark);
+    try {
+      if (!system.exists(place)) return false;
+      if (!mark.equals(ICEBERG)) return true;
+      for (FileStatus file : system.listStatus(place)) {
+        if (file.getPath().getName().endsWith(".metadata.json")) return true;
+      }
+    } catch (IOException | RuntimeException error) {
+      // Permissions may forbid a look above the dataset.
+    }
+    return false;
+  }
+}
