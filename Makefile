@@ -36,20 +36,24 @@ demo: $(VENV)/.demo ## Index TPC-H and real places, and run queries with skippin
 	$(BIN)/es-skipping demo $(if $(STORE),--store $(STORE))
 
 .PHONY: test
-test: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run the tests on the newest Spark, and on the newest that Delta and Iceberg serve
+test: $(VENV)/.dev ## Run the tests on the newest Spark
 	$(RUN_TESTS)
+
+.PHONY: test-connectors
+test-connectors: $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run the tests of Delta, Iceberg, Avro and Sedona, on the newest Spark that each serves
+	$(RUN_TESTS) --parts connectors
 
 .PHONY: test-oldest
 test-oldest: $(VENV_OLDEST)/.test ## Run what differs between versions of Spark on the oldest
-	$(RUN_TESTS) --versions oldest
+	$(RUN_TESTS) --parts oldest
 
 .PHONY: test-versions
-test-versions: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run the tests on the newest Spark, then on the oldest
-	$(RUN_TESTS) --versions newest oldest
+test-versions: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run all three
+	$(RUN_TESTS) --parts newest connectors oldest
 
 .PHONY: test-all
 test-all: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run the tests in every combination: stores, settings, versions of Spark
-	$(RUN_TESTS) --versions newest oldest --all
+	$(RUN_TESTS) --parts newest connectors oldest --all
 
 .PHONY: test-es9
 test-es9: $(VENV)/.dev ## Run the contract of stores on Elasticsearch 9, which needs Java 21 or later (VERSION=9.2.4)

@@ -1,12 +1,13 @@
-"""Runs the suite, on the newest Spark that each part of it serves and on the oldest, with one closing line.
+"""Runs the suite, in the parts that one asks for, with one closing line.
 
-    make test            on the newest: each value of each factor, such as stores and settings
-    make test-oldest     on the oldest: what differs between versions
-    make test-versions   both, one after the other
-    make test-all        both, and the combinations of the factors
+    make test              on the newest Spark: each value of each factor, such as stores and settings
+    make test-connectors   Delta, Iceberg, Avro and Sedona, on the newest Spark that each of them serves
+    make test-oldest       on the oldest Spark: what differs between versions
+    make test-versions     all three
+    make test-all          all three, and the combinations of the factors
 
-Three legs run at a time, the long ones first. They share nothing but the checkout, and an Elasticsearch node with those
-before them. What each printed is shown at the end.
+Three legs run at a time, the long ones of all parts first. They share nothing but the checkout, and an Elasticsearch
+node with those before them. What each printed is shown at the end.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,6 +125,8 @@ ON_THE_OLDEST_ICEBERG = [
     "tests/connectors/test_iceberg_changes.py::test_all_files_are_listed_where_ancestry_does_not_tell",
 ]
 
+PARTS = ("newest", "connectors", "oldest")
+
 AT_A_TIME = 3
 """One more than the machine has cores: legs also wait, for servers, processes and clocks."""
 
@@ -208,8 +211,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Leg:
-    """One run of pytest: under which Python, over what."""
+    """One run of pytest: for which part of the suite, under which Python, over what."""
 
+    part: str
     name: str
     python: str
     paths: list[str]
@@ -252,38 +256,42 @@ def run_one_after_another(legs: queue.SimpleQueue[Leg], jvm: Mapping[str, str], 
         outcomes.append(leg.run({**given, "SPARK_SUBMIT_OPTS": jvm[leg.python]}))
 
 
-def legs_of(given: argparse.Namespace) -> dict[str, list[Leg]]:
-    """By the versions that they try; the longest first."""
+def legs_of(given: argparse.Namespace) -> list[Leg]:
+    """All legs; the longest first."""
 
-    def leg(name: str, python: str, paths: list[str], more: list[str], few: Mapping[str, str] | None = None) -> Leg:
-        return Leg(name, python, [*paths, *more], {}, long=True) if given.all else Leg(name, python, paths, few or {})
+    def leg(
+        part: str, name: str, python: str, paths: list[str], *more: str, few: Mapping[str, str] | None = None
+    ) -> Leg:
+        if given.all:
+            return Leg(part, name, python, [*paths, *more], {}, long=True)
+        return Leg(part, name, python, paths, few or {})
 
-    return {
-        "newest": [
-            *(leg(name, given.newest, LEGS_OF_THEIR_OWN[name], []) for name in ("spark", "build")),
-            leg("newest", given.newest, EVERYTHING_ELSE, [], FEWER_PREDICATES),
-            leg("delta", given.delta, ON_DELTA, []),
-            *(leg(name, given.newest, LEGS_OF_THEIR_OWN[name], []) for name in ("commands", "stores")),
-            leg("iceberg", given.iceberg, ON_ICEBERG, []),
-            leg("traps", given.newest, LEGS_OF_THEIR_OWN["traps"], []),
-            leg("avro", given.oldest, ["tests/connectors/test_avro.py"], []),
-            leg("sedona", given.oldest, ["tests/connectors/test_sedona.py"], []),
-        ],
-        "oldest": [
-            leg("oldest", given.oldest, ON_THE_OLDEST, MORE_ON_THE_OLDEST, FEWEST_PREDICATES),
-            leg("delta-oldest", given.oldest, ON_THE_OLDEST_DELTA, ON_DELTA[:4]),
-            leg("iceberg-oldest", given.oldest, ON_THE_OLDEST_ICEBERG, ON_ICEBERG[:3]),
-        ],
-    }
+    def newest(*names: str) -> list[Leg]:
+        return [leg("newest", name, given.newest, LEGS_OF_THEIR_OWN[name]) for name in names]
+
+    return [
+        *newest("spark"),
+        leg("newest", "newest", given.newest, EVERYTHING_ELSE, few=FEWER_PREDICATES),
+        *newest("build"),
+        leg("connectors", "delta", given.delta, ON_DELTA),
+        *newest("commands", "stores"),
+        leg("oldest", "oldest", given.oldest, ON_THE_OLDEST, *MORE_ON_THE_OLDEST, few=FEWEST_PREDICATES),
+        leg("connectors", "iceberg", given.iceberg, ON_ICEBERG),
+        leg("oldest", "delta-oldest", given.oldest, ON_THE_OLDEST_DELTA, *ON_DELTA[:4]),
+        leg("oldest", "iceberg-oldest", given.oldest, ON_THE_OLDEST_ICEBERG, *ON_ICEBERG[:3]),
+        *newest("traps"),
+        leg("connectors", "avro", given.oldest, ["tests/connectors/test_avro.py"]),
+        leg("connectors", "sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
+    ]
 
 
-def run_all(legs: list[Leg], jvm: Mapping[str, str], nodes: Sequence[Node]) -> list[Outcome]:
-    """Run the legs, as many at a time as there are nodes."""
+def run_all(legs: list[Leg], jvm: Mapping[str, str]) -> list[Outcome]:
+    """Run the legs, some at a time."""
     waiting: queue.SimpleQueue[Leg] = queue.SimpleQueue()
     for leg in legs:
         waiting.put(leg)
-    with ThreadPoolExecutor(len(nodes)) as pool:
-        workers = [pool.submit(run_one_after_another, waiting, jvm, node) for node in nodes]
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        workers = [pool.submit(run_one_after_another, waiting, jvm, Node()) for _ in range(AT_A_TIME)]
         return [ended for worker in workers for ended in worker.result()]
 
 
@@ -293,26 +301,19 @@ def main() -> int:
     parser.add_argument("--oldest", required=True, help="Python with the oldest supported Spark")
     parser.add_argument("--iceberg", required=True, help="Python with the newest Spark that Iceberg supports")
     parser.add_argument("--delta", required=True, help="Python with the newest Spark that Delta supports")
-    parser.add_argument("--versions", nargs="+", choices=("newest", "oldest"), default=["newest"], help="which to try")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=["newest"], help="what to try")
     parser.add_argument("--all", action="store_true", help="every combination, and all predicates")
     given = parser.parse_args()
 
     REPORTS.mkdir(parents=True, exist_ok=True)
-    legs_by_version = {version: legs_of(given)[version] for version in given.versions}
-    legs = [leg for some in legs_by_version.values() for leg in some]
+    legs = [leg for leg in legs_of(given) if leg.part in given.parts]
     begun = time.monotonic()
     pythons = Counter(leg.python for leg in legs)
     often = [python for python, count in pythons.items() if count > 1]  # to make an archive takes what two JVMs do
     archives = [REPORTS / f"classes-{at}.jsa" for at in range(len(often))]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         jvm = dict.fromkeys(pythons, OPTIONS) | dict(zip(often, pool.map(make_archive, often, archives), strict=True))
-    outcomes = []
-    minutes = {}
-    nodes = [Node() for _ in range(AT_A_TIME)]
-    for version, some in legs_by_version.items():
-        since = begun if not outcomes else time.monotonic()
-        outcomes += run_all(some, jvm, nodes)
-        minutes[version] = (time.monotonic() - since) / 60
+    outcomes = run_all(legs, jvm)
     for archive in archives:
         archive.unlink(missing_ok=True)
     for leg in legs:
@@ -320,8 +321,6 @@ def main() -> int:
     for each in outcomes:
         failed = each.failed + each.errors
         print(f"{each.name}: {each.passed} passed, {failed} failed, {each.seconds / 60:.1f} min")
-    for version, taken in minutes.items():
-        print(f"on the {version} Spark: {taken:.1f} min")
     closing = summary(outcomes, time.monotonic() - begun)
     (REPORTS / "closing.txt").write_text(closing + "\n", encoding="utf-8")
     print(closing, flush=True)

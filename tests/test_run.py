@@ -29,9 +29,9 @@ def test_what_is_left_to_lint_is_what_lint_runs() -> None:
 
 def test_the_legs_name_what_exists() -> None:
     pythons = argparse.Namespace(newest="", oldest="", iceberg="", delta="", all=True)
-    named = [
-        path for legs in run.legs_of(pythons).values() for leg in legs if leg.name != "newest" for path in leg.paths
-    ]
+    legs = run.legs_of(pythons)
+    assert {leg.part for leg in legs} == set(run.PARTS)
+    named = [path for leg in legs if leg.name != "newest" for path in leg.paths]
     for path in named:
         file, _, test = path.partition("::")
         assert (run.ROOT / file).exists(), path
