@@ -7,14 +7,12 @@ and waits for it: a sixth of what the tests of layouts cost.
 from __future__ import annotations
 
 import os
-import subprocess
-import tempfile
-import zipfile
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from hatch_build import RELEASE, ROOT, javac, spark_jars
+from hatch_build import ROOT
+from tests.java import compiled
 
 __all__ = ["use"]
 
@@ -28,15 +26,7 @@ def _jar() -> Path:
     if found.is_file():
         return found
     found.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=found.parent) as folder:
-        command = [javac(), "--release", RELEASE, "-cp", f"{spark_jars()}{os.sep}*", "-d", folder, str(_SOURCE)]
-        subprocess.run(command, check=True)
-        half_written = Path(folder) / "half-written"
-        with zipfile.ZipFile(half_written, "w") as jar:
-            for path in sorted(Path(folder).glob("*.class")):
-                jar.write(path, path.name)
-        half_written.replace(found)  # in one step: several legs may make it at once
-    return found
+    return compiled(found, [_SOURCE])
 
 
 def use() -> None:

@@ -7,9 +7,7 @@ everything here runs in a process of its own.
 from __future__ import annotations
 
 import base64
-import importlib.util
 import json
-import subprocess
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as encryption
 import pytest
 
-from hatch_build import javac
+from tests.java import compiled
 from tests.processes import run_python
 
 KMS = """
@@ -130,17 +128,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def jar(folder: Path) -> Path:
     """The key server, compiled."""
-    spark = importlib.util.find_spec("pyspark")
-    assert spark is not None and spark.origin is not None
-    (folder / "Kms.java").write_text(KMS)
-    classes = folder / "classes"
-    subprocess.run(
-        [javac(), "-cp", str(Path(spark.origin).parent / "jars" / "*"), "-d", str(classes), str(folder / "Kms.java")],
-        check=True,
-    )
-    made = folder / "kms.jar"
-    subprocess.run([Path(javac()).parent / "jar", "cf", str(made), "-C", str(classes), "."], check=True)
-    return made
+    source = folder / "Kms.java"
+    source.write_text(KMS)
+    return compiled(folder / "kms.jar", [source])
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from typing import Any
 import pyspark
 
 from es_skipping.spark.bridge import JAR
-from hatch_build import javac
+from tests.java import JAVA, compiled
 from tests.jvm import OPTIONS, with_archive
 
 __all__ = ["SPARK", "Application", "Lake", "client_jar", "files_read", "helpers_of", "scans", "spark_sql"]
@@ -221,13 +221,7 @@ def client_jar() -> Path:
     """A jar of the classes in this folder, compiled against this Spark and our jar."""
     folder = Path(tempfile.mkdtemp(prefix="es-skipping-clients-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)  # the archive of classes takes 180 MB
-    sources = [str(source) for source in sorted(Path(__file__).parent.glob("*.java"))]
-    path = os.pathsep.join([str(SPARK / "jars" / "*"), str(JAR)])
-    subprocess.run([javac(), "-nowarn", "-cp", path, "-d", str(folder / "classes"), *sources], check=True)
-    made = folder / "client.jar"
-    jar = Path(javac()).parent / "jar"
-    subprocess.run([str(jar), "cf", str(made), "-C", str(folder / "classes"), "."], check=True)
-    return made
+    return compiled(folder / "client.jar", sorted(Path(__file__).parent.glob("*.java")), JAR)
 
 
 def _java(defaults: Path) -> list[str]:
@@ -245,7 +239,7 @@ def _java(defaults: Path) -> list[str]:
     )
     opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in (*opened, "sun.util.calendar")]
     given = [f"-D{key}={value}" for key, value in settings.items()]
-    return [str(Path(javac()).parent / "java"), *OPTIONS.split(), "-Xmx900m", *opens, *given, "-cp", path, "Client"]
+    return [JAVA, *OPTIONS.split(), "-Xmx900m", *opens, *given, "-cp", path, "Client"]
 
 
 def _java_options() -> str:

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hatch_build import javac
 from tests.clients.applications import SPARK, Lake, files_read, helpers_of, scans
 from tests.clients.test_applications import eventually
 from tests.clients.test_statements import create
+from tests.java import JAVA
 from tests.jvm import OPTIONS
 from tests.maven import class_path
 
@@ -64,7 +64,7 @@ def jvm_client(port: int, folder: Path, queries: list[str]) -> list[str]:
     """The rows that Spark Connect's client for the JVM gets, a line for each query."""
     source = Path(__file__).parent / "connect" / "RemoteClient.java"
     path = os.pathsep.join(map(str, class_path([_JVM_CLIENT])))
-    java = [str(Path(javac()).parent / "java"), *OPTIONS.split(), "--add-opens=java.base/java.nio=ALL-UNNAMED"]
+    java = [JAVA, *OPTIONS.split(), "--add-opens=java.base/java.nio=ALL-UNNAMED"]
     command = [*java, "-cp", path, str(source), f"sc://127.0.0.1:{port}", *queries]
     return printed(command, {})
 
