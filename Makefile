@@ -48,7 +48,7 @@ test-oldest: $(VENV_OLDEST)/.test ## Run what differs between versions of Spark 
 	$(RUN_TESTS) --parts oldest
 
 .PHONY: test-versions
-test-versions: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run all three
+test-versions: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run test, test-connectors and test-oldest at once, as continuous integration does
 	$(RUN_TESTS) --parts newest connectors oldest
 
 .PHONY: test-all

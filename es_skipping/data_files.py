@@ -97,7 +97,7 @@ class FileListing(Sequence[ListedFile]):
 
     def directory(self, at: int) -> str:
         """The URL of a file's directory."""
-        return self._places[at].url[:-1]
+        return self._places[at].url.removesuffix("/")
 
     def name(self, at: int) -> str:
         """What an engine opens."""
@@ -146,7 +146,7 @@ class Location:
         """
         try:
             return FileListing(self._files(root.rstrip("/")))
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, pa.ArrowException, UnicodeError) as error:  # Hadoop's names of files are all UTF-8
             raise DatasetError(f"{self.name} cannot be listed: {error}") from error
 
     def _files(self, root: str) -> Iterator[_FoundFile]:
@@ -155,17 +155,19 @@ class Location:
             raise DatasetError(f"{self.name} does not exist: pass the directory of a dataset")
         if top.is_file:
             if top.size and not _is_hidden(top.base_name):
-                above = (one.rpartition("/")[0] + "/" for one in (self.name.rstrip("/"), top.path, root))
-                yield _Directory(True, False, *above), top.base_name, top.size, top.mtime_ns or 0
+                name = top.base_name
+                above = (one.removesuffix(name) for one in (self.name.rstrip("/"), top.path, root))
+                yield _Directory(True, False, *above), name, top.size, top.mtime_ns or 0
             return
         only_files_have_sizes = isinstance(self.filesystem, pafs.LocalFileSystem)
         known: dict[str, _Directory] = {}
         infos = self.filesystem.get_file_info(pafs.FileSelector(self.path, recursive=True))
         for info in sorted(infos, key=attrgetter("path")):
-            place, _, name = info.path.rpartition("/")
+            path = info.path
+            place, _, name = path.rpartition("/")
             directory = known.get(place)
             if directory is None:
-                directory = known[place] = self._directory(place, root)
+                directory = known[place] = self._directory(path.removesuffix(name), root)
             if directory.may_be_tables and name.endswith(".metadata.json"):
                 raise table_error(self.name, "iceberg")
             if _is_hidden(name):
@@ -180,7 +182,7 @@ class Location:
             raise table_error(self.name, "delta")
         below = "/".join(["", *parts, ""])
         is_read = not any(map(_is_hidden, parts))
-        return _Directory(is_read, parts == ["metadata"], self.name.rstrip("/") + below, path + "/", root + below)
+        return _Directory(is_read, parts == ["metadata"], self.name.rstrip("/") + below, path, root + below)
 
 
 def locate(path: str | os.PathLike[str], filesystem: pafs.FileSystem | None = None) -> Location:

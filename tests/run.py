@@ -193,20 +193,12 @@ def summary(outcomes: list[Outcome], seconds: float) -> str:
     return f" {text} in {seconds:.2f}s ({int(seconds // 60)}:{int(seconds % 60):02d}) ".center(100, "=")
 
 
-class Node:
-    """An Elasticsearch node for legs that run one after another; the first of them starts it."""
-
-    def __init__(self) -> None:
-        self._variables: dict[str, str] | None = None
-
-    def variables(self) -> Mapping[str, str]:
-        """How the tests find it."""
-        if self._variables is None:
-            self._variables = {}
-            if URL_VARIABLE not in os.environ:
-                with contextlib.suppress(pytest.fail.Exception):  # the tests that need one say so themselves
-                    self._variables = {URL_VARIABLE: another_url()}
-        return self._variables
+def elasticsearch() -> Mapping[str, str]:
+    """How the tests find an Elasticsearch node of their own, which this starts."""
+    if URL_VARIABLE not in os.environ:
+        with contextlib.suppress(pytest.fail.Exception):  # the tests that need one say so themselves
+            return {URL_VARIABLE: another_url()}
+    return {}
 
 
 @dataclass(frozen=True)
@@ -244,9 +236,9 @@ class Leg:
         return (REPORTS / f"{self.name}.log").read_text(encoding="utf-8", errors="replace")
 
 
-def run_one_after_another(legs: queue.SimpleQueue[Leg], jvm: Mapping[str, str], node: Node) -> list[Outcome]:
+def run_one_after_another(legs: queue.SimpleQueue[Leg], jvm: Mapping[str, str]) -> list[Outcome]:
     """What is left of the legs, with an Elasticsearch node for them, and for each Python the options of its JVMs."""
-    given = node.variables()
+    given = elasticsearch()
     outcomes = []
     while True:
         try:
@@ -291,7 +283,7 @@ def run_all(legs: list[Leg], jvm: Mapping[str, str]) -> list[Outcome]:
     for leg in legs:
         waiting.put(leg)
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        workers = [pool.submit(run_one_after_another, waiting, jvm, Node()) for _ in range(AT_A_TIME)]
+        workers = [pool.submit(run_one_after_another, waiting, jvm) for _ in range(AT_A_TIME)]
         return [ended for worker in workers for ended in worker.result()]
 
 

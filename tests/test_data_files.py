@@ -52,6 +52,41 @@ def test_one_file_is_a_listing(tmp_path: Path) -> None:
     assert [(file.name, file.id.path) for file in place.files(place.roots[0])] == [(str(path), f"file:{path}")]
 
 
+def test_keys_without_a_directory_keep_their_spelling(tmp_path: Path) -> None:
+    """As an object store has them: a file's path does not begin with a slash."""
+    path, size = "a.parquet", 3
+
+    class Bucket(pafs.FileSystemHandler):  # type: ignore[misc]
+        def get_file_info(self, paths: list[str]) -> list[pafs.FileInfo]:
+            kinds = {path: pafs.FileType.File, "": pafs.FileType.Directory}
+            return [pafs.FileInfo(one, kinds.get(one, pafs.FileType.NotFound), size=size) for one in paths]
+
+        def get_file_info_selector(self, selector: pafs.FileSelector) -> list[pafs.FileInfo]:
+            return self.get_file_info([path])
+
+        def _refused(self, *arguments: object) -> None:
+            raise NotImplementedError
+
+        get_type_name = lambda self: "bucket"  # noqa: E731
+        normalize_path = lambda self, path: path  # noqa: E731
+        copy_file = create_dir = delete_dir = delete_dir_contents = delete_file = delete_root_dir_contents = _refused
+        move = open_append_stream = open_input_file = open_input_stream = open_output_stream = _refused
+
+    filesystem = pafs.PyFileSystem(Bucket())
+    for url, name in (("mem:///", "mem:/a.parquet"), ("mem://a.parquet", "mem://a.parquet")):
+        place = locate(url, filesystem)
+        (file,) = place.files(place.roots[0])
+        assert (file.path, file.name, file.id.path) == (path, name, name)
+
+
+def test_a_name_that_is_not_utf_8_is_an_error(tmp_path: Path) -> None:
+    with open(os.fsencode(tmp_path) + b"/\xff.parquet", "wb") as file:
+        file.write(b"x")
+    place = locate(tmp_path)
+    with pytest.raises(DatasetError, match="cannot be listed"):
+        place.files(place.roots[0])
+
+
 def test_what_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="does not exist"):
         locate(tmp_path / "nowhere").files("file:/nowhere")

@@ -31,6 +31,8 @@ def test_the_legs_name_what_exists() -> None:
     pythons = argparse.Namespace(newest="", oldest="", iceberg="", delta="", all=True)
     legs = run.legs_of(pythons)
     assert {leg.part for leg in legs} == set(run.PARTS)
+    makefile = (run.ROOT / "Makefile").read_text(encoding="utf-8")
+    assert makefile.count(f"--parts {' '.join(run.PARTS)}") == 2, "test-versions and test-all run all parts"
     named = [path for leg in legs if leg.name != "newest" for path in leg.paths]
     for path in named:
         file, _, test = path.partition("::")

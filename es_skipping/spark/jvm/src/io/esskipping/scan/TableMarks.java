@@ -15,6 +15,7 @@ import org.apache.spark.sql.classic.SparkSession;
 /** Finds the directories of tables, which look like plain Parquet, by the sub-directory that marks them. */
 public final class TableMarks {
   private static final String ICEBERG = "metadata";
+  /** Python's {@code table_formats.py} says what they mean. */
   private static final List<String> MARKS = List.of("_delta_log", ICEBERG, ".hoodie");
 
   private TableMarks() {}
@@ -28,15 +29,14 @@ public final class TableMarks {
     Configuration hadoop = session.sessionState().newHadoopConf();
     Set<Path> seen = new HashSet<>();
     for (JsonNode path : new ObjectMapper().readTree(paths)) {
+      Path directory = new Path(path.textValue());
       FileSystem system;
-      Path directory;
       try {
-        directory = new Path(path.textValue());
         system = directory.getFileSystem(hadoop);
-        directory = system.makeQualified(directory);
-      } catch (IOException | RuntimeException error) {
+      } catch (IOException | RuntimeException | LinkageError error) {
         continue; // Spark reports it when it opens the dataset.
       }
+      directory = system.makeQualified(directory);
       while (directory != null && seen.add(directory)) {
         for (String mark : MARKS) {
           if (holds(system, directory, mark)) return new ObjectMapper().writeValueAsString(List.of(directory.toString(), mark));
@@ -55,7 +55,7 @@ public final class TableMarks {
       for (FileStatus file : system.listStatus(place)) {
         if (file.getPath().getName().endsWith(".metadata.json")) return true;
       }
-    } catch (IOException | RuntimeException error) {
+    } catch (IOException | RuntimeException | LinkageError error) {
       // Permissions may forbid a look above the dataset.
     }
     return false;
