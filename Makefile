@@ -13,6 +13,7 @@ VENV := .venv
 VENV_OLDEST := .venv-spark40
 VENV_ICEBERG := .venv-spark41
 VENV_DELTA := .venv-spark42
+VENV_LOWEST := .venv-lowest
 BIN := $(VENV)/bin
 ZOO := build/zoo
 RUN_TESTS = $(BIN)/python -m tests.run --newest $(BIN)/python --oldest $(VENV_OLDEST)/bin/python \
@@ -21,6 +22,9 @@ RUN_TESTS = $(BIN)/python -m tests.run --newest $(BIN)/python --oldest $(VENV_OL
 NEWEST_SPARK := pyspark>=4.0,<5
 # The one that the build compiles against, so that it is fetched once.
 OLDEST_SPARK := pyspark==4.0.1
+
+WITH_THE_LOWEST := tests/clauses tests/predicates tests/indexes tests/stores tests/engines tests/build/arrow \
+	tests/spark/test_end_to_end.py tests/spark/test_bridge_queries.py tests/test_data_files.py
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -39,6 +43,10 @@ demo: $(VENV)/.demo ## Index TPC-H and real places, and run queries with skippin
 test: $(VENV)/.dev ## Run the tests on the newest Spark
 	$(RUN_TESTS)
 
+.PHONY: test-clients
+test-clients: $(VENV)/.dev ## Run the tests of spark-sql, Thrift, Spark Connect and Java applications, on the newest Spark
+	$(RUN_TESTS) --parts clients
+
 .PHONY: test-connectors
 test-connectors: $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run the tests of Delta, Iceberg, Avro and Sedona, on the newest Spark that each serves
 	$(RUN_TESTS) --parts connectors
@@ -48,12 +56,16 @@ test-oldest: $(VENV_OLDEST)/.test ## Run what differs between versions of Spark 
 	$(RUN_TESTS) --parts oldest
 
 .PHONY: test-versions
-test-versions: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run test, test-connectors and test-oldest at once, as continuous integration does
-	$(RUN_TESTS) --parts newest connectors oldest
+test-versions: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run test, test-clients, test-connectors and test-oldest at once, as continuous integration does
+	$(RUN_TESTS) --parts newest clients connectors oldest
 
 .PHONY: test-all
 test-all: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run the tests in every combination: stores, settings, versions of Spark
-	$(RUN_TESTS) --parts newest connectors oldest --all
+	$(RUN_TESTS) --parts newest clients connectors oldest --all
+
+.PHONY: test-lowest
+test-lowest: $(VENV_LOWEST)/.test ## Run the tests of what uses dependencies most, with the lowest versions that pyproject.toml allows
+	$(VENV_LOWEST)/bin/python -m pytest -q -m "not long" $(WITH_THE_LOWEST)
 
 .PHONY: test-es9
 test-es9: $(VENV)/.dev ## Run the contract of stores on Elasticsearch 9, which needs Java 21 or later (VERSION=9.2.4)
@@ -141,7 +153,7 @@ format: $(VENV)/.dev ## Put the code into the form that lint asks for
 
 .PHONY: clean
 clean: ## Remove everything that was made here, the virtual environments included
-	rm -rf $(VENV) $(VENV_OLDEST) $(VENV_ICEBERG) $(VENV_DELTA) build dist demo-output spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(VENV_OLDEST) $(VENV_ICEBERG) $(VENV_DELTA) $(VENV_LOWEST) build dist demo-output spark-warehouse metastore_db derby.log
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache
 	rm -f es_skipping/spark/jvm/*.jar
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -171,6 +183,18 @@ $(ZOO)/.wheels: tests/zoo/wheels.txt
 # Delta and Iceberg both have a release for the oldest Spark, and the data comes from the demo's packages.
 $(VENV_OLDEST)/.peers: $(VENV_OLDEST)/.test
 	$(VENV_OLDEST)/bin/python -m pip install --quiet --no-build-isolation --editable '.[demo,test]' '$(OLDEST_SPARK)'
+	touch $@
+
+# uv, because pip has no way to choose the lowest versions. What only tests need is new.
+$(VENV_LOWEST)/.test: $(BUILD_INPUTS) | $(VENV)/.dev
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --upgrade pip uv
+	$(@D)/bin/uv pip compile --quiet --no-deps --resolution lowest-direct --python $(@D)/bin/python \
+		--extra spark --extra duckdb --extra polars --extra protect --output-file $(@D)/lowest.txt pyproject.toml
+	$(@D)/bin/uv pip install --quiet --python $(@D)/bin/python --constraint $(@D)/lowest.txt \
+		pyspark 'hatchling>=1.27' editables 'mypy>=1.13'
+	$(@D)/bin/uv pip install --quiet --python $(@D)/bin/python --constraint $(@D)/lowest.txt \
+		--no-build-isolation --editable '.[test]'
 	touch $@
 
 # The same checkout under other Sparks. The jar is there already, and a build without isolation leaves it as it is:

@@ -1,10 +1,11 @@
 """Runs the suite, in the parts that one asks for, with one closing line.
 
     make test              on the newest Spark: each value of each factor, such as stores and settings
+    make test-clients      spark-sql, Thrift, Spark Connect, and Java applications, on the newest Spark
     make test-connectors   Delta, Iceberg, Avro and Sedona, on the newest Spark that each of them serves
     make test-oldest       on the oldest Spark: what differs between versions
-    make test-versions     all three
-    make test-all          all three, and the combinations of the factors
+    make test-versions     all of these
+    make test-all          all of these, and the combinations of the factors
 
 Three legs run at a time, the long ones of all parts first. They share nothing but the checkout, and an Elasticsearch
 node with those before them. What each printed is shown at the end.
@@ -125,7 +126,7 @@ ON_THE_OLDEST_ICEBERG = [
     "tests/connectors/test_iceberg_changes.py::test_all_files_are_listed_where_ancestry_does_not_tell",
 ]
 
-PARTS = ("newest", "connectors", "oldest")
+PARTS = ("newest", "clients", "connectors", "oldest")
 
 AT_A_TIME = 3
 """One more than the machine has cores: legs also wait, for servers, processes and clocks."""
@@ -143,11 +144,14 @@ LEGS_OF_THEIR_OWN = {
 }
 """On the newest Spark."""
 
+OF_CLIENTS = ["tests/clients"]
+"""Each test starts applications of its own, which wait for JVMs and helpers to start."""
+
 BY_LINT = [f"tests/test_{name}.py" for name in ("architecture", "docs", "words")]
 """``make lint`` runs these."""
 
 EVERYTHING_ELSE = [
-    *("tests", *(f"--ignore={path}" for paths in (*LEGS_OF_THEIR_OWN.values(), BY_LINT) for path in paths)),
+    *("tests", *(f"--ignore={path}" for paths in (*LEGS_OF_THEIR_OWN.values(), OF_CLIENTS, BY_LINT) for path in paths)),
     *("es_skipping", "--doctest-modules", "-o", "doctest_optionflags=ELLIPSIS NORMALIZE_WHITESPACE"),
 ]
 """The other tests, and the examples in the docstrings; on the newest Spark too."""
@@ -267,6 +271,7 @@ def legs_of(given: argparse.Namespace) -> list[Leg]:
         *newest("build"),
         leg("connectors", "delta", given.delta, ON_DELTA),
         *newest("commands", "stores"),
+        leg("clients", "clients", given.newest, OF_CLIENTS),
         leg("oldest", "oldest", given.oldest, ON_THE_OLDEST, *MORE_ON_THE_OLDEST, few=FEWEST_PREDICATES),
         leg("connectors", "iceberg", given.iceberg, ON_ICEBERG),
         leg("oldest", "delta-oldest", given.oldest, ON_THE_OLDEST_DELTA, *ON_DELTA[:4]),
