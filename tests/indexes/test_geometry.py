@@ -7,6 +7,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
@@ -86,7 +87,8 @@ def decided(predicate: Predicate, geometry: Any) -> bool | None:
     if name == "st_dwithin":
         limit = call.arguments[2].value  # type: ignore[union-attr]
         return bool(geometry.is_empty or shapely.distance(first, second) <= limit) != predicate.negated
-    return bool(RELATIONS[name](first, second)) != predicate.negated
+    with np.errstate(invalid="ignore"):  # GEOS before 3.12 leaves the processor's flag set, which NumPy warns of
+        return bool(RELATIONS[name](first, second)) != predicate.negated
 
 
 class TestGeoBox(IndexContract):
@@ -233,8 +235,8 @@ def test_a_distance_too_small_for_a_number_counts_as_none() -> None:
 def test_sedonas_form_is_read(shape: Any, srid: int) -> None:
     read = wkb_of(sedona_bytes(shape, srid))
     assert read is not None
-    assert shapely.from_wkb(read).equals_exact(shape)
-    assert shapely.from_wkb(wkb_of(sedona_bytes(shapely.force_3d(shape, 7.0)))).equals_exact(shape)  # type: ignore[arg-type]
+    assert shapely.from_wkb(read).equals_exact(shape, 0.0)
+    assert shapely.from_wkb(wkb_of(sedona_bytes(shapely.force_3d(shape, 7.0)))).equals_exact(shape, 0.0)  # type: ignore[arg-type]
 
 
 @given(shapes(), st.data())
