@@ -88,16 +88,15 @@ def compare(folder: Path, store: str, pairs: int) -> None:
         for engine, run in (("DuckDB", by_duckdb), ("Polars", by_polars)):
             alone, listed, looked_up = [], [], []
             for pair in range(pairs):
-                if pair % 2:  # each goes first in half of the pairs
-                    took, wanted = seconds(lambda run=run: run(every))
-                    alone.append(took)
-                look_up, found = seconds(lambda where=where: esk.files(folder, where, store=settings))
-                took, got = seconds(lambda run=run, found=found: run(found))
-                looked_up.append(look_up)
-                listed.append(look_up + took)
-                if not pair % 2:
-                    took, wanted = seconds(lambda run=run: run(every))
-                    alone.append(took)
+                for with_list in (False, True) if pair % 2 else (True, False):  # each goes first in half of the pairs
+                    if with_list:
+                        look_up, found = seconds(lambda where=where: esk.files(folder, where, store=settings))
+                        took, got = seconds(lambda run=run, found=found: run(found))
+                        looked_up.append(look_up)
+                        listed.append(look_up + took)
+                    else:
+                        took, wanted = seconds(lambda run=run: run(every))
+                        alone.append(took)
                 assert got == wanted, (engine, where, got, wanted)
             before, after, part = (1000 * statistics.median(times) for times in (alone, listed, looked_up))
             ratios.setdefault(engine, []).append(after / before)

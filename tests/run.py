@@ -266,13 +266,13 @@ def legs_of(given: argparse.Namespace) -> list[Leg]:
         return [leg("newest", name, given.newest, LEGS_OF_THEIR_OWN[name]) for name in names]
 
     return [
-        *newest("spark"),
+        *newest("spark", "build"),
         leg("newest", "newest", given.newest, EVERYTHING_ELSE, few=FEWER_PREDICATES),
-        *newest("build"),
         leg("connectors", "delta", given.delta, ON_DELTA),
-        *newest("commands", "stores"),
-        leg("clients", "clients", given.newest, OF_CLIENTS),
+        *newest("commands"),
         leg("oldest", "oldest", given.oldest, ON_THE_OLDEST, *MORE_ON_THE_OLDEST, few=FEWEST_PREDICATES),
+        leg("clients", "clients", given.newest, OF_CLIENTS),
+        *newest("stores"),
         leg("connectors", "iceberg", given.iceberg, ON_ICEBERG),
         leg("oldest", "delta-oldest", given.oldest, ON_THE_OLDEST_DELTA, *ON_DELTA[:4]),
         leg("oldest", "iceberg-oldest", given.oldest, ON_THE_OLDEST_ICEBERG, *ON_ICEBERG[:3]),

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 __all__ = ["refuse_table_formats", "table_format_at"]
 
-_MARKS: Final = {"_delta_log": "a Delta table", "metadata": "an Iceberg table", ".hoodie": "a Hudi table"}
-"""The sub-directories that `TableMarks.java` finds."""
+_MARKS: Final = {"_delta_log": "a Delta table", ".hoodie": "a Hudi table", "metadata": "an Iceberg table"}
+"""Sub-directories that mark a table's directory; `TableMarks.java` finds them."""
 _SERVED: Final = {"_delta_log": "delta", "metadata": "iceberg"}
 """The formats among them that are indexed as tables."""
 
 
 def table_format_at(spark: SparkSession, paths: Sequence[str]) -> str | None:
     """The format of the table whose own directory one given path is: ``delta`` or ``iceberg``; else None."""
-    found = _marked(spark, paths, above=False) if len(paths) == 1 else None
-    return None if found is None else _SERVED.get(found[1])
+    found = _marked(spark, paths, _SERVED, above=False) if len(paths) == 1 else None
+    return None if found is None else _SERVED[found[1]]
 
 
 def refuse_table_formats(spark: SparkSession, paths: Iterable[str], name: str) -> None:
@@ -43,7 +43,7 @@ def refuse_table_formats(spark: SparkSession, paths: Iterable[str], name: str) -
     DatasetError
         A path is such a directory. A Delta or Iceberg table as a whole is indexed as a table instead.
     """
-    found = _marked(spark, paths, above=True)
+    found = _marked(spark, paths, _MARKS, above=True)
     if found is not None:
         directory, mark = found
         raise DatasetError(
@@ -52,9 +52,9 @@ def refuse_table_formats(spark: SparkSession, paths: Iterable[str], name: str) -
         )
 
 
-def _marked(spark: SparkSession, paths: Iterable[str], *, above: bool) -> tuple[str, str] | None:
-    """The directory of a table, and what marks it."""
-    found = jvm_api(spark).tableMark(spark._jsparkSession, json.dumps(list(paths)), above)
+def _marked(spark: SparkSession, paths: Iterable[str], marks: Iterable[str], *, above: bool) -> tuple[str, str] | None:
+    """The directory of a table, and which of these marks it holds."""
+    found = jvm_api(spark).tableMark(spark._jsparkSession, json.dumps(list(paths)), json.dumps(list(marks)), above)
     if found is None:
         return None
     directory, mark = json.loads(found)

@@ -40,12 +40,13 @@ class FilesListing:
         DatasetError
             The place does not exist or cannot be listed, or holds a Delta or Iceberg table.
         """
-        listed = location.files(location.roots[0])
-        objects = ObjectList(file.id for file in listed)
+        root = location.roots[0].rstrip("/")
+        listed = location.files(root)
+        paths = {file.id: file.path for file in listed}
+        objects = ObjectList(paths)
         if wait and wait_until_settled(objects):
             return cls.of(location, wait=False)
-        paths = {file.id: file.path for file in listed}
         old, unsettled = split_settled(objects)
-        directories = (file.path[len(location.path) :].split("/")[:-1] for file in listed)
+        directories = (directory[len(root) :].split("/") for directory in listed.directories)
         columns = dict.fromkeys(name.partition("=")[0] for names in directories for name in names if "=" in name)
         return cls({object: paths[object] for object in old}, unsettled, tuple(columns))

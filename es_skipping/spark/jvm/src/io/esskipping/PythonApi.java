@@ -147,8 +147,8 @@ public final class PythonApi {
   }
 
   /** See {@link TableMarks#first}. */
-  public String tableMark(Object session, String paths, boolean above) throws Exception {
-    return TableMarks.first((SparkSession) session, paths, above);
+  public String tableMark(Object session, String paths, String marks, boolean above) throws Exception {
+    return TableMarks.first((SparkSession) session, paths, marks, above);
   }
 
   /** See {@link OpenFiles#possible}. */

@@ -15,17 +15,17 @@ import org.apache.spark.sql.classic.SparkSession;
 /** Finds the directories of tables, which look like plain Parquet, by the sub-directory that marks them. */
 public final class TableMarks {
   private static final String ICEBERG = "metadata";
-  /** Python's {@code table_formats.py} says what they mean. */
-  private static final List<String> MARKS = List.of("_delta_log", ICEBERG, ".hoodie");
 
   private TableMarks() {}
 
   /**
    * The first table among the directories of a JSON list of paths, as {@code [directory, mark]}; null if there is none.
    *
+   * @param marks a JSON list of names of sub-directories; {@code table_formats.py} says what they mean
    * @param above whether to look at the directories above the paths as well
    */
-  public static String first(SparkSession session, String paths, boolean above) throws IOException {
+  public static String first(SparkSession session, String paths, String marks, boolean above) throws IOException {
+    String[] names = new ObjectMapper().readValue(marks, String[].class);
     Configuration hadoop = session.sessionState().newHadoopConf();
     Set<Path> seen = new HashSet<>();
     for (JsonNode path : new ObjectMapper().readTree(paths)) {
@@ -38,7 +38,7 @@ public final class TableMarks {
       }
       directory = system.makeQualified(directory);
       while (directory != null && seen.add(directory)) {
-        for (String mark : MARKS) {
+        for (String mark : names) {
           if (holds(system, directory, mark)) return new ObjectMapper().writeValueAsString(List.of(directory.toString(), mark));
         }
         directory = above ? directory.getParent() : null;
