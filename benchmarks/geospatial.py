@@ -51,6 +51,7 @@ from pyspark.sql import DataFrame, SparkSession
 import es_skipping as esk
 from benchmarks.pages import stamp
 from es_skipping.layout.chart import line_chart
+from tests.jvm import for_the_jvm_alone
 from tests.spark.objects_read import num_files
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
@@ -165,7 +166,7 @@ def session(folder: Path) -> SparkSession:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
-    return spark
+    return for_the_jvm_alone(spark)
 
 
 def bytes_read(spark: SparkSession) -> int:

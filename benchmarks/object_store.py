@@ -48,6 +48,7 @@ from es_skipping.catalog import ObjectMetadata
 from es_skipping.layout.chart import line_chart
 from es_skipping.spark.services import store_of
 from hatch_build import javac
+from tests.jvm import for_the_jvm_alone
 
 OUTPUT: Final = FOLDER / "object_store.json"
 PAGE: Final = FOLDER / "extensible.md"
@@ -103,7 +104,7 @@ def session(folder: Path, tasks: int, *, sedona: bool) -> SparkSession:
             .config("spark.jars.ivySettings", str(folder / "ivysettings.xml"))
             .config("spark.sql.extensions", "org.apache.sedona.sql.SedonaSqlExtensions")
         )
-    spark = builder.getOrCreate()
+    spark = for_the_jvm_alone(builder.getOrCreate())
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

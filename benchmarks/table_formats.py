@@ -46,6 +46,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
 from benchmarks.pages import FOLDER, fill
+from tests.connectors.changes import opened_in
+from tests.jvm import for_the_jvm_alone
 from tests.spark.objects_read import batch_scans, num_files
 
 PAGE: Final = FOLDER / "table-formats.md"
@@ -174,7 +176,7 @@ def session(folder: Path) -> SparkSession:
     builder = SparkSession.builder.master("local[2]")
     for key, value in conf.items():
         builder = builder.config(key, value)
-    spark = esk.configure(builder).getOrCreate()
+    spark = for_the_jvm_alone(esk.configure(builder).getOrCreate())
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -227,7 +229,8 @@ def measured(spark: SparkSession, format: str, query: Query, rounds: int) -> dic
         for on in (True, False) if number % 2 else (False, True):
             taken[on].append(asked(spark, format, query, on))
         assert taken[True][-1]["rows"] == taken[False][-1]["rows"], f"{format}: other rows where {query.where}"
-    found: dict[str, Any] = {"rows": len(taken[True][0]["rows"])}
+    rows = taken[True][0]["rows"]
+    found: dict[str, Any] = {"rows": len(rows) if query.index else rows[0][0]}
     for on, name in ((False, "own pruning"), (True, "es_skipping")):
         found[name] = {
             "files": taken[on][-1]["files"],
@@ -242,8 +245,9 @@ def files_with_a_match(spark: SparkSession, format: str, query: Query) -> int:
     return frame.distinct().count()
 
 
-def built(spark: SparkSession, format: str, table: str, files: int) -> dict[str, Any]:
+def built(spark: SparkSession, folder: Path, format: str, table: str, files: int) -> dict[str, Any]:
     """The indexes of a table, and the refresh after one file in a hundred was appended."""
+    data = folder / "warehouse" / table if format == "delta" else folder / "lake" / "db" / table / "data"
     dataset = esk.Dataset(spark, table=name_of(format, table))
     indexes = [query.index() for query in QUERIES if query.table == table and query.index]
     begun = time.perf_counter()
@@ -254,9 +258,15 @@ def built(spark: SparkSession, format: str, table: str, files: int) -> dict[str,
     name = name_of(format, table)
     spark.table(name).limit(10 * more).repartition(more).writeTo(name).append()
     begun = time.perf_counter()
-    again = dataset.refresh()
-    refreshed = time.perf_counter() - begun
-    return {"build seconds": seconds, "appended files": again.added, "refresh seconds": refreshed}
+    with opened_in(data) as opened:
+        again = dataset.refresh()
+    return {
+        "build seconds": seconds,
+        "appended files": again.added,
+        "refresh seconds": time.perf_counter() - begun,
+        "files opened": len({file for file in opened if file.endswith(".parquet") and file[0] != "."}),
+        "lists of the directory": opened.count("listed"),
+    }
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -289,11 +299,28 @@ def show(figures: dict[str, Any]) -> None:
     print(table)
     fill("queries", table, PAGE)
     builds = [
-        (table, format, f"{one['build seconds']:.1f}", one["appended files"], f"{one['refresh seconds']:.1f}")
+        (
+            table,
+            format,
+            f"{one['build seconds']:.1f}",
+            one["appended files"],
+            f"{one['refresh seconds']:.1f}",
+            one["files opened"],
+            one["lists of the directory"],
+        )
         for table, of in figures["builds"].items()
         for format, one in of.items()
     ]
-    table = as_table(("table", "format", "s: all indexes", "files appended", "s: refresh"), builds)
+    head = (
+        "table",
+        "format",
+        "s: all indexes",
+        "files appended",
+        "s: refresh",
+        "files opened",
+        "lists of the directory",
+    )
+    table = as_table(head, builds)
     print(table)
     fill("builds", table, PAGE)
 
@@ -320,7 +347,7 @@ def main() -> None:
         queries = [Query(one.name, one.table, one.where.format(key=key), one.index) for one in QUERIES]
         for table in data:
             for format in FORMATS:
-                figures["builds"].setdefault(table, {})[format] = built(spark, format, table, given.files)
+                figures["builds"].setdefault(table, {})[format] = built(spark, folder, format, table, given.files)
         for query in queries:
             for format in FORMATS:
                 found = measured(spark, format, query, given.rounds)

@@ -10,7 +10,7 @@ from pyspark import __version__
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from tests.jvm import INTERPRETED
+from tests.jvm import INTERPRETED, for_the_jvm_alone
 
 IVY = """<ivysettings>
   <settings defaultResolver="central"/>
@@ -44,7 +44,7 @@ def _session(warehouse: Path, package: str, conf: dict[str, str]) -> SparkSessio
     }
     for key, value in conf.items():
         builder = builder.config(key, value)
-    return esk.configure(builder).getOrCreate()
+    return for_the_jvm_alone(esk.configure(builder).getOrCreate())
 
 
 @pytest.fixture(scope="module")
