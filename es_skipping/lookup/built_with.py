@@ -27,6 +27,7 @@ __all__ = [
     "dataset_facts",
     "depends_on_columns_read",
     "index_facts",
+    "is_about",
     "is_secret",
     "reader_options",
 ]
@@ -205,6 +206,15 @@ def compatible(definition: DatasetDefinition, index: IndexDefinition, request: S
     return None
 
 
+def is_about(index: IndexDefinition, schema: Mapping[str, Any]) -> bool:
+    """Whether a read's schema has fields of the names of an index's columns, be they the same columns or not.
+
+    Iceberg's scans know the columns that they read. A filter cannot be about an index of other columns.
+    """
+    paths = (json.loads(name[7:]) for name in index.built_with if name.startswith("column "))
+    return all(_is_named(schema, path) for path in paths)
+
+
 def depends_on_columns_read(format: str, options: Mapping[str, str]) -> bool:
     """Whether a record's values depend on which of its columns are read.
 
@@ -248,6 +258,18 @@ def _field_fact(schema: Mapping[str, Any], path: Sequence[str]) -> str | None:
         if any(metadata)
         else {"type": _without_nullability(type)}
     )
+
+
+def _is_named(schema: Mapping[str, Any], path: Sequence[str]) -> bool:
+    type: Any = schema
+    for name in path:
+        if not isinstance(type, Mapping) or type.get("type") != "struct":
+            return False
+        fields = [field for field in type["fields"] if field["name"].partition("\0")[0] == name]
+        if not fields:
+            return False
+        type = fields[0]["type"]
+    return True
 
 
 def _lasting(metadata: Mapping[str, Any]) -> dict[str, Any]:

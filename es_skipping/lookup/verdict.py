@@ -8,7 +8,7 @@ from typing import Any, Final
 from es_skipping.clauses.clause import Clause, conjunction
 from es_skipping.clauses.merge import Trace, merge_traced
 from es_skipping.indexes.induced import Induced
-from es_skipping.lookup.built_with import columns_of, compatible, depends_on_columns_read
+from es_skipping.lookup.built_with import columns_of, compatible, depends_on_columns_read, is_about
 from es_skipping.lookup.induced import induced_clause
 from es_skipping.lookup.registry import IndexedDataset
 from es_skipping.lookup.renames import as_indexed
@@ -126,7 +126,7 @@ def clause_for(
             usable.induced.append((definition, labeller))
         elif reason is None:
             usable.labellers.append(replace(labeller, target=replace(labeller.target, functions=declared)))
-        else:
+        elif is_about(definition, request.data_schema):
             usable.unusable.append((definition.id, reason))
     trace = merge_traced(predicate, usable.labellers)
     joined = induced_clause(usable.induced, request, declared, read_filters)

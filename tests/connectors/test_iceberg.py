@@ -17,6 +17,7 @@ from es_skipping.build import dataset as datasets
 from es_skipping.build import update as build
 from tests.connectors.equal import rows_on_and_off, run_on_and_off, skipping_scans
 from tests.spark.objects_read import batch_scans
+from tests.spark.skipping_on_off import warned
 
 ROWS = 400
 FILES = 4
@@ -161,6 +162,24 @@ def test_what_a_report_says(iceberg: SparkSession, maker: Maker) -> None:
     health = esk.Dataset(iceberg, table=table).health()
     assert health.snapshot != snapshot == health.indexed_snapshot
     assert f"iceberg snapshot {health.snapshot}; the metadata covers {snapshot}" in str(health)
+
+
+def test_an_index_of_columns_that_a_query_does_not_read_is_nothing_to_say(
+    iceberg: SparkSession, maker: Maker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Iceberg's scan knows the columns that it reads, and a filter cannot be on others."""
+    table = maker(**NO_STATISTICS)
+    esk.Dataset(iceberg, table=table).create_indexes(esk.MinMax("id"), esk.ValueList("s.b"), esk.ValueList("name"))
+    with esk.observe(iceberg) as report:
+        assert opened(iceberg, f"SELECT id FROM {table} WHERE s.a = 3 AND id < 100") == 1
+    assert report.unusable == ()
+    assert warned(caplog) == []
+    iceberg.sql(f"ALTER TABLE {table} DROP COLUMN name")
+    iceberg.sql(f"ALTER TABLE {table} ADD COLUMN name STRING")
+    with esk.observe(iceberg) as report:
+        assert opened(iceberg, f"SELECT id FROM {table} WHERE name IS NULL") == FILES
+    ((_, reason),) = report.unusable
+    assert "column name is not in this query's schema" in reason
 
 
 def test_or_and_icebergs_own_pruning(iceberg: SparkSession, maker: Maker) -> None:
