@@ -74,8 +74,6 @@ ON_DELTA = [
     f"tests/connectors/test_delta{name}.py"
     for name in ("", "_cases", "_search", "_changes", "_on_commit", "_generated", "_life")
 ]
-"""The random commits, which take longest, come last: the oldest goes without."""
-
 ON_THE_OLDEST_DELTA = [
     "tests/connectors/test_delta.py::test_each_index_type_leaves_one_file[ValueList]",
     *(
@@ -274,8 +272,8 @@ def legs_of(given: argparse.Namespace) -> list[Leg]:
         leg("clients", "clients", given.newest, OF_CLIENTS),
         *newest("stores"),
         leg("connectors", "iceberg", given.iceberg, ON_ICEBERG),
-        leg("oldest", "delta-oldest", given.oldest, ON_THE_OLDEST_DELTA, *ON_DELTA[:4]),
-        leg("oldest", "iceberg-oldest", given.oldest, ON_THE_OLDEST_ICEBERG, *ON_ICEBERG[:3]),
+        leg("oldest", "delta-oldest", given.oldest, ON_THE_OLDEST_DELTA, *ON_DELTA),
+        leg("oldest", "iceberg-oldest", given.oldest, ON_THE_OLDEST_ICEBERG, *ON_ICEBERG),
         *newest("traps"),
         leg("connectors", "avro", given.oldest, ["tests/connectors/test_avro.py"]),
         leg("connectors", "sedona", given.oldest, ["tests/connectors/test_sedona.py"]),

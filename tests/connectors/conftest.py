@@ -28,6 +28,9 @@ ICEBERG = {
 }
 """The oldest that is served, and the newest."""
 
+SEDONA = ("org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0", "org.datasyslab:geotools-wrapper:1.8.0-33.1")
+"""For the oldest Spark."""
+
 
 def _session(warehouse: Path, package: str, conf: dict[str, str]) -> SparkSession:
     builder = SparkSession.builder.master("local[2]").config("spark.jars.packages", package)
@@ -84,11 +87,18 @@ def iceberg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def sedona(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """With Delta and Iceberg too, for polygons over their tables."""
+    warehouse = tmp_path_factory.mktemp("sedona")
     spark = _session(
-        tmp_path_factory.mktemp("sedona"),
-        "org.apache.sedona:sedona-spark-shaded-4.0_2.13:1.8.0,org.datasyslab:geotools-wrapper:1.8.0-33.1",
+        warehouse,
+        ",".join((*SEDONA, DELTA["4.0"], ICEBERG["4.0"])),
         {
-            "spark.sql.extensions": "org.apache.sedona.sql.SedonaSqlExtensions",
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
+            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,org.apache.sedona.sql.SedonaSqlExtensions",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.lake.type": "hadoop",
+            "spark.sql.catalog.lake.warehouse": (warehouse / "lake").as_uri(),
             "spark.es_skipping.store.timeout": "30s",  # a busy machine must not look like a fault
             "spark.es_skipping.query.budget": "60s",
         },

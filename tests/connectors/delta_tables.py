@@ -21,7 +21,10 @@ from tests.jvm import INTERPRETED
 from tests.soundness.data import COLUMNS, SqlColumn, write_objects
 from tests.soundness.sql import Predicates
 
-__all__ = ["Field", "RandomTable", "indexes_of", "sessions_of"]
+__all__ = ["WIDER", "Field", "RandomTable", "indexes_of", "sessions_of"]
+
+WIDER = {"int": "bigint", "float": "double"}
+"""The types that Delta and Iceberg both turn into a wider one, without writing a file again."""
 
 _PARTITION = SqlColumn("p", "int", pa.int32(), (None, 0, 1, 2), lambda v: str(v or 0))
 _PARTITION_ORIGIN = "nullif(CAST(pmod(floor(id / 1000000), 4) AS INT), 3)"
@@ -71,6 +74,11 @@ class Field:
     @property
     def is_partition(self) -> bool:
         return self.origin == _PARTITION_ORIGIN
+
+    def widened(self) -> Field:
+        """The same column with the wider type."""
+        wide = WIDER[self.column.sql_type]
+        return Field(replace(self.column, sql_type=wide), f"CAST({self.origin} AS {wide})")
 
 
 def indexes_of(fields: Sequence[Field], rng: random.Random | None = None) -> list[Any]:
@@ -180,7 +188,7 @@ class RandomTable:
         return [
             (4, self.append), (4, self.delete), (2, self.delete_all), (3, self.update), (3, self.merge),
             (2, self.optimize), (2, self.restore), (2, self.rename), (1, self.swap_names), (2, self.add),
-            (1, self.drop), (1, self.turn_vectors),
+            (1, self.drop), (1, self.turn_vectors), (1, self.widen),
         ]  # fmt: skip
 
     def some_action(self) -> Callable[[SparkSession], str]:
@@ -373,6 +381,17 @@ class RandomTable:
         session.sql(f"ALTER TABLE {self.name} DROP COLUMN {field.column.sql}")
         self.fields = tuple(f for f in self.fields if f is not field)
         return field.column.sql
+
+    def widen(self, session: SparkSession) -> str:
+        """Files that were written before keep the narrower type."""
+        narrow = [f for f in self.fields if f.column.sql_type in WIDER and not f.is_nested and not f.is_partition]
+        if not narrow:
+            return "nothing"
+        wide = (field := self._rng.choice(narrow)).widened()
+        session.sql(f"ALTER TABLE {self.name} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+        session.sql(f"ALTER TABLE {self.name} ALTER COLUMN {field.column.sql} TYPE {wide.column.sql_type}")
+        self.fields = tuple(wide if f is field else f for f in self.fields)
+        return f"{field.column.sql} to {wide.column.sql_type}"
 
 
 def _rows(session: SparkSession, sql: str) -> list[str]:

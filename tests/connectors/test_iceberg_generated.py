@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from es_skipping.errors import EsSkippingError
-from tests.connectors.delta_tables import Field, indexes_of, sessions_of
+from tests.connectors.delta_tables import WIDER, Field, indexes_of, sessions_of
 from tests.connectors.rounds import JUDGED, PLANNED, ROW_FILE, per_round, remembered
 from tests.soundness.data import COLUMNS, write_objects
 from tests.soundness.harness import ICEBERG_FILE_NAME, Outcome, objects_planned_by_iceberg, soundness_of
@@ -32,6 +32,7 @@ _PER_ROUND = per_round(COUNT)
 _EXECUTED = max(3, _PER_ROUND // 10)
 """In a round."""
 _ROUNDS_PER_TABLE = 12
+_FEWEST_COLUMNS = 6
 _UNKNOWN_TO_ICEBERG = ("tinyint", "smallint")
 _COLUMNS = tuple(column for column in COLUMNS if column.sql_type not in _UNKNOWN_TO_ICEBERG and "." not in column.sql)
 
@@ -67,6 +68,7 @@ class Table:
         self.fields = tuple(Field(column, column.sql) for column in _COLUMNS)
         self.log: list[str] = []
         self._batches = 0
+        self._partitioned = ""
         columns = ", ".join(f"{one.column.sql} {one.column.sql_type}" for one in self.fields)
         modes = ", ".join(f"'write.{change}.mode' = '{mode}'" for change in ("delete", "update", "merge"))
         off.sql(
@@ -103,6 +105,7 @@ class Table:
         return [
             (4, self.append), (4, self.delete), (3, self.update), (2, self.merge), (2, self.rewrite),
             (2, self.roll_back), (2, self.rename), (1, self.swap), (1, self.add_again),
+            (1, self.add), (1, self.drop), (1, self.promote), (1, self.partition_anew),
         ]  # fmt: skip
 
     def commit(self, session: SparkSession, run: Run) -> None:
@@ -207,6 +210,40 @@ class Table:
         session.sql(f"ALTER TABLE {self.name} DROP COLUMN {column.sql}")
         session.sql(f"ALTER TABLE {self.name} ADD COLUMN {column.sql} {column.sql_type}")
         return column.sql
+
+    def add(self, session: SparkSession) -> str:
+        """A column that no file has yet."""
+        of, name = self._rng.choice(_COLUMNS), f"a{len(self.log)}"
+        session.sql(f"ALTER TABLE {self.name} ADD COLUMN {name} {of.sql_type}")
+        self.fields += (Field(replace(of, sql=name), of.sql),)
+        return f"{name} {of.sql_type}"
+
+    def drop(self, session: SparkSession) -> str:
+        if len(self.fields) <= _FEWEST_COLUMNS:
+            return "nothing"
+        at = self._rng.randrange(1, len(self.fields))  # changes are judged by the first
+        session.sql(f"ALTER TABLE {self.name} DROP COLUMN {self.fields[at].column.sql}")
+        self.fields = (*self.fields[:at], *self.fields[at + 1 :])
+        return str(at)
+
+    def promote(self, session: SparkSession) -> str:
+        """A wider type; files that were written before keep the narrower one."""
+        narrow = [at for at, one in enumerate(self.fields) if one.column.sql_type in WIDER]
+        if not narrow:
+            return "nothing"
+        wide = self.fields[at := self._rng.choice(narrow)].widened()
+        session.sql(f"ALTER TABLE {self.name} ALTER COLUMN {wide.column.sql} TYPE {wide.column.sql_type}")
+        self.fields = (*self.fields[:at], wide, *self.fields[at + 1 :])
+        return f"{wide.column.sql} to {wide.column.sql_type}"
+
+    def partition_anew(self, session: SparkSession) -> str:
+        """Files that were written before stay as they are partitioned."""
+        if self._partitioned:
+            session.sql(f"ALTER TABLE {self.name} DROP PARTITION FIELD {self._partitioned}")
+        self._partitioned = "" if self._partitioned else self._rng.choice(("bucket(2, id)", "truncate(100000000, id)"))
+        if self._partitioned:
+            session.sql(f"ALTER TABLE {self.name} ADD PARTITION FIELD {self._partitioned}")
+        return self._partitioned or "none"
 
 
 @pytest.mark.parametrize("store", ["parquet", "elasticsearch"])

@@ -14,7 +14,8 @@ from es_skipping.indexes.toolkit.sedona import wkb_of
 from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.tree import Literal
 from es_skipping.reports.driver import Driver
-from tests.spark.objects_read import num_files
+from tests.connectors.equal import run_on_and_off
+from tests.spark.objects_read import batch_scans, num_files
 from tests.spark.skipping_on_off import age, same_rows
 
 FRAME = "POLYGON((-50 -50, 50 -50, 50 50, -50 50, -50 -50), (-30 -30, 30 -30, 30 30, -30 30, -30 -30))"
@@ -83,6 +84,31 @@ def test_constant_geometries_skip(sedona: SparkSession, path: str, ours: str) ->
         read[condition] = sum(num_files(same_rows(sedona, f"SELECT id FROM parquet.`{path}` WHERE {where}")))
     assert {condition: read[condition] for condition in EXPECTED} == EXPECTED
     assert all(read[condition] <= AT_MOST[condition] for condition in AT_MOST)
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_a_polygon_over_a_table(sedona: SparkSession, path: str, format: str) -> None:
+    """The file of each of the 64 objects becomes one of the table's; the format's own pruning opens them all."""
+    table = "squares" if format == "delta" else "lake.db.squares"
+    sedona.conf.set("spark.sql.files.openCostInBytes", str(1 << 30))  # a task for each file
+    try:
+        writer = sedona.read.parquet(path).select("id", "lon", "lat").writeTo(table).using(format)
+        writer = writer.tableProperty("read.split.open-file-cost", str(1 << 27)) if format == "iceberg" else writer
+        writer.create()
+    finally:
+        sedona.conf.unset("spark.sql.files.openCostInBytes")
+
+    def opened(condition: str) -> int:
+        found, frame = run_on_and_off(sedona, f"SELECT id FROM {table} WHERE {condition}")
+        assert found, condition
+        if format == "delta":
+            return sum(num_files(frame))
+        return sum(int(scan.metrics().apply("numSplits").value()) for scan in batch_scans(frame))
+
+    conditions = {condition.format(OURS[0]): read for condition, read in EXPECTED.items() if condition.count("{}") == 1}
+    assert opened(next(iter(conditions))) == 64
+    assert esk.Dataset(sedona, table=table).create_indexes(esk.GeoBox("lat", "lon")).added == 64
+    assert {condition: opened(condition) for condition in conditions} == conditions
 
 
 WKT = (
