@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.build import dataset as datasets
 from es_skipping.build import update as build
+from es_skipping.indexes.features import Features
 from tests.connectors.equal import rows_on_and_off, run_on_and_off
 from tests.spark.objects_read import num_files
 
@@ -449,8 +450,17 @@ def test_a_layout_holds_live_rows_only(delta: SparkSession, maker: Maker, tmp_pa
     delta.sql(f"DELETE FROM {table} WHERE name = '{name_of(205)}'")
     sop = esk.layout.SOP(esk.Dataset(delta, table=table), min_rows=50)
     sop.fit(["lat < 10", "lat < 10", "lat >= 30", "lat >= 30"])
-    sop.write(str(tmp_path / "laid"))
-    assert delta.read.parquet(str(tmp_path / "laid")).count() == ROWS - 1
+    path = str(tmp_path / "laid")
+    sop.write(path)
+    assert delta.read.parquet(path).count() == ROWS - 1
+    # Delta can take the files over as they are; then the table is indexed, not the directory
+    delta.sql(f"CONVERT TO DELTA parquet.`{path}`")
+    blocks = len(list(Path(path).glob("*.parquet")))
+    asked = f"SELECT id FROM delta.`{path}` WHERE lat >= 30"
+    esk.Dataset(delta, path).create_indexes(Features("lat < 10", "lat >= 30"))
+    found, frame = run_on_and_off(delta, asked)
+    assert len(found) == 100
+    assert sum(num_files(frame)) < blocks
 
 
 def test_plain_parquet_beside_it_skips(delta: SparkSession, tmp_path: Path) -> None:
