@@ -6,9 +6,14 @@ for the newest commit, and a predicate of an older version makes Delta read its 
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
+
 from pyspark.sql import SparkSession
 
-__all__ = ["JUDGED", "PLANNED", "ROW_FILE", "per_round", "remembered"]
+from tests.soundness.shapes import ORDERS
+
+__all__ = ["JUDGED", "PLANNED", "ROW_FILE", "per_round", "random_query", "remembered"]
 
 PLANNED = "planned_rows"
 """In each session: the relation itself."""
@@ -39,3 +44,12 @@ def remembered(on: SparkSession, off: SparkSession, relation: str, file_name: st
     for session in (on, off):
         session.sql(f"SELECT * FROM {relation}").createOrReplaceTempView(PLANNED)
     off.sql(f"SELECT *, {file_name} AS {ROW_FILE} FROM {relation}").createOrReplaceTempView(JUDGED)
+
+
+def random_query(rng: random.Random, relation: str, predicate: object, columns: Sequence[str]) -> str:
+    """The ids of the rows for which a predicate is true, or of the first few of them in an order without ties."""
+    rows = f"SELECT id FROM {relation} WHERE {predicate}"
+    if rng.random() < 0.7:
+        return rows
+    order = f"{rng.choice(columns)} {rng.choice(ORDERS)}, id {rng.choice(ORDERS)}"
+    return f"{rows} ORDER BY {order} LIMIT {rng.choice((1, 3, 20))}{rng.choice(('', '', ' OFFSET 2'))}"

@@ -73,20 +73,30 @@ def test_a_count_over_a_table_whose_only_file_is_skipped(delta: SparkSession, ma
     assert rows_on_and_off(delta, f"SELECT k, count(*) FROM {table} WHERE name = 'n1234' GROUP BY k") == []
 
 
-def test_no_file_guarantees_the_rows_of_a_limit(delta: SparkSession, make: Make) -> None:
-    """A file may have deleted rows, so the number of its rows does not say how many of them a query gets."""
+def test_files_without_deleted_rows_guarantee_those_of_a_limit(delta: SparkSession, make: Make) -> None:
+    """How many rows a file has says how many a query gets of it, unless some are deleted in the snapshot."""
     table = make(**{"delta.enableDeletionVectors": "true", "delta.dataSkippingNumIndexedCols": "0"})
     dataset = esk.Dataset(delta, table=table)
     dataset.create_indexes(esk.MinMax("id"), esk.ValueList("k"))
     first = f"SELECT id FROM {table} ORDER BY id LIMIT 10"
     some = f"SELECT id FROM {table} WHERE id >= 0 ORDER BY id DESC LIMIT 10"
-    assert (opened(delta, first, 10), opened(delta, some, 10)) == ([4], [4])
+    assert (opened(delta, first, 10), opened(delta, some, 10)) == ([1], [1])
+    delta.sql(f"DELETE FROM {table} WHERE id BETWEEN 150 AND 160")
+    assert (opened(delta, first, 10), opened(delta, some, 10)) == ([1], [1]), "the first and the last file are whole"
+    assert opened(delta, f"SELECT id FROM {table} WHERE id >= 100 ORDER BY id LIMIT 60", 60) == [3], "the second is not"
+    whole = delta.sql(f"DESCRIBE HISTORY {table}").head()
+    assert whole is not None
     delta.sql(f"DELETE FROM {table} WHERE id < 95 OR id >= 305")
     for refresh in (False, True):
         if refresh:
             dataset.refresh()
         assert (opened(delta, first, 10), opened(delta, some, 10)) == ([4], [4])
-        assert delta.sql(f"SELECT id FROM {table} LIMIT 300").count() == 210
+        assert delta.sql(f"SELECT id FROM {table} LIMIT 300").count() == 199
+        then = f"{table} VERSION AS OF {whole['version']}"
+        assert opened(delta, first.replace(table, then), 10) == [1], "the first file was whole"
+        assert opened(delta, first.replace(table, f"{then} WHERE id <> 200"), 10) == [1]
+    delta.sql(f"RESTORE TABLE {table} TO VERSION AS OF {whole['version']}")
+    assert (opened(delta, first, 10), opened(delta, some, 10)) == ([1], [1])
 
 
 def test_two_scans_of_one_table_with_other_filters(delta: SparkSession, make: Make) -> None:

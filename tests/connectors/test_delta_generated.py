@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.errors import EsSkippingError
 from tests.connectors.delta_tables import RandomTable, dropped, indexes_of, sessions_of
-from tests.connectors.rounds import JUDGED, PLANNED, ROW_FILE, per_round, remembered
+from tests.connectors.rounds import JUDGED, PLANNED, ROW_FILE, per_round, random_query, remembered
 from tests.soundness.harness import FILE_NAME, Outcome, objects_planned, soundness_of
 from tests.soundness.sql import Node
 from tests.spark.objects_read import num_files
@@ -115,7 +115,8 @@ def _one_round(off: SparkSession, ons: list[SparkSession], table: RandomTable, r
     _plan(off, on, table, view, version, rng, run)
     for number in range(max(_PER_ROUND // 10, 1)):
         source = PLANNED if number % 5 else view  # Delta reads its log again for each query that names an old version
-        _execute(off, on, f"SELECT id FROM {source} WHERE {table.predicates(rng, version).draw()}", table, run)
+        columns = [one.column.sql for one in (table.fields if version is None else table.fields_at(version))]
+        _execute(off, on, random_query(rng, source, table.predicates(rng, version).draw(), columns), table, run)
     run.rounds += 1
     print(f"\n{run}, seed {SEED}, {table.name}, {table.log[-3:]}", flush=True)  # noqa: T201 - for a record run, with -s
 

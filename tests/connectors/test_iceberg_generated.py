@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.errors import EsSkippingError
 from tests.connectors.delta_tables import WIDER, Field, indexes_of, sessions_of
-from tests.connectors.rounds import JUDGED, PLANNED, ROW_FILE, per_round, remembered
+from tests.connectors.rounds import JUDGED, PLANNED, ROW_FILE, per_round, random_query, remembered
 from tests.soundness.data import COLUMNS, write_objects
 from tests.soundness.harness import ICEBERG_FILE_NAME, Outcome, objects_planned_by_iceberg, soundness_of
 from tests.soundness.sql import Node, Predicates
@@ -293,7 +293,9 @@ def _one_round(
     view = table.name if snapshot is None else f"{table.name} VERSION AS OF {snapshot}"
     _plan(off, on, table, view, fields, rng, run)
     for number in range(_EXECUTED):
-        sql = f"SELECT id FROM {PLANNED if number % 5 else view} WHERE {table.predicates(fields, rng).draw()}"
+        columns = [one.column.sql for one in fields]
+        predicate = table.predicates(fields, rng).draw()
+        sql = random_query(rng, PLANNED if number % 5 else view, predicate, columns)
         try:
             plain = off.sql(sql)
             expected = sorted(row.id for row in plain.collect())

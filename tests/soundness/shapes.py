@@ -8,11 +8,11 @@ from typing import Final
 from tests.soundness.elements import random_generator
 from tests.soundness.lake import Lake
 
-__all__ = ["random_shape"]
+__all__ = ["ORDERS", "random_shape"]
 
 _JOINS: Final = ("JOIN", "JOIN", "LEFT SEMI JOIN", "LEFT JOIN", "LEFT ANTI JOIN", "RIGHT JOIN", "FULL JOIN")
 _NULLS: Final = ("", "NULLS FIRST", "NULLS LAST")
-_ORDERS: Final = tuple(f"{direction} {nulls}".strip() for direction in ("", "ASC", "DESC") for nulls in _NULLS)
+ORDERS: Final = tuple(f"{direction} {nulls}".strip() for direction in ("", "ASC", "DESC") for nulls in _NULLS)
 
 
 def random_shape(rng: random.Random, lake: Lake) -> str:
@@ -23,7 +23,7 @@ def random_shape(rng: random.Random, lake: Lake) -> str:
     source = f"SELECT * FROM t{_where(rng, str(draw.draw(2)), 0.6)}"
     if rng.random() < 0.15:
         return f"SELECT count(*) FROM ({source} LIMIT {rng.choice((1, 7, 60, 2000))})"
-    wanted, order = ["id"], [f"{column} {rng.choice(_ORDERS)}", f"id {rng.choice(_ORDERS)}"]
+    wanted, order = ["id"], [f"{column} {rng.choice(ORDERS)}", f"id {rng.choice(ORDERS)}"]
     if lake.elements and rng.random() < 0.6:
         views, conditions = [], []
         for number in range(rng.choice((1, 1, 2))):
@@ -32,7 +32,7 @@ def random_shape(rng: random.Random, lake: Lake) -> str:
             conditions.append(condition)
             if name is not None:
                 wanted.append(name)
-                order.append(f"{name} {rng.choice(_ORDERS)}")
+                order.append(f"{name} {rng.choice(ORDERS)}")
         where = _where(rng, rng.choice((" AND ", " OR ")).join(conditions), 0.9)
         source = f"SELECT {', '.join((column, *wanted))} FROM ({source}) x {' '.join(views)}{where}"
     if rng.random() < 0.4:

@@ -21,6 +21,8 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
@@ -28,6 +30,7 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.command.RunnableCommand;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.StructField;
@@ -64,6 +67,12 @@ final class DeltaTables {
       PACKAGE + "commands.RestoreTableCommand", "sourceTable",
       PACKAGE + "DeltaDynamicPartitionOverwriteCommand", "deltaTable");
 
+  /** The column of Delta's reader that is 0 for live rows. */
+  private static final String IS_ROW_DELETED = "__delta_internal_is_row_deleted";
+
+  /** What Delta says of a listed file that does not leave out rows of it: where row tracking starts. */
+  private static final Set<String> TELL_NOTHING_OF_ROWS = Set.of("base_row_id", "default_row_commit_version");
+
   private DeltaTables() {}
 
   /** Whether a scan reads a snapshot's rows and nothing else, so that files may be left out of it. */
@@ -98,6 +107,21 @@ final class DeltaTables {
       if (read.contains(field.name())) fields.add(field);
     }
     return new StructType(fields.toArray(new StructField[0]));
+  }
+
+  /**
+   * Whether a filter of a snapshot's scan is the one that Delta adds to leave out rows that deletion vectors hide. It is
+   * true of each row of a file without such a vector.
+   */
+  static boolean leavesDeletedRowsOut(Expression filter, HadoopFsRelation relation) {
+    List<Attribute> read = Scala.list(filter.references().toSeq());
+    if (read.size() != 1 || !read.get(0).name().equals(IS_ROW_DELETED) || !isSnapshotRead(relation)) return false;
+    return !List.of(((StructType) call(relation.location(), "schema")).fieldNames()).contains(IS_ROW_DELETED);
+  }
+
+  /** Whether some rows of a listed file may be deleted in the snapshot; only what is known not to tell of any is believed. */
+  static boolean mayHideRows(FileStatusWithMetadata file) {
+    return !TELL_NOTHING_OF_ROWS.containsAll(Scala.list(file.metadata().keys().toSeq()));
   }
 
   /** Whether a source of `df.write` is Delta's. */

@@ -15,7 +15,7 @@ final class Guarantors {
   private Guarantors() {}
 
   /**
-   * Whether a listing has every guarantor, unchanged, and none of them would be skipped.
+   * Whether a listing has every guarantor, unchanged, none of them would be skipped, and all their rows are live.
    *
    * @param skip what would be skipped because of them
    */
@@ -29,7 +29,7 @@ final class Guarantors {
       for (Iterator<FileStatusWithMetadata> i = directory.files().iterator(); i.hasNext(); place++) {
         FileStatusWithMetadata file = i.next();
         if (!listed.in(guarantors, place)) continue;
-        if (listed.in(skip, place)) return false;
+        if (listed.in(skip, place) || DeltaTables.mayHideRows(file)) return false;
         found.add(listed.key(place));
         files.add(file);
       }

@@ -301,6 +301,7 @@ public final class SkippingFileIndex implements FileIndex {
       String tree = ExpressionTrees.write(condition, columns);
       if (seen.add(tree) || tree.contains("\"c\":\"Opaque\"")) found.add(condition);
     }
+    found.removeIf(condition -> DeltaTables.leavesDeletedRowsOut(condition, relation));
     return found;
   }
 
