@@ -100,7 +100,7 @@ ON_THE_OLDEST_DELTA = [
 
 ON_ICEBERG = [
     f"tests/connectors/test_iceberg{name}.py"
-    for name in ("", "_cases", "_changes", "_on_commit", "_pyiceberg", "_generated", "_life")
+    for name in ("", "_cases", "_changes", "_on_commit", "_search", "_evolution", "_pyiceberg", "_generated", "_life")
 ]
 
 ON_THE_OLDEST_ICEBERG = [
@@ -122,6 +122,8 @@ ON_THE_OLDEST_ICEBERG = [
     "tests/connectors/test_iceberg_changes.py::test_an_append_asks_for_the_appended_files",
     "tests/connectors/test_iceberg_on_commit.py::test_a_command_is_indexed_soon",
     "tests/connectors/test_iceberg_changes.py::test_all_files_are_listed_where_ancestry_does_not_tell",
+    "tests/connectors/test_iceberg_cases.py::test_incremental_reads_are_left_alone",
+    "tests/connectors/test_iceberg_search.py::test_only_the_search_skips[delete]",
 ]
 
 PARTS = ("newest", "clients", "connectors", "oldest")

@@ -1,10 +1,11 @@
-"""Iceberg tables: conflicts, builds that files are taken from, and limits, for which no file may stand for its rows."""
+"""Iceberg tables: hidden columns, rows that come back, incremental reads, limits, conflicts, catalogs."""
 
 from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from es_skipping.cli import main
 from es_skipping.stores.object_list import ObjectList
 from tests.connectors.conflicts import CHANGES, overtaken
 from tests.connectors.equal import run_on_and_off
-from tests.spark.objects_read import batch_scans
+from tests.connectors.test_iceberg import delete_by_equality, splits_read
+from tests.spark.objects_read import num_files
 
 FILES = 4
 _numbers = itertools.count()
@@ -28,7 +30,7 @@ def make(iceberg: SparkSession) -> Iterator[Make]:
     """Makes a table of four files of 100 rows, each a split; Iceberg's own pruning knows nothing of them."""
     made: list[str] = []
 
-    def table(**properties: str) -> str:
+    def table(partitioned: str = "", **properties: str) -> str:
         name = f"lake.db.case{next(_numbers)}"
         made.append(name)
         given = {
@@ -38,7 +40,9 @@ def make(iceberg: SparkSession) -> Iterator[Make]:
             **properties,
         }
         text = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
-        iceberg.sql(f"CREATE TABLE {name} (id BIGINT, name STRING, k BIGINT) USING iceberg TBLPROPERTIES ({text})")
+        iceberg.sql(
+            f"CREATE TABLE {name} (id BIGINT, name STRING, k BIGINT) USING iceberg {partitioned} TBLPROPERTIES ({text})"
+        )
         rows = iceberg.range(0, 400, 1, FILES).selectExpr("id", "concat('n', id) AS name", "id % 7 AS k")
         rows.writeTo(name).append()
         return name
@@ -48,11 +52,215 @@ def make(iceberg: SparkSession) -> Iterator[Make]:
         iceberg.sql(f"DROP TABLE IF EXISTS {name}")
 
 
-def opened(spark: SparkSession, sql: str, rows: int) -> int:
+def opened(spark: SparkSession, sql: str, rows: int | None = None) -> int:
     """How many files the query opens; its rows are those that it has with skipping off."""
     found, frame = run_on_and_off(spark, sql)
-    assert len(found) == rows, sql
-    return sum(scan.metrics().apply("numSplits").value() for scan in batch_scans(frame))
+    if rows is not None:
+        assert len(found) == rows, sql
+    return splits_read(frame)
+
+
+def files_of(spark: SparkSession, table: str) -> dict[int, Path]:
+    """The file of each row."""
+    return {id: Path(file.removeprefix("file:")) for id, file in spark.sql(f"SELECT id, _file FROM {table}").collect()}
+
+
+BESIDE = (
+    "_file = '{file}'",
+    "_pos = {position}",
+    "_spec_id = 0",
+    "_partition.id_trunc = 200",
+    "_row_id = {row}",
+    "_last_updated_sequence_number = {number}",
+)
+"""What is true of the row 205 beside its columns."""
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_hidden_columns_beside_an_indexed_one(iceberg: SparkSession, make: Make, mode: str) -> None:
+    table = make("PARTITIONED BY (truncate(100, id))", **{"format-version": "3", "write.update.mode": mode})
+    dataset = esk.Dataset(iceberg, table=table)
+    dataset.create_indexes(esk.ValueList("name"))
+    for hidden in ("_file", "_pos", "_row_id"):
+        with pytest.raises(esk.ColumnError, match="a metadata column"):
+            dataset.create_indexes(esk.ValueList(hidden))
+    update = f"UPDATE {table} SET k = 100 WHERE id = 205"
+    options = "options => map('rewrite-all', 'true')"
+    rewrite = f"CALL lake.system.rewrite_data_files(table => '{table.removeprefix('lake.')}', {options})"
+
+    def asked(conditions: Iterable[str]) -> str:
+        """All in one plan, in which each is a scan of its own."""
+        return " UNION ALL ".join(f"SELECT {n} AS n, id FROM {table} WHERE {one}" for n, one in enumerate(conditions))
+
+    for change in ("SELECT 1", update, rewrite):
+        iceberg.sql(change).collect()
+        dataset.refresh()
+        columns = "_file AS file, _pos AS position, _row_id AS row, _last_updated_sequence_number AS number"
+        (found,) = iceberg.sql(f"SELECT {columns} FROM {table} WHERE id = 205").collect()
+        beside = [text.format(**found.asDict()) for text in BESIDE]
+        files = iceberg.sql(f"SELECT file_path FROM {table}.data_files").count()
+        with_the_name = 2 if mode == "merge-on-read" and change == update else 1  # the old file has the row, deleted
+        both = asked(f"name = 'n205' AND {one}" for one in beside)
+        assert opened(iceberg, both, len(beside)) == with_the_name * len(beside)
+        but_not = asked(f"name = 'n205' AND NOT ({one})" for one in beside)
+        assert opened(iceberg, but_not, 0) == with_the_name * len(beside)
+        either = asked(f"name = 'n5' OR {one}" for one in beside)
+        assert opened(iceberg, either) == files * len(beside)
+
+
+def test_verify_looks_at_files_and_believes_the_snapshot_about_their_time(iceberg: SparkSession, make: Make) -> None:
+    table = make()
+    esk.Dataset(iceberg, table=table).create_indexes(esk.ValueList("name"))
+    files = files_of(iceberg, table)
+    for file in set(files.values()):
+        os.utime(file, (10**9, 10**9))
+    iceberg.conf.set("spark.es_skipping.verify", "stat")
+    try:
+        assert opened(iceberg, f"SELECT * FROM {table} WHERE name = 'n205'", 1) == 1
+        files[5].unlink()
+        with pytest.raises(Exception, match="NotFoundException"):  # which Spark says with skipping off
+            iceberg.sql(f"SELECT * FROM {table} WHERE name = 'n205'").collect()
+    finally:
+        iceberg.conf.unset("spark.es_skipping.verify")
+    assert [row.id for row in iceberg.sql(f"SELECT id FROM {table} WHERE name = 'n205'").collect()] == [205]
+
+
+def test_rows_that_equality_deletes_took_come_back(iceberg: SparkSession, make: Make) -> None:
+    """The index is built while the row is gone."""
+    table = make()
+    call, short = "CALL lake.system.", table.removeprefix("lake.")
+    for reference in ("TAG whole", "BRANCH side"):
+        iceberg.sql(f"ALTER TABLE {table} CREATE {reference}")
+    delete_by_equality(iceberg, table, "name", "n205")
+    for reference in ("TAG less", "BRANCH lessened"):
+        iceberg.sql(f"ALTER TABLE {table} CREATE {reference}")
+    before, after = iceberg.sql(f"SELECT * FROM {table}.snapshots ORDER BY committed_at").collect()
+    esk.Dataset(iceberg, table=table).create_indexes(esk.ValueList("name"))
+    query = f"SELECT * FROM {table}{{}} WHERE name = 'n205'"
+    for rows, tag, branch, snapshot in ((1, "whole", "side", before), (0, "less", "lessened", after)):
+        for when in (
+            f" VERSION AS OF '{tag}'",
+            f" VERSION AS OF '{branch}'",
+            f" TIMESTAMP AS OF '{snapshot.committed_at}'",
+            f".branch_{branch}",
+        ):
+            assert opened(iceberg, query.format(when), rows) == 1
+    for rows, procedure in (
+        (1, f"rollback_to_snapshot('{short}', {before.snapshot_id})"),
+        (0, f"set_current_snapshot('{short}', {after.snapshot_id})"),
+        (1, f"rollback_to_timestamp('{short}', TIMESTAMP '{after.committed_at}')"),
+        (0, f"fast_forward('{short}', 'main', 'lessened')"),
+    ):
+        iceberg.sql(call + procedure)
+        assert opened(iceberg, query.format(""), rows) == 1
+
+
+def test_a_row_that_is_cherry_picked_after_its_name_was_deleted(iceberg: SparkSession, make: Make) -> None:
+    table = make(**{"write.wap.enabled": "true"})
+    iceberg.conf.set("spark.wap.id", "staged")
+    try:
+        rows = "SELECT * FROM VALUES (400L, 'n205', 0L), (401L, 'n401', 0L) AS v(id, name, k)"
+        iceberg.sql(rows).coalesce(1).writeTo(table).append()
+    finally:
+        iceberg.conf.unset("spark.wap.id")
+    (staged,) = iceberg.sql(f"SELECT * FROM {table}.snapshots WHERE summary['wap.id'] = 'staged'").collect()
+    delete_by_equality(iceberg, table, "name", "n205")
+    dataset = esk.Dataset(iceberg, table=table)
+    dataset.create_indexes(esk.ValueList("name"))
+    query = f"SELECT * FROM {table} WHERE name = '{{}}'"
+    assert opened(iceberg, query.format("n205"), 0) == 1
+    iceberg.sql(f"CALL lake.system.cherrypick_snapshot('{table.removeprefix('lake.')}', {staged.snapshot_id})")
+    picked = ((True, "n205", 1, 2), (True, "n105", 1, 2), (False, "n205", 1, 2), (False, "n105", 1, 1))
+    for unknown, name, rows, files in (*picked, (False, "n401", 1, 1)):
+        if not unknown:
+            dataset.refresh()
+        assert opened(iceberg, query.format(name), rows) == files
+    of_the_staged = f"SELECT * FROM {table} VERSION AS OF {staged.snapshot_id} WHERE name = 'n205'"
+    assert opened(iceberg, of_the_staged, 2) == 2
+
+
+def test_incremental_reads_are_left_alone(iceberg: SparkSession, make: Make) -> None:
+    """An index says which files of a snapshot hold a row, and such a read is not one of a snapshot."""
+    table = make()
+    dataset = esk.Dataset(iceberg, table=table)
+    dataset.create_indexes(esk.ValueList("name"))
+    for first in (400, 420):
+        rows = iceberg.range(first, first + 10, 1, 1).selectExpr("id", "concat('n', id % 400) AS name", "id % 7 AS k")
+        rows.writeTo(table).append()
+    iceberg.sql(f"DELETE FROM {table} WHERE name = 'n205'")  # of such a commit an incremental read says nothing
+    dataset.refresh()
+    found = iceberg.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at").collect()
+    whole, one, two, last = (str(row.snapshot_id) for row in found)
+    reads = {
+        (whole, two, 5): (1, 2),  # in the first of the two files
+        (whole, last, 25): (1, 2),  # in the second
+        (whole, last, 105): (0, 2),  # in an older one
+        (whole, one, 5): (1, 1),
+        (one, two, 5): (0, 1),
+        (two, last, 205): (0, 0),
+    }
+    for (start, end, id), (rows, files) in reads.items():
+        assert opened(iceberg, f"SELECT * FROM {table} WHERE name = 'n{id}'") < FILES  # as the index knows both
+        options = f"`start-snapshot-id` = '{start}', `end-snapshot-id` = '{end}'"
+        with esk.observe(iceberg) as report:
+            query = f"SELECT * FROM {table} WITH ({options}) WHERE name = 'n{id}'"
+            assert (len(run_on_and_off(iceberg, query)[0]), opened(iceberg, query)) == (rows, files)
+        assert report.scans == ()
+
+
+def test_the_folder_of_an_indexed_table_as_parquet(iceberg: SparkSession, make: Make) -> None:
+    """An index of the table says nothing of the directory, which may hold other files and other rows."""
+    table = make()
+    esk.Dataset(iceberg, table=table).create_indexes(esk.ValueList("name"))
+    folder = files_of(iceberg, table)[0].parent
+    iceberg.sql(f"DELETE FROM {table} WHERE id < 100")
+    iceberg.read.parquet(str(folder)).createOrReplaceTempView("folder")
+    for id in (5, 205):
+        found, frame = run_on_and_off(iceberg, f"SELECT id FROM folder WHERE name = 'n{id}'")
+        assert (found, num_files(frame)) == ([(id,)], [FILES])
+
+
+CATALOGS = {
+    "jdbc": ("side", "SparkCatalog", {"type": "jdbc", "uri": "jdbc:derby:memory:lake;create=true"}),
+    "session": ("spark_catalog", "SparkSessionCatalog", {"type": "hadoop"}),
+}
+
+
+@pytest.mark.parametrize("kind", CATALOGS)
+def test_other_catalogs(iceberg: SparkSession, tmp_path: Path, kind: str) -> None:
+    """One that a database keeps, and one in the place of Spark's own, which has plain tables too."""
+    catalog, name, given = CATALOGS[kind]
+    spark, key = iceberg.newSession(), f"spark.sql.catalog.{catalog}"
+    iceberg._jvm.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))  # type: ignore[union-attr]
+    spark.conf.set(key, f"org.apache.iceberg.spark.{name}")
+    for option, value in {**given, "warehouse": (tmp_path / "lake").as_uri()}.items():
+        spark.conf.set(f"{key}.{option}", value)
+    esk.enable(spark)
+    table = f"{catalog}.default.kept"
+    spark.sql(
+        f"CREATE TABLE {table} (id BIGINT, name STRING) USING iceberg TBLPROPERTIES "
+        f"('write.metadata.metrics.default' = 'none', 'read.split.open-file-cost' = '{128 << 20}')"
+    )
+    spark.range(0, 400, 1, FILES).selectExpr("id", "concat('n', id) AS name").writeTo(table).append()
+    dataset = esk.Dataset(spark, table=table)
+    assert dataset.create_indexes(esk.ValueList("name")).added == FILES
+    query = f"SELECT * FROM {table} WHERE name = 'n205'"
+    assert opened(spark, query, 1) == 1
+    spark.range(400, 410, 1, 1).selectExpr("id", "concat('n', id) AS name").writeTo(table).append()
+    assert opened(spark, query, 1) == 2
+    assert dataset.refresh().added == 1
+    assert opened(spark, query, 1) == 1
+    spark.sql(f"DELETE FROM {table} WHERE name = 'n205'")
+    assert opened(spark, query, 0) == 1
+    if kind == "session":
+        assert esk.Dataset(spark, table="kept").id == dataset.id
+        numbers = "SELECT /*+ REPARTITION_BY_RANGE(4, id) */ id, concat('n', id) AS name FROM range(400)"
+        spark.sql(f"CREATE TABLE plain USING parquet AS {numbers}")
+        esk.Dataset(spark, table="plain").create_indexes(esk.ValueList("name"))
+        found, frame = run_on_and_off(spark, "SELECT id FROM plain WHERE name = 'n205'")
+        assert (found, num_files(frame)) == ([(205,)], [1])
+        spark.sql("DROP TABLE plain")
+    spark.sql(f"DROP TABLE {table}")
 
 
 def test_no_file_guarantees_the_rows_of_a_limit(iceberg: SparkSession, make: Make) -> None:
