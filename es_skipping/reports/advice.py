@@ -68,7 +68,8 @@ class ScanAdvice:
     filter
         The scan's filter.
     objects, sampled
-        Number of objects, and of those that were read to judge the candidates.
+        Number of the dataset's objects, and of those that were read to judge the candidates. If none was judged,
+        ``objects`` counts what Spark's own pruning leaves for the scan.
     candidates
         The candidates, best first.
     reason
@@ -131,9 +132,9 @@ class Advice(Rendered):
 
 
 def _judged_from(scan: ScanAdvice) -> str:
-    if scan.sampled_snapshot == scan.snapshot:
-        return f"Judged from {scan.sampled:,} of {scan.objects:,} objects."
-    return f"Judged from {scan.sampled:,} objects of {snapshot_text(scan.table_format, scan.sampled_snapshot)}."
+    latest = scan.sampled_snapshot if scan.sampled_snapshot != scan.snapshot else None
+    of = f" of {snapshot_text(scan.table_format, latest)}" if latest is not None else ""
+    return f"Judged from {scan.sampled:,} of {scan.objects:,} objects{of}."
 
 
 def _row(one: Candidate, sampled: int) -> list[Cell]:
@@ -205,7 +206,7 @@ def _advice(spark: SparkSession, request: ScanRequest, objects: int) -> ScanAdvi
         wanted, failed = _wanted(source, list(index_candidates(predicate)))
         if not wanted and not failed:
             return ScanAdvice(**facts, reason="no index type understands any part of the filter")
-        sampled, found = _sampled(source, wanted, objects)
+        facts["objects"], sampled, found = _sampled(source, wanted, objects)
         existing = _existing(spark, request)
         there = {index.id for one in existing for index in one.indexes}
         unpaid = service_of(spark).explain(request).unpaid if there else None
@@ -256,20 +257,21 @@ def _wanted(source: Source, candidates: Sequence[Index]) -> tuple[list[Wanted], 
     return list(wanted.values()), failed
 
 
-def _sampled(source: Source, wanted: Sequence[Wanted], most: int) -> tuple[int, list[Mapping[str, Any]]]:
+def _sampled(source: Source, wanted: Sequence[Wanted], most: int) -> tuple[int, int, list[Mapping[str, Any]]]:
+    """The number of objects, of those that were chosen, and the metadata of the chosen ones."""
     from es_skipping.build.collect import Collection
     from es_skipping.build.shipping import ship_package
 
     listed = sorted(source.objects(), key=lambda one: one.path)
     chosen = random.Random(len(listed)).sample(listed, min(most, len(listed)))  # noqa: S311 - not a secret
     if not chosen or not wanted:
-        return len(chosen), []
+        return len(listed), len(chosen), []
     ship_package(source.df.sparkSession)
     by_object: dict[Any, dict[str, Any]] = {}
     with closing(source.origin):
         for one in Collection(source).metadata(wanted, chosen, all_objects=len(chosen) == len(listed)):
             by_object.setdefault(one.id, {}).update(one.metadata)  # each pass yields an object once
-    return len(chosen), list(by_object.values())
+    return len(listed), len(chosen), list(by_object.values())
 
 
 def _skips(one: Wanted, predicate: Predicate, known: Mapping[str, Any]) -> bool:

@@ -114,8 +114,8 @@ def test_which_index_would_help(delta: SparkSession, make: Make) -> None:
     ):
         advice = esk.why_not(old.where(condition))
         (scan,) = advice.scans
-        assert (scan.reason, scan.objects, scan.snapshot, scan.sampled_snapshot) == (None, 4, "1", "2")
-        assert str(advice).endswith("Judged from 5 objects of delta snapshot 2.")
+        assert (scan.reason, scan.objects, scan.snapshot, scan.sampled_snapshot) == (None, 5, "1", "2")
+        assert str(advice).endswith("Judged from 5 of 5 objects of delta snapshot 2.")
 
 
 def test_two_scans_of_one_table_with_other_filters(delta: SparkSession, make: Make) -> None:
