@@ -118,6 +118,21 @@ def test_which_index_would_help(delta: SparkSession, make: Make) -> None:
         assert str(advice).endswith("Judged from 5 of 5 objects of delta snapshot 2.")
 
 
+def test_deltas_v2_connector_is_left_alone(delta: SparkSession, make: Make) -> None:
+    table = make(**{"delta.dataSkippingNumIndexedCols": "0"})
+    esk.Dataset(delta, table=table).create_indexes(esk.ValueList("name"))
+    point = f"SELECT * FROM delta.`{location(delta, table)}` WHERE name = '{name_of(205)}'"
+    delta.conf.set("spark.databricks.delta.v2.enableMode", "STRICT")
+    try:
+        with esk.observe(delta) as report:
+            found, frame = run_on_and_off(delta, point)
+    finally:
+        delta.conf.unset("spark.databricks.delta.v2.enableMode")
+    there = "BatchScan" in frame._jdf.queryExecution().executedPlan().toString()
+    assert (len(found), there) == (1, not delta.version.startswith("4.0"))  # Delta 4.0 does not have it
+    assert [scan.objects_skipped for scan in report.scans if scan.objects_skipped] == ([] if there else [3])
+
+
 def test_two_scans_of_one_table_with_other_filters(delta: SparkSession, make: Make) -> None:
     table = make()
     esk.Dataset(delta, table=table).create_indexes(esk.ValueList("name"))
