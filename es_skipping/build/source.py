@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.build.origin import FileOrigin, Origin, TableOrigin
+from es_skipping.build.table_formats import WHY_NO_HUDI
 from es_skipping.catalog import ObjectId
 from es_skipping.errors import DatasetError
 from es_skipping.lookup.built_with import RELEVANT_SETTINGS
@@ -255,6 +256,8 @@ def _unreadable(reading: Reading, error: Exception) -> DatasetError:
     why = _first_line(error)
     if "ClassNotFoundException" in why and reading.format.lower() in TABLES:
         why = f"this session does not have the jar of {reading.format}"
+    elif "ClassNotFoundException" in why and reading.format.lower() == "hudi":
+        why = WHY_NO_HUDI
     elif "ClassNotFoundException" in why and reading.format.lower() not in INDEXED:
         why = f"Spark does not know this format; {_KNOWN} can be indexed"
     return DatasetError(f"{reading.name} cannot be read as {reading.format}: {why}")

@@ -12,12 +12,18 @@ from es_skipping.spark.bridge import jvm_api
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["refuse_table_formats", "table_format_at"]
+__all__ = ["WHY_NO_HUDI", "refuse_table_formats", "table_format_at"]
+
+WHY_NO_HUDI: Final = (
+    "a file slice of it may have log files that add or change rows, and Hudi publishes no bundle for Spark 4"
+)
 
 _MARKS: Final = {"_delta_log": "a Delta table", ".hoodie": "a Hudi table", "metadata": "an Iceberg table"}
 """Sub-directories that mark a table's directory; `TableMarks.java` finds them."""
 _SERVED: Final = {"_delta_log": "delta", "metadata": "iceberg"}
 """The formats among them that are indexed as tables."""
+_LOG: Final = "The table's own log decides which files and rows are live"
+_REASONS: Final = {"_delta_log": _LOG, ".hoodie": WHY_NO_HUDI[0].upper() + WHY_NO_HUDI[1:], "metadata": _LOG}
 
 
 def table_format_at(spark: SparkSession, paths: Sequence[str]) -> str | None:
@@ -47,8 +53,8 @@ def refuse_table_formats(spark: SparkSession, paths: Iterable[str], name: str) -
     if found is not None:
         directory, mark = found
         raise DatasetError(
-            f"{name} is {_MARKS[mark]}: {directory} holds {mark}. The table's own log decides which files and rows are "
-            "live, so es_skipping cannot index it as plain files"
+            f"{name} is {_MARKS[mark]}: {directory} holds {mark}. {_REASONS[mark]}, so es_skipping cannot index it as "
+            "plain files"
         )
 
 

@@ -19,6 +19,7 @@ from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import Or, Predicate
 from es_skipping.reports.candidates import index_candidates
 from es_skipping.reports.render import Cell, Rendered, Table, one_line
+from es_skipping.reports.snapshots import of_snapshot, snapshot_text
 from es_skipping.reports.units import share
 
 if TYPE_CHECKING:
@@ -67,13 +68,18 @@ class ScanAdvice:
     filter
         The scan's filter.
     objects, sampled
-        Number of objects, and of those that were read to judge the candidates.
+        Number of the dataset's objects, and of those that were read to judge the candidates. If none was judged,
+        ``objects`` counts what Spark's own pruning leaves for the scan.
     candidates
         The candidates, best first.
     reason
         Why there is no candidate; None if there is one.
     unpaid
         Why queries do not ask the existing indexes now, because it does not pay, and for how long; None if they do.
+    table_format, snapshot
+        For a table with a log: its format, such as ``delta``, and the version that the scan reads.
+    sampled_snapshot
+        The version of the sampled objects: the latest, also if the scan reads an older one.
     """
 
     name: str
@@ -83,6 +89,9 @@ class ScanAdvice:
     candidates: tuple[Candidate, ...] = ()
     reason: str | None = None
     unpaid: str | None = None
+    table_format: str | None = None
+    snapshot: str | None = None
+    sampled_snapshot: str | None = None
 
     @property
     def best(self) -> Index | None:
@@ -109,16 +118,23 @@ class Advice(Rendered):
         if not self.scans:
             yield "The plan scans no files."
         for scan in self.scans:
-            yield f"Scan of {one_line(scan.name)}, filter {one_line(scan.filter) or 'none'}"
+            name = of_snapshot(scan.name, scan.table_format, scan.snapshot)
+            yield f"Scan of {one_line(name)}, filter {one_line(scan.filter) or 'none'}"
             if scan.reason:
                 yield f"No index would help: {one_line(scan.reason)}"
                 continue
             yield Table(
                 ("index", "would skip", "of", "share", ""), [_row(one, scan.sampled) for one in scan.candidates]
             )
-            yield f"Judged from {scan.sampled:,} of {scan.objects:,} objects."
+            yield _judged_from(scan)
             if scan.unpaid is not None:
                 yield f"Queries do not ask the existing indexes: {scan.unpaid}."
+
+
+def _judged_from(scan: ScanAdvice) -> str:
+    latest = scan.sampled_snapshot if scan.sampled_snapshot != scan.snapshot else None
+    of = f" of {snapshot_text(scan.table_format, latest)}" if latest is not None else ""
+    return f"Judged from {scan.sampled:,} of {scan.objects:,} objects{of}."
 
 
 def _row(one: Candidate, sampled: int) -> list[Cell]:
@@ -177,16 +193,20 @@ def _advice(spark: SparkSession, request: ScanRequest, objects: int) -> ScanAdvi
     predicate = normalise(Or(tuple(read_filters(trees, declared) for trees in request.filters)))
     filter = show(predicate) if any(request.filters) else ""
     facts: dict[str, Any] = {"name": request.name, "filter": filter, "objects": request.objects}
+    if request.snapshot is not None:
+        facts |= {"table_format": request.format, "snapshot": request.snapshot, "sampled_snapshot": request.snapshot}
     if not filter:
         return ScanAdvice(**facts, reason="the scan has no filter")
     if not request.table and request.format not in INDEXED | TABLES:  # such as column groups
         return ScanAdvice(**facts, reason=f"a table of format {request.format} only has its own indexes")
     try:
         source = _open(spark, request)
+        if request.snapshot is not None and source.origin.snapshot is not None:
+            facts["sampled_snapshot"] = source.origin.snapshot.id
         wanted, failed = _wanted(source, list(index_candidates(predicate)))
         if not wanted and not failed:
             return ScanAdvice(**facts, reason="no index type understands any part of the filter")
-        sampled, found = _sampled(source, wanted, objects)
+        facts["objects"], sampled, found = _sampled(source, wanted, objects)
         existing = _existing(spark, request)
         there = {index.id for one in existing for index in one.indexes}
         unpaid = service_of(spark).explain(request).unpaid if there else None
@@ -205,9 +225,12 @@ def _open(spark: SparkSession, request: ScanRequest) -> Source:
     import json
 
     from es_skipping.build.source import Reading, Source, schema_of
+    from es_skipping.spark.formats import TABLES
 
     if request.table:
         return Source.open(spark, Reading(table=request.table))
+    if request.format in TABLES:  # the log has the schema, and the options may name an older snapshot
+        return Source.open(spark, Reading(request.roots, format=request.format))
     schema = schema_of(json.dumps(request.data_schema))
     for field in request.partition_schema.get("fields", []):
         schema = schema.add(field["name"], schema_of(json.dumps({"type": "struct", "fields": [field]}))[0].dataType)
@@ -234,20 +257,21 @@ def _wanted(source: Source, candidates: Sequence[Index]) -> tuple[list[Wanted], 
     return list(wanted.values()), failed
 
 
-def _sampled(source: Source, wanted: Sequence[Wanted], most: int) -> tuple[int, list[Mapping[str, Any]]]:
+def _sampled(source: Source, wanted: Sequence[Wanted], most: int) -> tuple[int, int, list[Mapping[str, Any]]]:
+    """The number of objects, of those that were chosen, and the metadata of the chosen ones."""
     from es_skipping.build.collect import Collection
     from es_skipping.build.shipping import ship_package
 
     listed = sorted(source.objects(), key=lambda one: one.path)
     chosen = random.Random(len(listed)).sample(listed, min(most, len(listed)))  # noqa: S311 - not a secret
     if not chosen or not wanted:
-        return len(chosen), []
+        return len(listed), len(chosen), []
     ship_package(source.df.sparkSession)
     by_object: dict[Any, dict[str, Any]] = {}
     with closing(source.origin):
         for one in Collection(source).metadata(wanted, chosen, all_objects=len(chosen) == len(listed)):
             by_object.setdefault(one.id, {}).update(one.metadata)  # each pass yields an object once
-    return len(chosen), list(by_object.values())
+    return len(listed), len(chosen), list(by_object.values())
 
 
 def _skips(one: Wanted, predicate: Predicate, known: Mapping[str, Any]) -> bool:

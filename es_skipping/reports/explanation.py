@@ -9,6 +9,7 @@ from html import escape
 
 from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.render import Cell, html_fold, html_table, one_line
+from es_skipping.reports.snapshots import of_snapshot
 from es_skipping.reports.totals import Totals
 from es_skipping.reports.units import human_bytes, share
 
@@ -113,12 +114,10 @@ class ScanExplanation:
 
     @property
     def name(self) -> str:
-        """A short name for the scanned table or paths."""
-        of = "" if self.snapshot is None else f", {self.table_format} snapshot {self.snapshot}"
-        if self.table:
-            return self.table + of
+        """A short name for the scanned table or paths, with the table's format and snapshot."""
         first = self.roots[0] if self.roots else "?"
-        return (first if len(self.roots) < 2 else f"{first} and {len(self.roots) - 1} more") + of
+        name = self.table or (first if len(self.roots) < 2 else f"{first} and {len(self.roots) - 1} more")
+        return of_snapshot(name, self.table_format, self.snapshot)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.render import Cell, Rendered, Table, one_line
 from es_skipping.reports.scan import ScanReport
+from es_skipping.reports.snapshots import snapshot_text
 from es_skipping.reports.totals import Totals
 from es_skipping.reports.units import human_bytes, human_seconds, share
 
 __all__ = ["QueryReport", "Seen"]
 
 _HEADER = ("execution", "dataset", "objects skipped", "of", "bytes skipped", "of", "by", "why not more", "look-up")
+_NAMED_SNAPSHOTS: Final = 3
+"""The headline names at most this many snapshots."""
 
 Seen = tuple[tuple[str, ...], tuple[ScanReport, ...], str | None]
 """Executions, their scans, and a note for the reader."""
@@ -94,7 +98,7 @@ class QueryReport(Totals, Rendered):
         seen = self._seen()
         yield _headline(*seen)
         if seen[1]:
-            yield Table(_HEADER, _rows(seen[1]))
+            yield _table(seen[1])
 
 
 def _headline(executions: tuple[str, ...], scans: tuple[ScanReport, ...], note: str | None) -> str:
@@ -113,12 +117,31 @@ def _headline(executions: tuple[str, ...], scans: tuple[ScanReport, ...], note: 
     return (
         f"{len(scans)} {'scan' if len(scans) == 1 else 'scans'}: {skipped} of {total} objects skipped "
         f"({share(skipped, total)}), {human_bytes(sum(s.bytes_skipped for s in scans))} of "
-        f"{human_bytes(sum(s.bytes_total for s in scans))}{trouble}{after}"
+        f"{human_bytes(sum(s.bytes_total for s in scans))}{_snapshots(scans)}{trouble}{after}"
     )
 
 
 def _count(number: int, one: str, many: str) -> str:
     return f", {number} {one if number == 1 else many}" if number else ""
+
+
+def _snapshots(scans: tuple[ScanReport, ...]) -> str:
+    """The first snapshots of tables that were read; empty for plain files."""
+    found = list(dict.fromkeys(said for scan in scans if (said := snapshot_text(scan.table_format, scan.snapshot))))
+    named = "".join(f", {said}" for said in found[:_NAMED_SNAPSHOTS])
+    return named + (f" and {len(found) - _NAMED_SNAPSHOTS} more" if len(found) > _NAMED_SNAPSHOTS else "")
+
+
+def _table(scans: tuple[ScanReport, ...]) -> Table:
+    """A row for each scan, and a column of snapshots if a scan reads a table with a log."""
+    rows = _rows(scans)
+    said = [snapshot_text(scan.table_format, scan.snapshot) for scan in scans]
+    if not any(said):
+        return Table(_HEADER, rows)
+    return Table(
+        (*_HEADER[:2], "snapshot", *_HEADER[2:]),
+        [[*row[:2], Cell(text), *row[2:]] for row, text in zip(rows, said, strict=True)],
+    )
 
 
 def _rows(scans: tuple[ScanReport, ...]) -> list[list[Cell]]:

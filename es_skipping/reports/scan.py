@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from es_skipping.indexes.registry import readable_id
 from es_skipping.reports.render import one_line
+from es_skipping.reports.snapshots import of_snapshot
 from es_skipping.reports.units import human_bytes, share
 
 __all__ = ["ScanReport"]
@@ -107,13 +108,14 @@ class ScanReport:
         return first if len(self.roots) < 2 else f"{first} and {len(self.roots) - 1} more"
 
     def __repr__(self) -> str:
+        name = of_snapshot(self.name, self.table_format, self.snapshot)
         skipped = self.objects_skipped or self.row_groups_skipped
         by = f", by {', '.join(map(readable_id, self.indexes))}" if skipped and self.indexes else ""
         groups = f", {self.row_groups_skipped} of {self.row_groups_total} row groups" if self.row_groups_total else ""
         induced = f", induced by {'; '.join(self.induced_by)}" if skipped and self.induced_by else ""
         why = f", {'failed: ' if self.failed else ''}{self.reason}" if self.reason else ""
         return one_line(
-            f"ScanReport({self.name}: {self.objects_skipped} of {self.objects_total} objects skipped "
+            f"ScanReport({name}: {self.objects_skipped} of {self.objects_total} objects skipped "
             f"({share(self.objects_skipped, self.objects_total)}), "
             f"{human_bytes(self.bytes_skipped)} of {human_bytes(self.bytes_total)}{groups}{by}{induced}{why})"
         )

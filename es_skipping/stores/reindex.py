@@ -43,6 +43,9 @@ class Reindexed:
     ----------
     dataset
         Its id in the target.
+    format, snapshot
+        Its format, such as ``delta``, and for a table with a log the version that the metadata covers, from which the
+        next refresh goes on. None for plain files, or where unknown.
     objects
         How many the source has.
     copied, resumed
@@ -59,6 +62,8 @@ class Reindexed:
     """
 
     dataset: str
+    format: str
+    snapshot: str | None
     objects: int
     copied: int = 0
     resumed: int = 0
@@ -128,7 +133,13 @@ def reindex(
         raise DatasetError(f"there is no dataset {dataset!r} in {source.url}")
     definition = replace(entry.definition, id=into or dataset)
     before = target.dataset(definition.id)
-    planned = Reindexed(definition.id, entry.objects, replaced=None if before is None else before.snapshot)
+    planned = Reindexed(
+        definition.id,
+        definition.format,
+        definition.snapshot,
+        entry.objects,
+        replaced=None if before is None else before.snapshot,
+    )
     run = _Run(source, entry, sample, throttle, progress)
     change = _change(target, definition, run.name(definition, before, index_settings), index_settings)
     if dry_run:

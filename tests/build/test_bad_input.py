@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,11 @@ TABLES = {
     "an Iceberg table": "metadata/v1.metadata.json",
     "a Hudi table": ".hoodie/x",
 }
+WHY = {
+    "an Iceberg table": "The table's own log decides which files and rows are live",
+    "a Hudi table": "A file slice of it may have log files that add or change rows, and Hudi publishes no bundle for "
+    "Spark 4",
+}
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -155,7 +161,7 @@ def test_directories_of_table_formats_are_refused_by_name(spark: SparkSession, d
     mark = data / TABLES[kind]
     mark.parent.mkdir()
     mark.write_text("{}", encoding="utf-8")
-    message = f"is {kind}: file:{data} holds {TABLES[kind].partition('/')[0]}"
+    message = re.escape(f"is {kind}: file:{data} holds {TABLES[kind].partition('/')[0]}. {WHY[kind]}")
     # the directory of an Iceberg table means the table
     whole = message if kind == "a Hudi table" else "as iceberg: this session does not have the jar of iceberg"
     with pytest.raises(DatasetError, match=whole):
@@ -172,6 +178,11 @@ def test_directories_of_table_formats_are_refused_by_name(spark: SparkSession, d
     mark.unlink()
     mark.parent.rmdir()
     assert dataset.refresh().failed == ()
+
+
+def test_the_format_hudi_is_refused_with_the_reason(spark: SparkSession, data: Path) -> None:
+    with pytest.raises(DatasetError, match=r"as hudi: a file slice .* Hudi publishes no bundle for Spark 4"):
+        esk.Dataset(spark, str(data), format="hudi").create_indexes(esk.MinMax("x"))
 
 
 def test_a_directory_named_metadata_alone_is_no_iceberg_table(spark: SparkSession, data: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pyspark
@@ -130,16 +131,17 @@ def test_a_doctor_without_spark_names_what_it_found(capsys: pytest.CaptureFixtur
 
 def test_a_doctor_and_a_list_name_the_snapshots_of_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     index = IndexDefinition("minmax(a)", "MinMax", ("a",), "intervals", parse_type("int"))
-    definition = DatasetDefinition("orders", ("file:/lake/orders",), "delta", (index,))
-    for covered, said in ((CoveredSnapshot("7", "stamp"), "snapshot 7"), (None, "an unknown snapshot")):
+    snapshots = ((CoveredSnapshot("7", "stamp"), "snapshot 7"), (None, "an unknown snapshot"))
+    for format, (covered, said) in product(("delta", "iceberg"), snapshots):
+        definition = DatasetDefinition("orders", ("file:/lake/orders",), format, (index,))
         with open_store(str(tmp_path)).change(replace(definition, covered=covered)) as change:
             change.publish()
         assert main(["doctor", "--no-spark", "--json", "--store", str(tmp_path)]) == 0
         (table,) = [one for one in json.loads(capsys.readouterr().out) if one["check"] == "tables"]
-        assert table["found"] == f"orders: delta, the metadata covers {said}"
+        assert table["found"] == f"orders: {format}, the metadata covers {said}"
         assert main(["index", "list", "--json", "--store", str(tmp_path)]) == 0
         (listed,) = json.loads(capsys.readouterr().out)
-        assert (listed["format"], listed["snapshot"]) == ("delta", None if covered is None else "7")
+        assert (listed["format"], listed["snapshot"]) == (format, None if covered is None else "7")
 
 
 def test_a_doctor_looks_at_the_pyspark_that_is_imported(

@@ -97,7 +97,7 @@ INDEXES: dict[str, tuple[Callable[[], Any], str]] = {
     "Suffix": (lambda: esk.Suffix("place", length=5), "place LIKE '%.end2'"),
     "Prefix": (lambda: esk.Prefix("place", length=5), "place LIKE '/x/2%'"),
     "expression": (lambda: esk.ValueList("substring(place, 4, 1)"), "substring(place, 4, 1) = '2'"),
-    "Formatted": (lambda: esk.ValueList("split(agent, '[.]')[0]"), "split(agent, '[.]')[0] = 'agent 2'"),
+    "Formatted": (lambda: esk.Formatted("agent", "split({}, '[.]')[0]"), "split(agent, '[.]')[0] = 'agent 2'"),
     "GeoBox": (
         lambda: esk.GeoBox("lat", "lon"),
         "lat BETWEEN 19.5 AND 25 AND lon BETWEEN 0 AND 3",
@@ -125,6 +125,9 @@ def test_what_a_report_says(delta: SparkSession, maker: Maker) -> None:
         delta.sql(point(table, 205)).collect()
     (scan,) = report.scans
     assert (scan.objects_total, scan.objects_skipped, scan.table_format, scan.snapshot) == (4, 3, "delta", "1")
+    assert f"{table}-" in repr(scan) and ", delta snapshot 1: 3 of 4 objects skipped" in repr(scan)
+    assert repr(report).endswith(", delta snapshot 1)")
+    assert "delta snapshot 1" in str(report).splitlines()[-1] and "delta snapshot 1</td>" in report._repr_html_()
     explained = str(esk.explain(delta.sql(point(table, 205))))
     assert "3 of 4 objects would be skipped" in explained and "delta snapshot 1\n" in explained
     (row,) = [row for row in esk.list_indexes(delta).collect() if row.table and row.table.endswith(table)]

@@ -99,6 +99,50 @@ def test_files_without_deleted_rows_guarantee_those_of_a_limit(delta: SparkSessi
     assert (opened(delta, first, 10), opened(delta, some, 10)) == ([1], [1])
 
 
+def test_which_index_would_help(delta: SparkSession, make: Make) -> None:
+    """By its name and by its path; of an older version the advice says that it was judged from the latest."""
+    table = make()
+    folder = location(delta, table)
+    condition = "k = 3 AND name LIKE 'n12%'"
+    reads = {
+        table: delta.table(table),
+        str(folder): delta.sql(f"SELECT * FROM delta.`{folder}`"),
+        folder.name: delta.read.format("delta").load(str(folder)),
+    }
+    for name, frame in reads.items():
+        advice = esk.why_not(frame.where(condition))
+        (scan,) = advice.scans
+        assert scan.reason is None, scan
+        assert (scan.objects, scan.sampled, scan.table_format, scan.snapshot) == (4, 4, "delta", "1")
+        first = str(advice).splitlines()[0]
+        assert first.startswith("Scan of ") and f"{name}, delta snapshot 1, filter " in first
+        assert {"ValueList(k)", "MinMax(k)"} <= {str(one.index) for one in scan.candidates}, scan
+    delta.sql(f"INSERT INTO {table} VALUES (1, 'x', 1)")
+    for old in (
+        delta.sql(f"SELECT * FROM {table} VERSION AS OF 1"),
+        delta.read.format("delta").option("versionAsOf", 1).load(str(folder)),
+    ):
+        advice = esk.why_not(old.where(condition))
+        (scan,) = advice.scans
+        assert (scan.reason, scan.objects, scan.snapshot, scan.sampled_snapshot) == (None, 5, "1", "2")
+        assert str(advice).endswith("Judged from 5 of 5 objects of delta snapshot 2.")
+
+
+def test_deltas_v2_connector_is_left_alone(delta: SparkSession, make: Make) -> None:
+    table = make(**{"delta.dataSkippingNumIndexedCols": "0"})
+    esk.Dataset(delta, table=table).create_indexes(esk.ValueList("name"))
+    point = f"SELECT * FROM delta.`{location(delta, table)}` WHERE name = '{name_of(205)}'"
+    delta.conf.set("spark.databricks.delta.v2.enableMode", "STRICT")
+    try:
+        with esk.observe(delta) as report:
+            found, frame = run_on_and_off(delta, point)
+    finally:
+        delta.conf.unset("spark.databricks.delta.v2.enableMode")
+    there = "BatchScan" in frame._jdf.queryExecution().executedPlan().toString()
+    assert (len(found), there) == (1, not delta.version.startswith("4.0"))  # Delta 4.0 does not have it
+    assert [scan.objects_skipped for scan in report.scans if scan.objects_skipped] == ([] if there else [3])
+
+
 def test_two_scans_of_one_table_with_other_filters(delta: SparkSession, make: Make) -> None:
     table = make()
     esk.Dataset(delta, table=table).create_indexes(esk.ValueList("name"))

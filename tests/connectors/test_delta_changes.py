@@ -20,6 +20,7 @@ from es_skipping.catalog import CoveredSnapshot
 from es_skipping.errors import EsSkippingError
 from es_skipping.spark.services import store_of
 from tests.connectors.changes import Asked, asked, index_again, opened_in, registry
+from tests.connectors.copies import check_copies
 from tests.connectors.delta_tables import RandomTable, dropped, indexes_of, sessions_of
 from tests.connectors.new_keys import check_new_keys
 from tests.soundness.data import COLUMNS
@@ -259,3 +260,12 @@ def test_new_keys(on: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pyt
         return sum(num_files(df))
 
     check_new_keys(on, "t", opened, lambda: insert(on, 1000, 1100, 1), monkeypatch, capsys)
+
+
+def test_a_copy_goes_on_by_changes(
+    on: SparkSession, asked: Asked, elasticsearch_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    firsts = iter((500, 600, 700))
+    check_copies(
+        on, "t", INDEXES, lambda: insert(on, (first := next(firsts)), first + 100, 1), asked, elasticsearch_url, capsys
+    )

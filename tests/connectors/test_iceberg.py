@@ -101,7 +101,7 @@ INDEXES: dict[str, tuple[Callable[[], Any], str]] = {
     "Suffix": (lambda: esk.Suffix("place", length=5), "place LIKE '%.end2'"),
     "Prefix": (lambda: esk.Prefix("place", length=5), "place LIKE '/x/2%'"),
     "expression": (lambda: esk.ValueList("substring(place, 4, 1)"), "substring(place, 4, 1) = '2'"),
-    "Formatted": (lambda: esk.ValueList("split(agent, '[.]')[0]"), "split(agent, '[.]')[0] = 'agent 2'"),
+    "Formatted": (lambda: esk.Formatted("agent", "split({}, '[.]')[0]"), "split(agent, '[.]')[0] = 'agent 2'"),
     "GeoBox": (lambda: esk.GeoBox("lat", "lon"), "lat BETWEEN 19.5 AND 25 AND lon BETWEEN 0 AND 3"),
     "a field of a struct": (lambda: esk.ValueList("s.b"), "s.b = 's205'"),
 }
@@ -146,7 +146,8 @@ def test_what_a_report_says(iceberg: SparkSession, maker: Maker) -> None:
     explained = str(esk.explain(iceberg.sql(point(table, 205))))
     assert f"Scan of {table}, iceberg snapshot {snapshot}\n  3 of 4 objects would be skipped" in explained
     advice = str(esk.why_not(iceberg.sql(f"SELECT * FROM {table} WHERE agent = 'agent 2.5'")))
-    assert "ValueList(agent)" in advice and table in advice
+    assert "ValueList(agent)" in advice and f"Scan of {table}, iceberg snapshot {snapshot}, filter" in advice
+    assert f"iceberg snapshot {snapshot}" in repr(scan) and f"iceberg snapshot {snapshot}" in str(report)
     df = iceberg.sql(point(table, 205))
     df.collect()
     (node,) = batch_scans(df)
@@ -615,6 +616,10 @@ def test_a_path_means_the_table(iceberg: SparkSession, tmp_path: Path) -> None:
     rows.write.format("iceberg").mode("append").save(path)
     esk.Dataset(iceberg, path).create_indexes(esk.ValueList("name"))
     df = iceberg.read.format("iceberg").load(path).where(f"name = '{name_of(205)}'")
+    (advice,) = esk.why_not(df).scans
+    assert (advice.reason, advice.table_format, advice.snapshot) == (None, "iceberg", advice.sampled_snapshot)
+    (there,) = [one for one in advice.candidates if one.exists]
+    assert (str(there.index), there.skipped) == ("ValueList(name)", FILES - 1)
     with esk.observe(iceberg) as report:
         assert [row.id for row in df.collect()] == [205]
     assert [scan.objects_skipped for scan in report.scans] == [3]

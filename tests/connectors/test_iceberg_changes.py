@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.errors import EsSkippingError
 from tests.connectors.changes import Asked, asked, index_again, opened_in, registry
+from tests.connectors.copies import check_copies
 from tests.connectors.delta_tables import indexes_of, sessions_of
 from tests.connectors.new_keys import check_new_keys
 from tests.connectors.test_iceberg_generated import Run, Table
@@ -207,3 +208,12 @@ def test_new_keys(on: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pyt
         return sum(int(scan.metrics().apply("numSplits").value()) for scan in batch_scans(df))
 
     check_new_keys(on, NAME, opened, lambda: insert(on, 1000, 1100, 1), monkeypatch, capsys)
+
+
+def test_a_copy_goes_on_by_changes(
+    on: SparkSession, asked: Asked, elasticsearch_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    firsts = iter((500, 600, 700))
+    check_copies(
+        on, NAME, INDEXES, lambda: insert(on, (first := next(firsts)), first + 100, 1), asked, elasticsearch_url, capsys
+    )

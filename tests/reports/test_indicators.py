@@ -155,6 +155,15 @@ def test_why_not_of_texts_places_and_expressions(spark: SparkSession, path: str)
     assert isinstance(esk.why_not(asked).scans[0].best, esk.MinMax | esk.ValueList)
 
 
+def test_why_not_counts_the_objects_that_it_chose_from(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "parts")
+    spark.range(0, 100, 1, 1).selectExpr("id", "id % 5 AS part").write.partitionBy("part").parquet(path)
+    advice = esk.why_not(spark.read.parquet(path).where("part = 3 AND id = 33"))  # Spark's own pruning leaves one file
+    (scan,) = advice.scans
+    assert (scan.objects, scan.sampled) == (5, 5)
+    assert str(advice).endswith("Judged from 5 of 5 objects.")
+
+
 def test_why_not_says_why_nothing_helps(spark: SparkSession, path: str) -> None:
     data = spark.read.parquet(path)
     assert esk.why_not(data).scans[0].reason == "the scan has no filter"

@@ -115,6 +115,24 @@ def test_wide_characters_keep_columns_aligned() -> None:
     assert table[0].index("19") + 2 == table[1].index("19")
 
 
+def test_a_table_is_named_with_its_snapshot() -> None:
+    orders = scan(dataset="orders", table_format="delta", snapshot="7")
+    assert repr(orders).startswith("ScanReport(orders, delta snapshot 7: 19 of 20 objects skipped")
+    report = QueryReport.of(("7",), (orders, scan()))
+    assert repr(report).endswith("38.0 KiB of 40.0 KiB, delta snapshot 7)")
+    lines = str(report).splitlines()
+    assert lines[2].split()[:3] == ["execution", "dataset", "snapshot"]
+    assert "orders   delta snapshot 7" in lines[4] and "delta" not in lines[5]
+    assert ">delta snapshot 7</td>" in report._repr_html_()
+    many = QueryReport.of((), tuple(scan(table_format="delta", snapshot=str(number)) for number in (1, 2, 3, 4, 5, 5)))
+    assert repr(many).endswith(", delta snapshot 1, delta snapshot 2, delta snapshot 3 and 2 more)")
+
+
+def test_plain_files_are_printed_without_a_snapshot() -> None:
+    for report in (scan(), QueryReport.of(("7",), (scan(),))):
+        assert "snapshot" not in f"{report!r} {report}"
+
+
 @pytest.mark.parametrize("place", ["dataset", "reason", "table"])
 def test_a_notebook_gets_escaped_values(place: str) -> None:
     nasty = scan(**{"dataset": None, place: NASTY})

@@ -7,13 +7,14 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
 
-from es_skipping.catalog import ObjectId, ObjectMetadata
+from es_skipping.catalog import CoveredSnapshot, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.metadata import Boxes, Intervals, Values
 from es_skipping.clauses.questions import AnyOf
@@ -140,6 +141,22 @@ def test_a_refresh_after_a_copy_goes_on_from_it(parquet: ParquetStore, elasticse
     for store in (parquet, elasticsearch_store):
         write(store, DEFINITION, [object_metadata(3, mtime=9, minmax=minmax(50, 60)), *objects(22)[20:]])
     check_same(parquet, elasticsearch_store)
+
+
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_a_copy_covers_the_snapshot_of_its_source(
+    parquet: ParquetStore, other: ParquetStore, elasticsearch_store: ElasticsearchStore, format: str
+) -> None:
+    covered = CoveredSnapshot("7", "a stamp", retained=format == "iceberg")
+    write(parquet, replace(DEFINITION, format=format, covered=covered), objects(3))
+    stores: list[MetadataStore] = [parquet, parquet, elasticsearch_store, elasticsearch_store, other]
+    for source, target in pairwise(stores):
+        planned, done = (reindex(source, target, "events", dry_run=dry) for dry in (True, False))
+        assert (planned.format, planned.snapshot) == (done.format, done.snapshot) == (format, "7")
+        assert entry_of(target).definition.covered == covered
+    write(parquet, dataset_definition(MINMAX, id="files"), objects(1))
+    files = reindex(parquet, other, "files")
+    assert (files.format, files.snapshot) == ("parquet", None)
 
 
 class Interrupted(Exception):
@@ -403,6 +420,7 @@ def test_the_command(parquet: ParquetStore, other: ParquetStore, capsys: pytest.
     places = ["--store", parquet.url, "--to", other.url]
     code, rows, _ = run(capsys, "events", *places, "--dry-run")
     assert (code, rows[0]["objects"], rows[0]["copied"]) == (0, 10, 0)
+    assert (rows[0]["format"], rows[0]["snapshot"]) == ("parquet", None)
     code, rows, err = run(capsys, "--all", *places)
     assert (code, [(row["dataset"], row["copied"]) for row in rows]) == (0, [("events", 10), ("more", 2)])
     assert "reindexing events in" in err
