@@ -126,6 +126,19 @@ ON_THE_OLDEST_ICEBERG = [
     "tests/connectors/test_iceberg_search.py::test_only_the_search_skips[delete]",
 ]
 
+MORE_ON_THE_OLDEST_ICEBERG = [
+    *(path for path in ON_ICEBERG if "evolution" not in path),
+    *(
+        f"tests/connectors/test_iceberg_evolution.py::test_{name}"
+        for name in (
+            "a_column_added_after_files_were_indexed",
+            "promoted_numbers_are_unknown_until_they_are_built_again",
+            "a_partition_column_that_files_lack",
+        )
+    ),
+]
+"""For ``make test-all``. Iceberg 1.10 itself finds no row by a column's initial default."""
+
 PARTS = ("newest", "clients", "connectors", "oldest")
 
 AT_A_TIME = 3
@@ -275,7 +288,7 @@ def legs_of(given: argparse.Namespace) -> list[Leg]:
         *newest("stores"),
         leg("connectors", "iceberg", given.iceberg, ON_ICEBERG),
         leg("oldest", "delta-oldest", given.oldest, ON_THE_OLDEST_DELTA, *ON_DELTA),
-        leg("oldest", "iceberg-oldest", given.oldest, ON_THE_OLDEST_ICEBERG, *ON_ICEBERG),
+        leg("oldest", "iceberg-oldest", given.oldest, ON_THE_OLDEST_ICEBERG, *MORE_ON_THE_OLDEST_ICEBERG),
         *newest("traps"),
         leg("connectors", "avro", given.oldest, ["tests/connectors/test_avro.py"]),
         leg("connectors", "sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
