@@ -154,4 +154,4 @@ def last_cell(packed: bytes, space: int, count: int) -> int:
         raise ValueError(f"these are not {count} packed cells")
     start = (count - 1) * width
     low = int.from_bytes(packed[start >> 3 : split], "little") >> (start & 7)
-    return ((highs.bit_length() - count) << width) | (low & ((1 << width) - 1))
+    return ((highs.bit_length() - count) << width) | low

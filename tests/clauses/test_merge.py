@@ -18,6 +18,7 @@ from es_skipping.clauses.metadata import Intervals, Kind, Metadata, Values
 from es_skipping.clauses.questions import AnyOf, HasNaN, HasNotNull, HasNull, OtherThan, Overlaps, Range, TextMatch
 from es_skipping.indexes.base import Collector, Index, Target
 from es_skipping.predicates import reasons
+from es_skipping.predicates.elements import element_of
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.tree import (
     ALWAYS,
@@ -337,3 +338,11 @@ def test_conjunctions_are_flat() -> None:
     nested = And((is_(X, 1), Or((And((is_(X, 2), is_(X, 3))), is_(X, 4)))))
     clause = merge_clause(nested, [labeller(X)])
     assert clause == conjunction([asks("x", 1), Disjunction((Conjunction((asks("x", 2), asks("x", 3))), asks("x", 4)))])
+
+
+def test_an_index_of_a_column_and_of_elements_says_nothing_of_rows() -> None:
+    element = element_of(Column(("xs",), parse_type("array<int>")))
+    asked = Comparison("=", X, Literal(3, X.type))
+    alone, both = (Labeller(Toy(), Target("it", of, (X.type,) * len(of))) for of in ((X,), (X, element)))
+    assert merge_clause(asked, [alone]) == Ask("it", AnyOf((3,)))
+    assert merge_clause(asked, [both]) == KEEP

@@ -74,7 +74,8 @@ def test_no_query_between_random_commits_loses_a_row(
     assert run.not_as_expected <= run.commits / 20, f"{run}"
     assert run.planned.errors < run.planned.predicates / 4, f"{run}"
     assert run.planned.skipped > run.planned.could_skip / 4, f"skipping is sound but useless: {run}"
-    assert run.opened < run.opened_without * 0.9, f"skipping adds nothing to Delta's own pruning: {run}"
+    share = 0.9 if run.executed >= 100 else 1  # a few queries may all ask for most files
+    assert run.opened < run.opened_without * share, f"skipping adds nothing to Delta's own pruning: {run}"
 
 
 def _one_table(

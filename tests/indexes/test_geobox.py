@@ -208,6 +208,15 @@ def test_bounds_are_rounded_outward() -> None:
         assert clause == Ask("it", Meets((Range(2.0**53, 2.0**53 + 2), Range(least, None))))
 
 
+def test_boxes_of_decimals_are_a_few_doubles_wider() -> None:
+    collector = GeoBox("c0", "c1").collector([parse_type("decimal(4,1)")] * 2)
+    points = [pa.array([Decimal("1.5"), Decimal("2.5")])] * 2
+    (box,) = collector.finish(collector.partial(points)).boxes
+    for low, high in box:
+        assert 1.5 - 1e-9 < low < 1.5
+        assert 2.5 < high < 2.5 + 1e-9
+
+
 def test_long_lists_ask_a_few_larger_boxes() -> None:
     far = tuple(float(v) for v in range(1000, 2000, 10))
     clause = label(And((IsIn(LAT, (*far, -5.0)), IsIn(LON, far))))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from es_skipping.clauses.evaluate import holds
+from es_skipping.clauses.metadata import Intervals
 from es_skipping.errors import IndexDefinitionError
 from es_skipping.indexes.base import Target
 from es_skipping.indexes.metricdistance import MetricDistance, _ring
@@ -103,6 +104,11 @@ def test_what_is_skipped() -> None:
     assert verdict(index, near, Comparison(">", euclidean(3.0, 4.0), number(8.0))) is False
     assert verdict(index, near, Comparison("<>", euclidean(3.0, 4.0), number(8.0))) is True
     assert verdict(index, near, NullTest(euclidean(3.0, 4.0))) is False
+    asked = index.label(
+        Comparison("<", euclidean(30.0, 40.0), number(40.0)), Target("it", (euclidean(0.0, 0.0),), (DOUBLE,))
+    )
+    assert asked is not None
+    assert holds(asked, {"it": Intervals(((1.0, 2.0),), nulls=1)}) is False, "a null point is at no distance"
     city = MetricDistance(["x", "y"], [52.09, 5.12], "haversine")
     assert verdict(city, [(52.1, 5.1)], Comparison("<", haversine(48.85, 2.35), number(400.0))) is False
     assert verdict(city, [(52.1, 5.1)], Comparison("<", haversine(48.85, 2.35), number(450.0))) is True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import product
@@ -99,6 +100,10 @@ def call(name: str, *arguments: Operand | int | float, mode: str = "ANSI", type:
     return Call(name, made, type or of, parameters)
 
 
+SMALL = parse_type("smallint")
+UP_TO_THE_GREATEST = call(  # from 32,512 to 32,767, the greatest of its type
+    "add", Cast(Column(("b",), parse_type("tinyint")), SMALL), Literal(32_640, SMALL), mode="LEGACY"
+)
 NEW_YEAR = Literal(19_723, DATE)
 YEAR, MONTH = call("year", DAY, type=INT), call("month", DAY, type=INT)
 SAID = [
@@ -119,6 +124,7 @@ SAID = [
     ("<", call("multiply", X, call("abs", Y)), -4, "x <= -1"),
     ("<", call("add", F, 1), 7.0, "f <= 6.000001430511475"),  # rounded to single precision
     (">", call("multiply", F, 2), 3.0, "f >= 1.4999996423721313"),
+    ("<=", call("add", D, call("abs", D)), sys.float_info.max, "<="),  # no double is beyond the greatest
     ("<", call("divide", D, 2), 7.0, "d <= 14.000000000000002"),
     (">", call("divide", 100, D), 5.0, "d <= 20.000000000000007"),
     ("=", call("integraldivide", X, 10), 3, "x >= 30"),
@@ -146,6 +152,7 @@ SAID = [
     ("=", Call("coalesce", (X, Literal(0, INT)), INT), 0, "(x = 0 OR x IS NULL)"),
     ("=", Call("coalesce", (X, Literal(0, INT)), INT), 3, "x = 3"),
     ("<>", Call("coalesce", (X, Literal(0, INT)), INT), 0, "x <> 0"),
+    ("<", call("add", X, Cast(UP_TO_THE_GREATEST, INT)), 0, "x <= -32513"),
     ("<", call("add", MONEY, Literal(Decimal("1.00"), MONEY.type)), Decimal("0.98"), "money <= 0.00"),
     ("<", call("add", MONEY, Literal(Decimal("0.005"), FINE), type=FINE), Decimal("1.000"), "money <= 0.99"),
     (">", call("add", MONEY, Literal(Decimal("0.005"), FINE), type=FINE), Decimal("1.000"), "money >= 1.00"),

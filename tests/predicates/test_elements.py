@@ -21,7 +21,7 @@ from es_skipping.indexes.gaplist import GapList
 from es_skipping.indexes.minmax import MinMax
 from es_skipping.indexes.valuelist import ValueList
 from es_skipping.predicates.codec import operand_from_data, operand_to_data
-from es_skipping.predicates.elements import element_of
+from es_skipping.predicates.elements import element_of, implied_by_access
 from es_skipping.predicates.lambdas import read_elements
 from es_skipping.predicates.normal import MAX_DEPTH, normalise
 from es_skipping.predicates.read import read_operand, read_predicate
@@ -35,6 +35,7 @@ from es_skipping.predicates.tree import (
     Comparison,
     Element,
     HasElement,
+    Holds,
     Implying,
     Literal,
     Not,
@@ -238,6 +239,14 @@ def test_a_looser_condition_subsumes_a_stricter_one_of_the_same_array() -> None:
     ]
     above, three = (normalise(Comparison(how, access[0], Literal(n, DOUBLE))) for how, n in ((">", 2.0), ("=", 3.0)))
     assert subsumes(above, three)
+
+
+@pytest.mark.parametrize(("negated", "value"), [(False, "TRUE"), (True, "FALSE")])
+def test_a_boolean_of_a_map_says_something_of_its_values(negated: bool, value: str) -> None:
+    flags = Column(("m",), DataType("map<string,boolean>"))
+    access = Call("getmapvalue", (flags, Literal("k", DataType("string"))), DataType("boolean"))
+    said = [show(one) for one in implied_by_access(Holds(access, negated))]
+    assert any(f"= {value}" in one for one in said), said
 
 
 def test_an_inner_lambda_over_the_same_array_is_about_another_element() -> None:

@@ -16,6 +16,7 @@ from es_skipping.predicates.tree import (
     Cast,
     Column,
     Comparison,
+    Element,
     Holds,
     IsIn,
     Literal,
@@ -227,3 +228,8 @@ def test_what_is_no_condition() -> None:
         assert predicate_of(opaque_operand) == opaque_operand
     opaque = predicate_of(call("like", S, S, type=BOOLEAN))
     assert opaque == Holds(call("like", S, S, type=BOOLEAN))
+
+
+def test_a_field_of_an_element() -> None:
+    stops = Column(("stops",), DataType("array<struct<far away:int>>"))
+    assert sql_of_operand(Element(stops, DataType("int"), ("far away",))) == "stops[].`far away`"
