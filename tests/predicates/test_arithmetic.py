@@ -143,6 +143,8 @@ SAID = [
     ("=", call("add", call("multiply", YEAR, 100), MONTH), 202_611, "day <= DATE '2026-12-31'"),
     (">", call("add", Cast(call("multiply", X, 2), BIGINT), Literal(1, BIGINT)), 7, "x >= 4"),
     ("=", call("add", L, Cast(MONTH, BIGINT)), 100, "l >= 88"),
+    ("=", call("add", X, call("unaryminus", MONTH)), 0, "x >= 1"),
+    ("=", call("add", X, call("unaryminus", MONTH)), 0, "x <= 12"),
     ("=", call("subtract", X, call("datediff", call("dateadd", NEW_YEAR, MONTH), NEW_YEAR, type=INT)), 0, "x <= 12"),
     ("<", Call("greatest", (X, Literal(5, INT)), INT), 7, "(x IS NULL OR x < 7)"),
     ("=", Call("greatest", (X, Literal(5, INT)), INT), 4, "FALSE"),
