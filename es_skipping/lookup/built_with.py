@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from es_skipping.catalog import DatasetDefinition, IndexDefinition
+from es_skipping.lookup.renames import is_written
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.value_settings import RELEVANT_SETTINGS, TEXT_FORMATS, setting, setting_facts
 from es_skipping.predicates.tree import Call, Column, Element, Operand, parts_of
@@ -212,7 +213,7 @@ def is_about(index: IndexDefinition, schema: Mapping[str, Any]) -> bool:
     Iceberg's scans know the columns that they read. A filter cannot be about an index of other columns.
     """
     paths = (json.loads(name[7:]) for name in index.built_with if name.startswith("column "))
-    return all(_is_named(schema, path) for path in paths)
+    return all(is_written(schema, path) for path in paths)
 
 
 def depends_on_columns_read(format: str, options: Mapping[str, str]) -> bool:
@@ -258,18 +259,6 @@ def _field_fact(schema: Mapping[str, Any], path: Sequence[str]) -> str | None:
         if any(metadata)
         else {"type": _without_nullability(type)}
     )
-
-
-def _is_named(schema: Mapping[str, Any], path: Sequence[str]) -> bool:
-    type: Any = schema
-    for name in path:
-        if not isinstance(type, Mapping) or type.get("type") != "struct":
-            return False
-        fields = [field for field in type["fields"] if field["name"].partition("\0")[0] == name]
-        if not fields:
-            return False
-        type = fields[0]["type"]
-    return True
 
 
 def _lasting(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.predicates.tree import Column, Operand, Predicate, map_operands, operands_in, why_opaque
 
-__all__ = ["as_indexed"]
+__all__ = ["as_indexed", "is_written"]
 
 _KEYS: Final = ("delta.columnMapping.physicalName", "iceberg.fieldId")
+
+_ANOTHER: Final = "\0"
+"""Stands behind the name of a column that was not there when the dataset was indexed; no column's name has it."""
 
 _Path: TypeAlias = tuple[str, ...]
 
@@ -52,6 +55,17 @@ def as_indexed(request: ScanRequest, schema: str) -> tuple[ScanRequest, Callable
     return replace(request, data_schema=now), lambda predicate: map_operands(predicate, operand)
 
 
+def is_written(schema: Mapping[str, Any], path: Sequence[str]) -> bool:
+    """Whether a schema that `as_indexed` returns has fields of these names, be they the same columns or not."""
+    type: Any = schema
+    for name in path:
+        found = next((field for field in _fields(type) if field["name"].partition(_ANOTHER)[0] == name), None)
+        if found is None:
+            return False
+        type = found["type"]
+    return True
+
+
 @functools.lru_cache(maxsize=64)
 def _parsed(schema: str) -> Mapping[str, Any]:
     found: Mapping[str, Any] = json.loads(schema)
@@ -67,7 +81,7 @@ def _renamed(
     for field in _fields(now):
         key = _key(field)
         old = by_key.get(key) if key else None
-        name = old["name"] if old is not None else f"{field['name']}\0{key}"
+        name = old["name"] if old is not None else f"{field['name']}{_ANOTHER}{key}"
         here, there = (*path, field["name"]), (*old_path, name)
         renamed[here] = there
         type = field["type"]
