@@ -114,8 +114,9 @@ final class DeltaTables {
    * true of each row of a file without such a vector.
    */
   static boolean leavesDeletedRowsOut(Expression filter, HadoopFsRelation relation) {
+    if (!isSnapshotRead(relation)) return false; // first, because it costs plain files nothing
     List<Attribute> read = Scala.list(filter.references().toSeq());
-    if (read.size() != 1 || !read.get(0).name().equals(IS_ROW_DELETED) || !isSnapshotRead(relation)) return false;
+    if (read.size() != 1 || !read.get(0).name().equals(IS_ROW_DELETED)) return false;
     return !List.of(((StructType) call(relation.location(), "schema")).fieldNames()).contains(IS_ROW_DELETED);
   }
 

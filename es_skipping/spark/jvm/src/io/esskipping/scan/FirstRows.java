@@ -122,15 +122,12 @@ final class FirstRows {
       Json.name(out, "nullsFirst").append(order.nullOrdering() == NullsFirst$.MODULE$);
     }
     StringBuilder conditions = new StringBuilder();
-    List<Expression> wanted = new ArrayList<>();
     for (Expression filter : filters) {
-      if (DeltaTables.leavesDeletedRowsOut(filter, scan.relation())) continue; // a guarantor has none
       if (!filter.references().subsetOf(scan.outputSet())) return null;
       conditions.append(ExpressionTrees.write(filter, columns));
-      wanted.add(filter);
     }
     String name = (by == null ? "" : "ORDER BY " + InducedBy.text(order) + " ") + "LIMIT " + count;
-    return new Wanted(out.append('}').toString(), wanted, conditions.toString(), name);
+    return new Wanted(out.append('}').toString(), filters, conditions.toString(), name);
   }
 
   private static boolean readsWholeFiles(FileSourceScanExec scan) {
@@ -155,7 +152,7 @@ final class FirstRows {
     private static final int MAX_DIRECTORIES = 64;
 
     private final String json;
-    /** All filters between the scan and the limit, but for the one that leaves out a table's deleted rows. */
+    /** All filters between the scan and the limit. */
     final List<Expression> filters;
     private final String conditions;
     /** The limit, for people; the number includes the rows of an OFFSET. */
