@@ -48,7 +48,7 @@ import es_skipping as esk
 from benchmarks.pages import FOLDER, fill
 from tests.connectors.changes import opened_in
 from tests.jvm import for_the_jvm_alone
-from tests.spark.objects_read import batch_scans, num_files
+from tests.spark.objects_read import num_files, splits_read
 
 PAGE: Final = FOLDER / "table-formats.md"
 FIGURES: Final = FOLDER / "table_formats.json"
@@ -204,7 +204,7 @@ def copied(spark: SparkSession, source: str, format: str, table: str) -> None:
 def files_read(frame: DataFrame, format: str) -> int:
     if format == "delta":
         return sum(num_files(frame))
-    return sum(int(scan.metrics().apply("numSplits").value()) for scan in batch_scans(frame))
+    return splits_read(frame)
 
 
 @contextmanager

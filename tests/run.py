@@ -74,6 +74,7 @@ ON_DELTA = [
     f"tests/connectors/test_delta{name}.py"
     for name in ("", "_cases", "_search", "_changes", "_on_commit", "_generated", "_life")
 ]
+
 ON_THE_OLDEST_DELTA = [
     "tests/connectors/test_delta.py::test_each_index_type_leaves_one_file[ValueList]",
     *(

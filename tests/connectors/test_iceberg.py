@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from es_skipping.build import dataset as datasets
 from es_skipping.build import update as build
 from tests.connectors.equal import rows_on_and_off, run_on_and_off, skipping_scans
-from tests.spark.objects_read import batch_scans
+from tests.spark.objects_read import batch_scans, splits_read
 from tests.spark.skipping_on_off import warned
 
 ROWS = 400
@@ -68,11 +68,6 @@ def maker(iceberg: SparkSession) -> Iterator[Maker]:
 
 def append(spark: SparkSession, table: str, first: int, last: int, files: int = 1) -> None:
     spark.range(first, last, 1, files).selectExpr(*COLUMNS).writeTo(table).append()
-
-
-def splits_read(df: DataFrame) -> int:
-    """How many splits the tasks of an executed frame read, as Iceberg's own metric tells."""
-    return sum(scan.metrics().apply("numSplits").value() for scan in batch_scans(df))
 
 
 def opened(spark: SparkSession, sql: str, rows: int | None = None) -> int:

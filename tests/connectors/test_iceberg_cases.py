@@ -17,8 +17,8 @@ from es_skipping.cli import main
 from es_skipping.stores.object_list import ObjectList
 from tests.connectors.conflicts import CHANGES, overtaken
 from tests.connectors.equal import run_on_and_off
-from tests.connectors.test_iceberg import delete_by_equality, splits_read
-from tests.spark.objects_read import num_files
+from tests.connectors.test_iceberg import delete_by_equality
+from tests.spark.objects_read import num_files, splits_read
 
 FILES = 4
 _numbers = itertools.count()

@@ -21,7 +21,7 @@ from tests.connectors.copies import check_copies
 from tests.connectors.delta_tables import indexes_of, sessions_of
 from tests.connectors.new_keys import check_new_keys
 from tests.connectors.test_iceberg_generated import Run, Table
-from tests.spark.objects_read import batch_scans
+from tests.spark.objects_read import splits_read
 
 __all__ = ["asked"]
 
@@ -169,7 +169,7 @@ def opened(spark: SparkSession, sql: str) -> int:
     """How many files a query opens that has one row."""
     df = spark.sql(sql)
     assert len(df.collect()) == 1
-    return sum(int(scan.metrics().apply("numSplits").value()) for scan in batch_scans(df))
+    return splits_read(df)
 
 
 def test_random_commits(iceberg: SparkSession, tmp_path: Path, asked: Asked) -> None:
@@ -205,7 +205,7 @@ def test_new_keys(on: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     def opened(filter: str) -> int:
         df = on.sql(f"SELECT * FROM {NAME} WHERE {filter}")
         df.collect()
-        return sum(int(scan.metrics().apply("numSplits").value()) for scan in batch_scans(df))
+        return splits_read(df)
 
     check_new_keys(on, NAME, opened, lambda: insert(on, 1000, 1100, 1), monkeypatch, capsys)
 

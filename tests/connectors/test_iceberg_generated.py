@@ -24,7 +24,7 @@ from tests.connectors.rounds import JUDGED, PLANNED, ROW_FILE, per_round, random
 from tests.soundness.data import COLUMNS, write_objects
 from tests.soundness.harness import ICEBERG_FILE_NAME, Outcome, objects_planned_by_iceberg, soundness_of
 from tests.soundness.sql import Node, Predicates
-from tests.spark.objects_read import batch_scans
+from tests.spark.objects_read import splits_read
 
 COUNT = int(os.environ.get("ES_SKIPPING_SOUNDNESS", "30"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "20261123"))
@@ -306,7 +306,7 @@ def _one_round(
         skipping = on.sql(sql)
         found = sorted(row.id for row in skipping.collect())
         assert found == expected, f"seed {SEED}, {sql} after\n" + "\n".join(table.log)
-        opened, without = _opened(skipping), _opened(plain)
+        opened, without = splits_read(skipping), splits_read(plain)
         assert opened <= without, sql
         run.executed, run.rows = run.executed + 1, run.rows + len(expected)
         run.opened, run.opened_without = run.opened + opened, run.opened_without + without
@@ -340,7 +340,3 @@ def _plan(
     )
     assert not found.lost, f"seed {SEED}, {view}: {found.lost[:3]} after\n" + "\n".join(table.log)
     run.planned.add(found)
-
-
-def _opened(df: object) -> int:
-    return sum(int(scan.metrics().apply("numSplits").value()) for scan in batch_scans(df))  # type: ignore[arg-type]

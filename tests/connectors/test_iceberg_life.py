@@ -13,22 +13,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from es_skipping.errors import EsSkippingError
 from tests.connectors.delta_tables import Field, dropped, indexes_of, sessions_of
 from tests.connectors.lives import Busy, answer, opened_by, quietly
 from tests.connectors.test_iceberg_generated import Run, Table
-from tests.spark.objects_read import batch_scans
+from tests.spark.objects_read import splits_read
 
 STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "4"))
 ROUNDS = int(os.environ.get("ES_SKIPPING_ROUNDS", "3"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "7"))
-
-
-def _opened(frame: DataFrame) -> int:
-    return sum(int(scan.metrics().apply("numSplits").value()) for scan in batch_scans(frame))
 
 
 class LivingTable(Table):
@@ -113,11 +109,11 @@ def test_the_life_of_a_table(iceberg: SparkSession, tmp_path: Path) -> None:
             for _ in range(2):
                 view, fields = table.some_view()
                 sql = f"SELECT * FROM {view} WHERE {table.predicates(fields, rng).draw(1)}"
-                expected = answer(off, sql, _opened)
+                expected = answer(off, sql, splits_read)
                 if isinstance(expected, str):
                     run.failing += 1
                     continue
-                run.opened += opened_by(ons, sql, expected, _opened, f"seed {SEED}\n" + "\n".join(table.log))
+                run.opened += opened_by(ons, sql, expected, splits_read, f"seed {SEED}\n" + "\n".join(table.log))
                 run.executed, run.rows = run.executed + len(ons), run.rows + len(ons) * len(expected[0])
                 run.opened_without += len(ons) * expected[1]
             if meanwhile.ident is not None:
@@ -185,4 +181,4 @@ def test_two_sessions_commit_while_a_third_queries_and_a_fourth_refreshes(
     def is_conflict(error: str) -> bool:
         return any(word.lower() in error.lower() for word in CONFLICTS)
 
-    Busy(BUSY, off, on, refreshing, committing, snapshots, change, is_conflict, _opened, look).run(ROUNDS, SEED)
+    Busy(BUSY, off, on, refreshing, committing, snapshots, change, is_conflict, splits_read, look).run(ROUNDS, SEED)

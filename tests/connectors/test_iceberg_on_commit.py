@@ -16,7 +16,7 @@ from es_skipping.build import auto_refresh
 from es_skipping.spark.services import service_of, store_of
 from tests.connectors.changes import Asked, asked
 from tests.connectors.delta_tables import sessions_of
-from tests.spark.objects_read import batch_scans
+from tests.spark.objects_read import splits_read
 from tests.spark.skipping_on_off import warned
 
 __all__ = ["asked"]
@@ -74,7 +74,7 @@ def opened(spark: SparkSession, condition: str) -> tuple[list[int], int]:
     spark.sql(f"REFRESH TABLE {NAME}")
     found = spark.table(NAME).where(condition)
     ids = sorted(row.id for row in found.collect())
-    return ids, sum(int(scan.metrics().apply("numSplits").value()) for scan in batch_scans(found))
+    return ids, splits_read(found)
 
 
 def until(reached: Callable[[], Any]) -> None:

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from tests.connectors.equal import run_on_and_off
-from tests.spark.objects_read import batch_scans
+from tests.spark.objects_read import splits_read
 
 ROWS = 50
 
@@ -65,7 +65,7 @@ class Shared:
         sql = f"SELECT * FROM {self.name}{'' if at is None else f' VERSION AS OF {at}'} WHERE {condition}"
         found, df = run_on_and_off(self.spark, sql)
         assert len(found) == rows, sql
-        return sum(int(scan.metrics().apply("numSplits").value()) for scan in batch_scans(df))
+        return splits_read(df)
 
 
 @pytest.fixture

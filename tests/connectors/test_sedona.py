@@ -15,7 +15,7 @@ from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.tree import Literal
 from es_skipping.reports.driver import Driver
 from tests.connectors.equal import run_on_and_off
-from tests.spark.objects_read import batch_scans, num_files
+from tests.spark.objects_read import num_files, splits_read
 from tests.spark.skipping_on_off import age, same_rows
 
 FRAME = "POLYGON((-50 -50, 50 -50, 50 50, -50 50, -50 -50), (-30 -30, 30 -30, 30 30, -30 30, -30 -30))"
@@ -101,9 +101,7 @@ def test_a_polygon_over_a_table(sedona: SparkSession, path: str, format: str) ->
     def opened(condition: str) -> int:
         found, frame = run_on_and_off(sedona, f"SELECT id FROM {table} WHERE {condition}")
         assert found, condition
-        if format == "delta":
-            return sum(num_files(frame))
-        return sum(int(scan.metrics().apply("numSplits").value()) for scan in batch_scans(frame))
+        return sum(num_files(frame)) if format == "delta" else splits_read(frame)
 
     conditions = {condition.format(OURS[0]): read for condition, read in EXPECTED.items() if condition.count("{}") == 1}
     assert opened(next(iter(conditions))) == 64

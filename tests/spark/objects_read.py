@@ -18,6 +18,7 @@ __all__ = [
     "num_files_by_branch",
     "readers_opened",
     "scans",
+    "splits_read",
 ]
 
 
@@ -44,6 +45,11 @@ def num_files_by_branch(df: DataFrame) -> list[int]:
 
 def _files_of(scan: Any) -> int:
     return int(scan.metrics().apply("numFiles").value())
+
+
+def splits_read(df: DataFrame) -> int:
+    """How many splits the tasks of an executed frame read, as Iceberg's own metric tells."""
+    return sum(int(scan.metrics().apply("numSplits").value()) for scan in batch_scans(df))
 
 
 def file_indexes(df: DataFrame) -> list[str]:
