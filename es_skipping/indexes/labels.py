@@ -179,8 +179,6 @@ def common_values(node: Predicate, operand: Operand, type: DataType, *, of_one_s
     if not isinstance(node, And):
         return None
     informative = [values for child in node.children if not (values := _allowed(child, operand, type)).everything]
-    if len(informative) < 2:
-        return None
     if of_one_stretch:
         kinds = {(len(values.stretches), values.nan, values.null) for values in informative}
         if len(kinds) == 1 and all(len(values.stretches) == 1 for values in informative):

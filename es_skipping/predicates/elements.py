@@ -65,7 +65,7 @@ def element_of(array: Operand) -> Operand:
 
 def _type_of_elements(type: DataType) -> DataType | None:
     text = str(type)
-    return parse_type(text[6:-1]) if text.startswith("array<") and text.endswith(">") else None
+    return parse_type(text[6:-1]) if text.startswith("array<") else None
 
 
 def _field_of_elements(array: Operand, fields: Call) -> Operand:

@@ -52,7 +52,6 @@ _NOT_CALLS: Final = frozenset(
         "BloomFilterMightContain",
         "DynamicPruningExpression",
         "InSubqueryExec",
-        "Opaque",
         "ApplyFunctionExpression",
         "CallMethodViaReflection",
         "NewInstance",

@@ -16,8 +16,6 @@ from es_skipping.predicates.codec import value_to_data
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.show import sql_name
 from es_skipping.predicates.tree import (
-    ALWAYS,
-    NEVER,
     And,
     Call,
     Cast,
@@ -82,8 +80,6 @@ def _predicate(operand: Operand) -> Predicate:
         return operand
     if operand.type != _BOOLEAN:
         return Opaque(reasons.NO_CONDITION.of(type=operand.type), operand.type)
-    if isinstance(operand, Literal):
-        return ALWAYS if operand.value else NEVER if operand.value is False else _NULL
     if not isinstance(operand, Call):
         return Comparison("=", operand, Literal(True, _BOOLEAN))
     name, arguments = operand.name, operand.arguments
@@ -93,10 +89,6 @@ def _predicate(operand: Operand) -> Predicate:
     if name == "not":
         return Not(_predicate(arguments[0]))
     return _leaf(operand, name, arguments)
-
-
-_NULL: Final = Comparison("=", Literal(None, _BOOLEAN), Literal(True, _BOOLEAN))
-"""Null for every row, and so is its negation."""
 
 
 def _leaf(operand: Call, name: str, arguments: tuple[Operand, ...]) -> Predicate:

@@ -270,10 +270,10 @@ def _inside(inner: _Stretch, outer: _Stretch) -> bool:
 
 
 def _ends_first(first: _Stretch, second: _Stretch) -> bool:
-    """Whether no value of the first lies beyond the second."""
+    """Whether the first ends before the second or at the same value: at which no other stretch of a set begins."""
     if second.high is None or first.high is None:
         return second.high is None
-    return bool((first.high, not first.high_open) <= (second.high, not second.high_open))
+    return bool(first.high <= second.high)
 
 
 def _common(first: _Stretch, second: _Stretch) -> _Stretch | None:

@@ -152,3 +152,10 @@ def test_metadata_that_passes(found: Any, kind: Any, type: DataType) -> None:
 )
 def test_metadata_that_does_not(found: Any, kind: Any, type: DataType) -> None:
     assert why_no_metadata(found, kind, type) is not None
+
+
+def test_each_kind_has_its_own_metadata() -> None:
+    box, interval = Boxes((((0.0, 1.0), (0.0, 1.0)),)), Intervals(((1.0, 2.0),), 0)
+    assert why_no_metadata(box, "boxes", DOUBLE) is None
+    assert why_no_metadata(interval, "boxes", DOUBLE) == f"{str(interval)[:100]!r} is not metadata of kind boxes"
+    assert why_no_metadata(box, "intervals", DOUBLE) == f"{str(box)[:100]!r} is not metadata of kind intervals"

@@ -18,7 +18,7 @@ from es_skipping.clauses.metadata import Intervals, Kind, Metadata, Values
 from es_skipping.clauses.questions import AnyOf, HasNaN, HasNotNull, HasNull, OtherThan, Overlaps, Range, TextMatch
 from es_skipping.indexes.base import Collector, Index, Target
 from es_skipping.predicates import reasons
-from es_skipping.predicates.elements import element_of
+from es_skipping.predicates.elements import element_of, has_element
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.tree import (
     ALWAYS,
@@ -28,6 +28,8 @@ from es_skipping.predicates.tree import (
     Cast,
     Column,
     Comparison,
+    Element,
+    HasElement,
     IsIn,
     Literal,
     Matches,
@@ -346,3 +348,16 @@ def test_an_index_of_a_column_and_of_elements_says_nothing_of_rows() -> None:
     alone, both = (Labeller(Toy(), Target("it", of, (X.type,) * len(of))) for of in ((X,), (X, element)))
     assert merge_clause(asked, [alone]) == Ask("it", AnyOf((3,)))
     assert merge_clause(asked, [both]) == KEEP
+
+
+def test_the_label_of_a_condition_on_elements_joins_that_of_what_it_asks_of_them() -> None:
+    element = element_of(Column(("xs",), parse_type("array<int>")))
+    assert isinstance(element, Element)
+    three = has_element(element, Comparison("=", element, Literal(3, X.type)))
+    assert isinstance(three, HasElement)
+    of_elements = labeller(element, name="elements")
+    assert merge_clause(three, [of_elements]) == Ask("elements", AnyOf((3,)))
+    whole = labeller(X, OfEverything(), "whole")
+    assert merge_clause(three, [of_elements, whole]) == Conjunction(
+        (Ask("elements", AnyOf((3,))), Ask("whole", AnyOf((1,))))
+    )

@@ -180,7 +180,7 @@ class RandomTable:
             self.refused += 1
             said = f"refused: {str(error).splitlines()[0][:200]}"
         for version in range(before + 1, self.version + 1):
-            self._fields_at[version] = self.fields
+            self._fields_at.setdefault(version, self.fields)  # an action of several commits notes those in between
         self.log.append(f"{self.version} {action.__name__} {said}, {time.monotonic() - begun:.1f} s")
 
     @property

@@ -120,6 +120,14 @@ def test_what_is_asked(predicate: Predicate, clause: Ask) -> None:
     assert BloomFilter("c0").label(predicate, Target("it", (N,), (INT,))) == clause
 
 
+@pytest.mark.parametrize(("low", "high"), [(-(2**63), 2**63 - 1), (-(2**63), -1), (5 - 2**62, -2)])
+def test_no_long_list_is_made_of_a_wide_range(low: int, high: int) -> None:
+    big = DataType("bigint")
+    column = Column(("n",), big)
+    wide = And((Comparison(">=", column, Literal(low, big)), Comparison("<=", column, Literal(high, big))))
+    assert BloomFilter("n").label(wide, Target("it", (column,), (big,))) == Ask("it", HasNotNull())
+
+
 def test_moments_are_too_many_to_be_listed() -> None:
     moment = DataType("timestamp")
     column = Column(("t",), moment)

@@ -160,6 +160,7 @@ def test_asked_ranges_are_not_protected() -> None:
         GapList("x", 1, [(1, 2)], protect="sealed", key="env:KEY")
     with pytest.raises(IndexDefinitionError, match="in clear"):
         GapList("x", 1, [(1, 2)]).protected("hashed", "env:KEY")
+    assert GapList("x", 1, [(1, 2)]).protected(None, None) == GapList("x", 1, [(1, 2)])
     assert GapList("x", 1).protected("sealed", "env:KEY").protect == "sealed"
     assert str(GapList("x", 1).protected("sealed", "env:KEY")) == "GapList(x, gaps=1, protect=sealed, key=env:KEY)"
 

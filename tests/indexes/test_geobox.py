@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from es_skipping.clauses.clause import SKIP, Ask, Disjunction
+from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.metadata import Boxes
 from es_skipping.clauses.questions import Meets, Range
 from es_skipping.errors import IndexDefinitionError
@@ -22,6 +23,8 @@ from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.tree import (
     NEVER,
     And,
+    Call,
+    Cast,
     Column,
     Comparison,
     IsIn,
@@ -424,3 +427,23 @@ def test_boxes_hold_decimals_that_arrow_casts(name: str, text: str, sign: str) -
 
 def test_one_box_unless_more_are_wanted() -> None:
     assert GeoBox("lat", "lon") == GeoBox("lat", "lon", boxes=1)
+
+
+def test_linear_conditions_on_cast_coordinates() -> None:
+    """Spark puts the cast around other numbers."""
+    number = parse_type("int")
+    lat, lon = Column(("lat",), number), Column(("lon",), number)
+    y, x = Cast(lat, DOUBLE, "ANSI"), Cast(lon, DOUBLE, "ANSI")
+    sums = [Call("add", (x, y), DOUBLE), Call("subtract", (x, y), DOUBLE)]
+    inside = And(
+        (
+            Comparison("<=", sums[0], Literal(1.0, DOUBLE)),
+            Comparison(">=", sums[0], Literal(-1.0, DOUBLE)),
+            Comparison("<=", sums[1], Literal(1.0, DOUBLE)),
+            Comparison(">=", sums[1], Literal(-1.0, DOUBLE)),
+        )
+    )
+    clause = GeoBox("lat", "lon").label(inside, Target("it", (lat, lon), (number, number)))
+    assert clause is not None
+    assert holds(clause, {"it": Boxes((((0.0, 0.0), (0.0, 0.0)),))}) is True
+    assert holds(clause, {"it": Boxes((((5.0, 6.0), (5.0, 6.0)),))}) is False

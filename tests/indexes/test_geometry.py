@@ -428,6 +428,13 @@ def test_a_geometry_whose_extent_is_not_known_lies_everywhere(ends: Any) -> None
     assert collector.finish(collector.partial([*columns, pa.array([True, False])])) == Boxes((((0, 1), (0, 1)),))
 
 
+def test_one_that_lies_everywhere_is_all_that_is_remembered() -> None:
+    known = (0, 5, 1), (1, 6, 2), (0, 5, 1), (1, 6, 0)  # the last one ends before it begins
+    columns = [pa.array(ends, pa.float64()) for ends in known]
+    collector = GeometryBox("c0", boxes=3).collector((BINARY,))
+    assert collector.finish(collector.partial([*columns, pa.array([True, True, True])])) == EVERYWHERE
+
+
 EVERY_KIND = [
     shapely.Point(1, 2),
     shapely.LineString([(0, 0), (1, 2), (3, 1)]),

@@ -22,6 +22,7 @@ from tests.predicates.rows import COLUMNS, COMPARATORS, EDGES, TYPES, Row, arith
 INT, BIGINT, DOUBLE, DATE = map(DataType, ("int", "bigint", "double", "date"))
 X, L, D, DAY = Column(("x",), INT), Column(("l",), BIGINT), Column(("d",), DOUBLE), Column(("day",), DATE)
 Y, MONEY = Column(("y",), INT), Column(("money",), parse_type("decimal(5,2)"))
+TINY = Column(("tiny",), parse_type("tinyint"))
 F, FINE = Column(("f",), DataType("float")), parse_type("decimal(6,3)")
 
 
@@ -114,6 +115,7 @@ SAID = [
     ("<", call("abs", call("subtract", X, 5)), 2, "x >= 4"),
     ("<", call("abs", call("subtract", X, 5)), 2, "x <= 6"),
     (">=", call("abs", X), 2, "(x <= -2 OR x >= 2)"),
+    ("<=", call("abs", X), 3, "AND x <= 3 AND x >= -3"),
     (">", call("unaryminus", X), 3, "x <= -4"),
     ("=", call("multiply", X, 10), 35, "FALSE"),
     ("=", call("multiply", X, 10), 30, "x = 3"),
@@ -122,6 +124,8 @@ SAID = [
     ("<", call("multiply", X, call("unaryminus", call("abs", Y))), -4, "x >= 1"),
     (">", call("multiply", X, call("abs", Y)), 4, "x >= 1"),
     ("<", call("multiply", X, call("abs", Y)), -4, "x <= -1"),
+    (">", call("multiply", Cast(MONTH, DOUBLE), Cast(TINY, DOUBLE)), 500.0, "tiny >= 4"),  # one of them may be 0
+    (">", call("add", X, call("multiply", MONTH, 2)), 100, "x >= 77"),
     ("<", call("add", F, 1), 7.0, "f <= 6.000001430511475"),  # rounded to single precision
     (">", call("multiply", F, 2), 3.0, "f >= 1.4999996423721313"),
     ("<=", call("add", D, call("abs", D)), sys.float_info.max, "<="),  # no double is beyond the greatest
@@ -196,6 +200,8 @@ def test_what_is_said(comparator: Any, operand: Operand, value: Value, expected:
         ("=", call("multiply", D, 5e-324), 1.0),
         ("=", call("add", D, call("multiply", Literal(1e300, DOUBLE), 1e12)), 1.0),
         ("=", call("add", D, call("multiply", Literal(-1e300, DOUBLE), 1e12)), 1.0),
+        ("<", call("subtract", D, 1), math.nextafter(sys.float_info.max, 0)),  # any finite number
+        ("=", Call("coalesce", (X, L), BIGINT), 3),
         (">", call("multiply", X, Y), 4),  # y may be 0, or of either sign
         ("<=", call("floor", D, type=BIGINT), 2**63 - 1),  # which is what floor makes of all that is greater
         (">=", call("ceil", D, type=BIGINT), -(2**63)),

@@ -187,6 +187,14 @@ def test_a_size_of_something_malformed_implies_nothing() -> None:
     assert isinstance(found, Opaque | Comparison)
 
 
+@pytest.mark.parametrize("value", ["12", {"1.0": 1}, 5])
+def test_a_literal_that_is_no_list_has_no_parts(value: Any) -> None:
+    text = attribute("texts", "array<string>")
+    odd = {"c": "Literal", "t": "array<string>", "v": value}
+    found = read_predicate(call("ArraysOverlap", text, odd))
+    assert isinstance(found, Opaque), "nothing follows"
+
+
 def test_a_negation_implies_nothing_of_elements_wherever_it_stands() -> None:
     negated = call("Not", exists(XS, MORE))
     assert clause(exists(XS, call("Not", exists(XS, MORE)))) == KEEP
@@ -337,6 +345,11 @@ def test_a_key_and_its_value() -> None:
     values = call("MapValues", attribute("m"), type="array<double>")
     assert clause(access, ValueList("map_keys(m)[]"), of=keys) == Ask("it", AnyOf(("k",)))
     assert clause(access, ValueList("map_values(m)[]"), of=values) == Ask("it", AnyOf((3.0,)))
+    at = call("ElementAt", attribute("m"), literal("k", "string"), type="double", failOnError=False)
+    assert clause(over("EqualTo", 3.0, at), ValueList("map_keys(m)[]"), of=keys) == Ask("it", AnyOf(("k",)))
+    assert clause(over("EqualTo", 3.0, at), ValueList("map_values(m)[]"), of=values) == Ask("it", AnyOf((3.0,)))
+    other = call("SomethingElse", attribute("m"), literal("k", "string"), type="double")
+    assert clause(over("EqualTo", 3.0, other), ValueList("map_keys(m)[]"), of=keys) == KEEP
     contains = call("ArrayContains", keys, literal("k", "string"))
     assert clause(contains, ValueList("map_keys(m)[]"), of=keys) == Ask("it", AnyOf(("k",)))
     missing = call("IsNull", access["ch"][0])

@@ -111,6 +111,7 @@ FIRST_TWO = Call("substring", (S, Literal(1, X.type), Literal(2, X.type)), S.typ
         ([*SIZES, compare("<", X, 8)], listed(X, 5, 7), (1, 2)),
         ([compare("<", X, 5), compare(">=", X, 5)], listed(X, 1, 9), (0, 1)),
         ([compare("<", X, 5), compare("<", X, 4), compare(">", X, 4)], listed(X, 1, 9), (1, 2)),
+        ([compare("<", X, 4), compare("<", X, 5), compare(">", X, 4)], listed(X, 1, 9), (0, 2)),
         ([listed(X, 1, 2, 3), listed(X, 1, 2), compare("=", X, 9)], listed(X, 2, 9), (1, 2)),
         ([compare(">", X, 0), compare("=", X, 5)], listed(X, 1, 5), None),
         ([compare("=", F, 0.0), compare("=", F, math.nan)], listed(F, -0.0, math.nan), (0, 1)),

@@ -777,6 +777,16 @@ def test_a_pattern_that_is_not_written_out(name: str) -> None:
     assert read_predicate(node(name, TS, TS, **more)) == Opaque(PATTERN.text)
 
 
+def test_fields_that_are_no_fields_are_named() -> None:
+    assert read_operand(node("Add", TX, T5, t="int", a=5)) == Opaque("malformed: the fields of Add")
+
+
+@pytest.mark.parametrize("values", ["55", {"5": 5}, 5, None])
+def test_a_set_that_is_no_list_is_no_set_of_its_parts(values: Any) -> None:
+    found = read_predicate(node("InSet", TS, ht="string", hset=values))
+    assert found == Opaque("malformed: the values of InSet")
+
+
 def test_a_field_of_another_kind_is_named() -> None:
     assert read_operand({"c": "Cast", "t": "int", "ch": 5}) == Opaque(
         "malformed: TypeError(\"object of type 'int' has no len()\")"

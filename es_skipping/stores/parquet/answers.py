@@ -379,10 +379,8 @@ def _may_match(texts: pa.StringArray, question: TextMatch) -> Truths:
             raise Incomparable from None
         return ~truths if question.negated else truths
     decided = (text_test(question.test, text, question.pattern, question.escape) for text in texts.to_pylist())
-    # None means unknown, which may match either way
-    return np.fromiter(
-        (truth is not question.negated if truth is not None else True for truth in decided), np.bool_, len(texts)
-    )
+    # None means unknown, which is neither, and may match either way
+    return np.fromiter((truth is not question.negated for truth in decided), np.bool_, len(texts))
 
 
 class BoxesColumn(LoadedColumn):

@@ -478,6 +478,9 @@ def test_values_that_no_object_can_list_are_not_counted() -> None:
     too_long = OtherThan(("a" * 40_000,))
     assert server.check(too_long, True) == 1
     assert "terms_set" not in str(server.query(Ask(LIST.id, too_long)))
+    stretches = Server(STRETCHES, [Intervals((("None", "None"),), 0), Intervals((), 0), None])
+    assert stretches.check(too_long, True) == 1
+    assert stretches.check(OtherThan(("None", "a" * 40_000)), True) == 2
 
 
 @pytest.mark.parametrize(("most", "asked"), [(5, False), (6, True), (7, True)])

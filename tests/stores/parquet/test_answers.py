@@ -232,6 +232,9 @@ def test_damaged_cells_prove_nothing(monkeypatch: pytest.MonkeyPatch, cells: int
     fields["cells"], fields["space"] = column.field("cells"), pa.nulls(1, fields["space"].type)
     without = load(index, pa.StructArray.from_arrays(list(fields.values()), fields=list(column.type)))
     assert not without.refuted(AnyOf((77,))).any()
+    fields["cells"], fields["count"] = pa.array([b""], fields["cells"].type), pa.array([0], fields["count"].type)
+    nothing = load(index, pa.StructArray.from_arrays(list(fields.values()), fields=list(column.type)))
+    assert not nothing.refuted(AnyOf((77,))).any(), "no cell in a space that is not told says nothing"
 
 
 def test_many_rows_are_searched_for_a_cell_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
