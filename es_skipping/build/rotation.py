@@ -46,8 +46,7 @@ def rotate_keys(
     new = renewed(entry.definition, definition)
     if hashed_among(new):
         dataset._update((), progress=progress, must_exist=True, new_key=(to_key, from_key))
-        left = tuple(store.superseded(dataset.id))
-        return Rotated(dataset.id, tuple(index.id for index in new), entry.objects, left)
+        return Rotated.of(store.dataset(dataset.id) or entry, new, store.superseded(dataset.id))
     done = rotate_sealed(store, dataset.id, to_key, from_key=from_key, progress=progress)
     if store.dataset(row_groups_of(dataset.id)) is not None:
         rotate_sealed(store, row_groups_of(dataset.id), to_key, from_key=from_key, progress=progress)

@@ -33,14 +33,16 @@ def rotate(args: argparse.Namespace, store: MetadataStore, chosen: Sequence[Data
             with console.step(f"rotating {before.id}") as progress:
                 rows.append(_sealed(args, store, before.id, progress))
             continue
-        planned.append(Rotated(before.id, tuple(index.id for index in new), entry.objects))
+        planned.append(Rotated.of(entry, new))
         if not before.is_of_row_groups:
             files.append(before)
     if args.dry_run:
         rows += planned
     elif files:
         rows += _from_data(args, files, console)
-    console.rows([dataclasses.asdict(one) for one in rows], ["dataset", "rotated", "objects", "superseded"])
+    console.rows(
+        [dataclasses.asdict(one) for one in rows], ["dataset", "format", "snapshot", "rotated", "objects", "superseded"]
+    )
     for one in rows:
         if one.superseded:
             console.tell(f"kept for readers without {args.to_key}: {', '.join(one.superseded)}; --drop-old removes it")

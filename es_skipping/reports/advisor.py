@@ -17,6 +17,7 @@ from es_skipping.reports.candidates import ALL, for_dataset, index_candidates
 from es_skipping.reports.doubtful import doubtful_indexes, gaining
 from es_skipping.reports.render import Cell, Rendered, Table, one_line
 from es_skipping.reports.resampled import Interval, interval_of
+from es_skipping.reports.snapshots import of_snapshot
 from es_skipping.reports.units import human_bytes, share
 from es_skipping.workload.proofs import Asked, Workload, members
 from es_skipping.workload.under_budget import best_indexes
@@ -352,7 +353,7 @@ def _advised(
         reason = _why_nothing(whole, len(proofs.ids), budget)
     return Advice(
         dataset,
-        _judged(dataset, queries, proofs, budget),
+        _judged(dataset, source, queries, proofs, budget),
         tuple(found),
         curve if whole >= _NEGLIGIBLE else (),
         gain(chosen, 0),
@@ -383,11 +384,12 @@ def _why_nothing(whole: float, candidates: int, budget: int) -> str:
     )
 
 
-def _judged(dataset: Dataset, queries: AskedQueries, proofs: SampledProofs, budget: int) -> str:
+def _judged(dataset: Dataset, source: Source, queries: AskedQueries, proofs: SampledProofs, budget: int) -> str:
     held = f", {len(queries.held_out):,} of them held out" if queries.held_out else ""
-    sample = proofs.sample
+    sample, snapshot = proofs.sample, source.origin.snapshot
+    name = of_snapshot(one_line(str(dataset)), source.format, None if snapshot is None else snapshot.id)
     return (
-        f"{one_line(str(dataset))}: indexes within {human_bytes(budget)}, judged from {len(sample.objects):,} of "
+        f"{name}: indexes within {human_bytes(budget)}, judged from {len(sample.objects):,} of "
         f"{sample.total:,} objects and {len(queries.training) + len(queries.held_out):,} queries{held}; "
         f"{len(proofs.ids):,} candidates."
     )

@@ -101,7 +101,8 @@ def test_a_hashed_index_gets_a_new_key_from_the_data(tmp_path: Path) -> None:
         ["index", "list", "--json"],
     )
     assert created.code == 0, created.err
-    assert dry.json == [{"dataset": dataset_id(data), "rotated": ["valuelist(name)"], "objects": 2, "superseded": []}]
+    named = {"dataset": dataset_id(data), "format": "parquet", "snapshot": None}
+    assert dry.json == [{**named, "rotated": ["valuelist(name)"], "objects": 2, "superseded": []}]
     assert rotated.code == 0, rotated.err
     (row,) = rotated.json
     assert (row["rotated"], row["objects"]) == (["valuelist(name)"], 2)

@@ -69,7 +69,9 @@ def check_new_keys(
 
     assert read() == [1, 1, 2]
     capsys.readouterr()
-    assert rotated("--to-key", "env:NEW_KEY")["rotated"] == ["valuelist(v)", "minmax(id)"]
+    row, health = rotated("--to-key", "env:NEW_KEY"), dataset.health()
+    assert row["rotated"] == ["valuelist(v)", "minmax(id)"]
+    assert (row["format"], row["snapshot"]) == (health.table_format, health.snapshot)
     monkeypatch.delenv("OLD_KEY")
     assert read() == [1, 1, 2]
     assert rotated("--to-key", "env:NEW_KEY")["rotated"] == []

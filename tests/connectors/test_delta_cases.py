@@ -126,6 +126,8 @@ def test_which_index_would_help(delta: SparkSession, make: Make) -> None:
         (scan,) = advice.scans
         assert (scan.reason, scan.objects, scan.snapshot, scan.sampled_snapshot) == (None, 5, "1", "2")
         assert str(advice).endswith("Judged from 5 of 5 objects of delta snapshot 2.")
+    judged = str(esk.advise(delta, esk.Dataset(delta, table=table), budget="1 MB", log=[condition]))
+    assert ", delta snapshot 2: indexes within 1.0 MiB, judged from 5 of 5 objects" in judged
 
 
 def test_deltas_v2_connector_is_left_alone(delta: SparkSession, make: Make) -> None:

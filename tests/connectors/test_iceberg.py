@@ -142,6 +142,8 @@ def test_what_a_report_says(iceberg: SparkSession, maker: Maker) -> None:
     assert f"Scan of {table}, iceberg snapshot {snapshot}\n  3 of 4 objects would be skipped" in explained
     advice = str(esk.why_not(iceberg.sql(f"SELECT * FROM {table} WHERE agent = 'agent 2.5'")))
     assert "ValueList(agent)" in advice and f"Scan of {table}, iceberg snapshot {snapshot}, filter" in advice
+    judged = str(esk.advise(iceberg, esk.Dataset(iceberg, table=table), budget="1 MB", log=["agent = 'agent 2.5'"]))
+    assert f", iceberg snapshot {snapshot}: indexes within 1.0 MiB, judged from 4 of 4 objects" in judged
     assert f"iceberg snapshot {snapshot}" in repr(scan) and f"iceberg snapshot {snapshot}" in str(report)
     df = iceberg.sql(point(table, 205))
     df.collect()

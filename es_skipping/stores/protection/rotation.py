@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectMetadata, Protection
+from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectMetadata, Protection
 from es_skipping.errors import DatasetError, ProtectionError
 from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.protection.keys import key_of, load_key
@@ -27,6 +27,9 @@ class Rotated:
     ----------
     dataset
         Its id.
+    format, snapshot
+        Its format, such as ``delta``, and for a table with a log the version that the metadata covers. None for plain
+        files, or where unknown.
     rotated
         The ids of the indexes with the new key.
     objects
@@ -36,9 +39,18 @@ class Rotated:
     """
 
     dataset: str
+    format: str
+    snapshot: str | None
     rotated: tuple[str, ...]
     objects: int = 0
     superseded: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, entry: DatasetEntry, indexes: Iterable[IndexDefinition], superseded: Iterable[str] = ()) -> Rotated:
+        """What was done to these indexes of a dataset."""
+        named = entry.definition
+        ids = tuple(index.id for index in indexes)
+        return cls(named.id, named.format, named.snapshot, ids, entry.objects, tuple(superseded))
 
 
 def with_new_key(definition: DatasetDefinition, to_key: str, from_key: str | None = None) -> DatasetDefinition:
@@ -155,8 +167,7 @@ def rotate_sealed(
                 copied = store.sealed_metadata(entry, entry.definition.index(index.id))
                 change.seal(index.id, _told(copied, entry.objects, progress))
             change.publish(entry.failed)
-    left = () if dry_run else tuple(store.superseded(dataset))
-    return Rotated(dataset, tuple(index.id for index in new), entry.objects, left)
+    return Rotated.of(entry, new, () if dry_run else store.superseded(dataset))
 
 
 def _told(objects: Iterator[ObjectMetadata], total: int, progress: Progress | None) -> Iterator[ObjectMetadata]:
