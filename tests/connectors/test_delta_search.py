@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from tests.spark.objects_read import nodes_executed
 
 _numbers = itertools.count()
 
@@ -47,35 +47,20 @@ def name_of(id: int) -> str:
     return f"n{id * 7919 % ROWS:03d}"
 
 
+_OF_TABLES = ("TahoeBatchFileIndex", "SkippingFileIndex")
+
+
 def scans_of(spark: SparkSession, table: str, statement: str) -> list[tuple[str, int]]:
     """The scans of a table in all that a statement executes: the first word about each, and Spark's number of files."""
-    store: Any = spark._jsparkSession.sharedState().statusStore()
-    known = store.executionsList()  # the last is the newest
-    newest = known.last().executionId() if known.nonEmpty() else -1
-    spark.sql(statement.format(table)).collect()
-    spark._jsc.sc().listenerBus().waitUntilEmpty()
     found = []
-    executions = store.executionsList()
-    first = executions.size()
-    while first > 0 and executions.apply(first - 1).executionId() > newest:
-        first -= 1
-    for i in range(first, executions.size()):
-        execution = executions.apply(i)
-        if not any(
-            index in execution.physicalPlanDescription() for index in ("TahoeBatchFileIndex", "SkippingFileIndex")
-        ):
-            continue
-        values = store.executionMetrics(execution.executionId())
-        nodes = store.planGraph(execution.executionId()).allNodes()
-        for j in range(nodes.size()):
-            node = nodes.apply(j)
-            if not (node.name().startswith("Scan parquet") and node.name().endswith(table)):
-                continue
-            for k in range(node.metrics().size()):
-                metric = node.metrics().apply(k)
-                if metric.name() == "number of files read" and values.contains(metric.accumulatorId()):
-                    what = str(execution.description()).removeprefix("Delta: ").split(" ")[0]
-                    found.append((what, int(values.apply(metric.accumulatorId()).replace(",", ""))))
+    for execution, _, files in nodes_executed(
+        spark,
+        statement.format(table),
+        lambda name: name.startswith("Scan parquet") and name.endswith(table),
+        "number of files read",
+    ):
+        if any(index in execution.physicalPlanDescription() for index in _OF_TABLES):
+            found.append((str(execution.description()).removeprefix("Delta: ").split(" ")[0], files))
     return found
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from tests.connectors.test_iceberg import summaries
+from tests.spark.objects_read import nodes_executed
 
 FILES = 4
 ROWS = 400
@@ -46,29 +46,13 @@ def make(iceberg: SparkSession) -> Iterator[Make]:
 
 def scans_of(spark: SparkSession, table: str, statement: str) -> dict[str, int]:
     """How many files the scans of a table read while a statement runs, as Iceberg's own metric tells."""
-    store: Any = spark._jsparkSession.sharedState().statusStore()
-    spark._jsc.sc().listenerBus().waitUntilEmpty()
-    executions = store.executionsList()  # the last is the newest
-    newest = executions.last().executionId() if executions.nonEmpty() else -1
-    spark.sql(statement.format(table)).collect()
-    spark._jsc.sc().listenerBus().waitUntilEmpty()
     found = {}
-    executions = store.executionsList()
-    for i in range(executions.size()):
-        number = executions.apply(i).executionId()
-        if number <= newest:
-            continue
-        values = store.executionMetrics(number)
-        nodes = store.planGraph(number).allNodes()
-        for node in (nodes.apply(j) for j in range(nodes.size())):
-            if node.name() != f"BatchScan {table}":
-                continue
-            metrics = [node.metrics().apply(k) for k in range(node.metrics().size())]
-            ids = [one.accumulatorId() for one in metrics if one.name() == "number of file splits read"]
-            read = [int(values.apply(id).replace(",", "")) for id in ids if values.contains(id)]
-            what = "rewrite" if "dynamicpruning" in node.desc() else "search"  # it waits for the files that were found
-            assert what not in found, (found, statement)
-            found[what] = sum(read)
+    for _, node, files in nodes_executed(
+        spark, statement.format(table), f"BatchScan {table}".__eq__, "number of file splits read"
+    ):
+        what = "rewrite" if "dynamicpruning" in node.desc() else "search"  # it waits for the files that were found
+        assert what not in found, (found, statement)
+        found[what] = files
     return found
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
     "batch_scans",
@@ -14,6 +14,7 @@ __all__ = [
     "file_indexes",
     "files_of_batches",
     "files_of_rows",
+    "nodes_executed",
     "num_files",
     "num_files_by_branch",
     "readers_opened",
@@ -129,3 +130,34 @@ def files_of_rows(df: DataFrame) -> set[str]:
     """Names of the files that a DataFrame's rows come from; it must still be a plain read (filters are fine)."""
     rows = df.select("_metadata.file_path").distinct().collect()
     return {unquote(row.file_path).rpartition("/")[2] for row in rows}
+
+
+def nodes_executed(
+    spark: SparkSession, statement: str, wanted: Callable[[str], bool], metric: str
+) -> Iterator[tuple[Any, Any, int]]:
+    """Run a statement, such as a MERGE of several queries; then some nodes of the plans that were executed for it.
+
+    Parameters
+    ----------
+    wanted
+        Of which names.
+
+    Yields
+    ------
+    execution, node, count
+        As Spark's page of SQL has them, and the sum of that metric.
+    """
+    store: Any = spark._jsparkSession.sharedState().statusStore()
+    bus = spark._jsc.sc().listenerBus()  # type: ignore[union-attr]
+    bus.waitUntilEmpty()
+    known = store.executionsList()  # the last is the newest
+    newest = known.last().executionId() if known.nonEmpty() else -1
+    spark.sql(statement).collect()
+    bus.waitUntilEmpty()
+    for execution in [one for one in _each(store.executionsList()) if one.executionId() > newest]:
+        values = store.executionMetrics(execution.executionId())
+        for node in _each(store.planGraph(execution.executionId()).allNodes()):
+            if wanted(node.name()):
+                ids = [one.accumulatorId() for one in _each(node.metrics()) if one.name() == metric]
+                texts = [values.apply(id) for id in ids if values.contains(id)]
+                yield execution, node, sum(int(text.replace(",", "")) for text in texts)
