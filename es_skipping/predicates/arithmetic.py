@@ -338,8 +338,6 @@ def _between(argument: Operand, interval: Interval) -> Predicate | None:
     parts = list[Comparison]()
     for comparator, end in (("<=", interval.high), (">=", interval.low)):
         if isinstance(end, float):
-            if (end > 0) != (comparator == "<="):
-                return NEVER
             continue
         bound = _bound(end, type, above=comparator == "<=")
         if bound is None:

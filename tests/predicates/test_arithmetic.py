@@ -101,7 +101,7 @@ def call(name: str, *arguments: Operand | int | float, mode: str = "ANSI", type:
     return Call(name, made, type or of, parameters)
 
 
-SMALL = parse_type("smallint")
+SMALL, TENTH = parse_type("smallint"), Literal(Decimal("0.10"), MONEY.type)
 UP_TO_THE_GREATEST = call(  # from 32,512 to 32,767, the greatest of its type
     "add", Cast(Column(("b",), parse_type("tinyint")), SMALL), Literal(32_640, SMALL), mode="LEGACY"
 )
@@ -140,6 +140,8 @@ SAID = [
     (">", call("ceil", D, type=BIGINT), 5, "d >= 5.0"),
     ("=", call("subtract", L, call("floor", MONEY, type=BIGINT)), 0, "l >= -1000"),
     ("=", call("subtract", L, call("ceil", MONEY, type=BIGINT)), 0, "l <= 1000"),
+    # a quotient by less than 1 may be of any size
+    ("=", call("add", L, call("integraldivide", MONEY, TENTH, type=BIGINT)), 0, "l >= -9223372036854775807"),
     ("<", call("add", call("abs", X), call("abs", Y)), 7, "x >= -6"),
     ("<", call("add", call("abs", X), call("abs", Y)), 7, "y >= -6"),
     (">", call("dateadd", DAY, Literal(3, INT), type=DATE), 19_723, "day >= DATE '2023-12-30'"),
@@ -195,7 +197,7 @@ def test_what_is_said(comparator: Any, operand: Operand, value: Value, expected:
             ),
             7,
         ),
-        ("<", call("integraldivide", MONEY, Literal(Decimal("0.10"), MONEY.type), type=BIGINT), 7),
+        ("<", call("integraldivide", MONEY, TENTH, type=BIGINT), 7),
         (">", call("add", D, math.inf), 3.0),
         ("=", call("multiply", D, 5e-324), 1.0),
         ("=", call("add", D, call("multiply", Literal(1e300, DOUBLE), 1e12)), 1.0),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from es_skipping.predicates.normal import _MAX_CAST_VALUES, MAX_DEPTH, all_of, any_of, normalise
+from es_skipping.predicates.normal import _MAX_CAST_VALUES, MAX_DEPTH, _said_of_argument, all_of, any_of, normalise
 from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import (
     ALWAYS,
@@ -564,3 +564,10 @@ def test_connectives_are_flat() -> None:
     assert any_of([]) == any_of([NEVER]) == NEVER and all_of([]) == all_of([ALWAYS]) == ALWAYS
     assert any_of([parts[0], ALWAYS]) == ALWAYS and all_of([parts[0], NEVER]) == NEVER
     assert any_of([parts[0], NEVER]) == all_of([parts[0], ALWAYS]) == parts[0]
+
+
+def test_what_lies_too_deep_says_nothing_of_its_arguments() -> None:
+    x = Column(("x",), parse_type("int"))
+    minus = Call("unaryminus", (x,), x.type, (("failOnError", "true"),))
+    assert _said_of_argument("=", minus, 3, 0) != ALWAYS
+    assert _said_of_argument("=", minus, 3, MAX_DEPTH + 1) == ALWAYS

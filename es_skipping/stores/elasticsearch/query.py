@@ -368,19 +368,12 @@ def _as_terms(codec: Codec, asked: Range) -> dict[str, Any]:
     made: dict[str, Any] = {}
     if asked.low is not None:
         low = cut_down(asked.low, _LONGEST_RANGED)
-        made["gt" if asked.low_open and low == asked.low else "gte"] = _term_of(codec, low)
+        made["gt" if asked.low_open and low == asked.low else "gte"] = codec.term(low)
     if asked.high is not None:
         high = cut_up(asked.high, _LONGEST_RANGED)
         if high is not None:
-            made["lt" if asked.high_open or high != asked.high else "lte"] = _term_of(codec, high)
+            made["lt" if asked.high_open or high != asked.high else "lte"] = codec.term(high)
     return made
-
-
-def _term_of(codec: Codec, value: Value) -> Any:
-    term = codec.term(value)
-    if term is None:
-        raise Unanswerable("a bound is too long to be a term")
-    return term
 
 
 def _beyond(group: Group, asked: Range, *, expensive: bool) -> list[Query]:

@@ -78,6 +78,11 @@ def test_more_values_than_16_bits_count() -> None:
     assert column.nbytes < 70_000 * 40
 
 
+def test_the_order_of_codes() -> None:
+    codes = np.array([70_000, 65_535, 3, 131_072, 65_536, 32_768, 98_304, 3], np.int32)
+    assert _order_of(codes).tolist() == np.argsort(codes, kind="stable").tolist()
+
+
 def test_no_row_and_no_value() -> None:
     for rows in ([], [None, None], [[], None]):
         column = ValuesColumn(_column(rows, pa.int64()), NUMBER)
