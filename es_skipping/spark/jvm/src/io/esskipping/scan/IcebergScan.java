@@ -10,9 +10,12 @@ import java.lang.reflect.Field;
 import java.lang.reflect.Modifier;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.classic.SparkSession;
@@ -20,7 +23,9 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 
 /**
@@ -30,10 +35,13 @@ import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
  * Iceberg's own pruning and after each of Spark's runtime filters.
  */
 final class IcebergScan extends SkippingScan implements SupportsRuntimeV2Filtering {
+  /** By format, with how many bytes files begin before their rows, so that the first part of one may begin after them. */
+  private static final Map<String, Integer> HEADERS = Map.of("PARQUET", 4, "ORC", 3);
+
   private final Table table;
 
-  IcebergScan(SparkSession session, BatchScanExec scan, List<Expression> conditions) {
-    super(session, scan, conditions);
+  IcebergScan(SparkSession session, BatchScanExec scan, List<Expression> conditions, FirstRows.Wanted first) {
+    super(session, scan, conditions, first);
     this.table = scan.table();
   }
 
@@ -43,21 +51,70 @@ final class IcebergScan extends SkippingScan implements SupportsRuntimeV2Filteri
 
   @Override Listing listing(InputPartition[] all) {
     List<Object> groups = new ArrayList<>();
-    Map<FileKey, FileStatus> files = new LinkedHashMap<>();
+    Map<FileStatus, List<Object>> files = new LinkedHashMap<>();
+    FirstRows.Wanted wanted = first;
     for (InputPartition partition : all) {
       groups.add(group(partition));
+      if (isKeyed(partition)) wanted = null; // a join without a shuffle may leave out partitions by their keys
       for (Object task : parts(partition)) {
         if (!isOfData(task)) return null;
         FileStatus file = IcebergTables.status(task);
-        if (file != null) files.putIfAbsent(FileKey.of(file), file);
+        if (file != null) files.computeIfAbsent(file, none -> new ArrayList<>()).add(task);
       }
     }
+    Set<FileStatus> withoutRows = wanted == null ? Set.of() : withoutRows(files);
     SkippingFileIndex index = new SkippingFileIndex(
-        session,
-        IcebergTables.relation(
-            session, table, List.copyOf(files.values()), IcebergTables.scanSnapshot(inner), IcebergTables.scanSchema(inner)),
-        IcebergTables.name(table), conditions);
+        session, relation(session, inner, table, List.copyOf(files.keySet()), withoutRows), IcebergTables.name(table),
+        conditions, wanted);
     return new Listing(index, index.inner.listFiles(Scala.seq(List.of()), Scala.seq(List.of())), groups);
+  }
+
+  /** A relation that describes the columns of a scan, without its files. */
+  static HadoopFsRelation relation(SparkSession session, BatchScanExec scan) {
+    return relation(session, scan.scan(), scan.table(), List.of(), Set.of());
+  }
+
+  private static HadoopFsRelation relation(
+      SparkSession session, Scan scan, Table table, List<FileStatus> files, Set<FileStatus> withoutRows) {
+    return IcebergTables.relation(
+        session, table, files, withoutRows, IcebergTables.scanSnapshot(scan), IcebergTables.scanSchema(scan));
+  }
+
+  /** The files of which the scan's tasks may not read all rows. */
+  private Set<FileStatus> withoutRows(Map<FileStatus, List<Object>> files) {
+    boolean readerMayDropRows = IcebergTables.hasDefaults(table);
+    Set<FileStatus> found = new HashSet<>();
+    files.forEach((file, tasks) -> {
+      if (!readAllRows(tasks, readerMayDropRows)) found.add(file);
+    });
+    return found;
+  }
+
+  /**
+   * Whether tasks read every row of a file that passes the filters above: none is deleted, no part of the file is missing,
+   * and the reader drops none.
+   *
+   * <p>A task's residual is what is left of the filter that Iceberg took, with the file's partition. By it the reader
+   * leaves out row groups, of which no row passes the filters above. That is not so of Iceberg 1.10 where the file lacks
+   * a column with a default, and not known of formats other than Parquet.
+   */
+  private static boolean readAllRows(List<Object> tasks, boolean readerMayDropRows) {
+    Object file = call(tasks.get(0), "file");
+    String format = call(file, "format").toString();
+    TreeMap<Long, Long> parts = new TreeMap<>();
+    for (Object task : tasks) {
+      if (!((Collection<?>) call(task, "deletes")).isEmpty()) return false;
+      boolean filters = !call(call(task, "residual"), "op").toString().equals("TRUE");
+      if (filters && (readerMayDropRows || !format.equals("PARQUET"))) return false;
+      long start = (Long) call(task, "start");
+      if (parts.put(start, start + (Long) call(task, "length")) != null) return false;
+    }
+    long reached = HEADERS.getOrDefault(format, 0); // rows come after it
+    for (Map.Entry<Long, Long> part : parts.entrySet()) {
+      if (part.getKey() > reached) return false;
+      reached = Math.max(reached, part.getValue());
+    }
+    return reached >= (Long) call(file, "fileSizeInBytes");
   }
 
   @Override Collection<?> parts(InputPartition partition) {

@@ -53,6 +53,7 @@ final class IcebergTables {
   private static final String SOURCE = ICEBERG + "spark.source.";
   private static final String LOCATION = "_file";
   private static final String KEY = "iceberg.fieldId";
+  private static final String MISSING_ROWS = "missing_rows";
 
   /** Iceberg numbers its metadata columns downwards from the largest int. */
   private static final long FIRST_RESERVED_ID = Integer.MAX_VALUE - 1_000;
@@ -62,10 +63,16 @@ final class IcebergTables {
   /** The files of one snapshot, or of what a scan reads of it. */
   static final class Index extends ListedIndex {
     final String snapshot;
+    private final Set<FileStatus> withoutRows;
 
-    Index(Path root, List<FileStatus> files, String snapshot) {
+    Index(Path root, List<FileStatus> files, String snapshot, Set<FileStatus> withoutRows) {
       super(root, files);
       this.snapshot = snapshot;
+      this.withoutRows = withoutRows;
+    }
+
+    @Override scala.collection.immutable.Map<String, Object> metadata(FileStatus file) {
+      return withoutRows.contains(file) ? Scala.map(Map.of(MISSING_ROWS, true)) : Scala.emptyMap();
     }
   }
 
@@ -142,7 +149,28 @@ final class IcebergTables {
 
   /** A relation that only describes files and columns to look-ups. */
   static HadoopFsRelation relation(SparkSession session, Table table, List<FileStatus> files, String snapshot, StructType schema) {
-    return Relations.of(session, new Index(root(table), files, snapshot), schema, new Format());
+    return relation(session, table, files, Set.of(), snapshot, schema);
+  }
+
+  /**
+   * The same of a scan.
+   *
+   * @param withoutRows the files of which the scan may not read all rows
+   */
+  static HadoopFsRelation relation(
+      SparkSession session, Table table, List<FileStatus> files, Set<FileStatus> withoutRows, String snapshot, StructType schema) {
+    return Relations.of(session, new Index(root(table), files, snapshot, withoutRows), schema, new Format());
+  }
+
+  /** Whether rows of older files may have a default in some column; of dropped columns too, which older snapshots have. */
+  static boolean hasDefaults(Table table) {
+    Class<?> types = sibling(table, ICEBERG + "types.TypeUtil");
+    for (Object schema : ((Map<?, ?>) call(call(table, "table"), "schemas")).values()) {
+      for (Object field : ((Map<?, ?>) callStatic(types, "indexById", call(schema, "asStruct"))).values()) {
+        if (call(field, "initialDefault") != null) return true;
+      }
+    }
+    return false;
   }
 
   /** What a scan reads of its table's columns, with their field ids. */
