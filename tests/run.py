@@ -100,8 +100,8 @@ ON_THE_OLDEST_DELTA = [
 ]
 
 ON_ICEBERG = [
-    *(f"tests/connectors/test_iceberg{name}.py" for name in ("", "_cases", "_changes", "_on_commit", "_search", "_limits")),
-    *(f"tests/connectors/test_iceberg{name}.py" for name in ("_evolution", "_pyiceberg", "_generated", "_life")),
+    *(f"tests/connectors/test_iceberg{name}.py" for name in ("", "_cases", "_changes", "_on_commit", "_search")),
+    *(f"tests/connectors/test_iceberg_{name}.py" for name in ("limits", "evolution", "pyiceberg", "generated", "life")),
 ]
 
 ON_THE_OLDEST_ICEBERG = [

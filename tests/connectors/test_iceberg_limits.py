@@ -27,7 +27,7 @@ def opened(spark: SparkSession, sql: str, rows: int) -> int:
 
 
 def opened_for_any(spark: SparkSession, sql: str, rows: int) -> int:
-    """The same of a query that may return any of several rows: how many it would read, as Spark stops when it has enough."""
+    """How many splits a query may read that returns any of several rows; Spark stops when it has enough."""
     frame = spark.sql(sql)
     assert len(frame.collect()) == rows, sql
     return sum(scan.inputRDD().getNumPartitions() for scan in batch_scans(frame))
@@ -214,7 +214,8 @@ def _said_of_files(spark: SparkSession, scan: Any, parts: list[Any]) -> list[str
     """What a scan's listing says beside the status of each file, if Iceberg plans these input partitions."""
     jvm: Any = spark._jvm
     new_array: Any = spark.sparkContext._gateway.new_array  # type: ignore[union-attr]
-    given, partitions = new_array(jvm.Object, 1), new_array(jvm.org.apache.spark.sql.connector.read.InputPartition, len(parts))
+    given = new_array(jvm.Object, 1)
+    partitions = new_array(jvm.org.apache.spark.sql.connector.read.InputPartition, len(parts))
     for place, part in enumerate(parts):
         partitions[place] = part
     given[0] = partitions
