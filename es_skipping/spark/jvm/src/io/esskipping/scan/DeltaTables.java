@@ -30,6 +30,7 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.command.RunnableCommand;
 import org.apache.spark.sql.execution.datasources.FileFormat;
 import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.StructField;
@@ -70,7 +71,7 @@ final class DeltaTables {
   private static final String IS_ROW_DELETED = "__delta_internal_is_row_deleted";
 
   /** What Delta says of a listed file that does not leave out rows of it: where row tracking starts. */
-  static final Set<String> TELL_NOTHING_OF_ROWS = Set.of("base_row_id", "default_row_commit_version");
+  private static final Set<String> TELL_NOTHING_OF_ROWS = Set.of("base_row_id", "default_row_commit_version");
 
   private DeltaTables() {}
 
@@ -117,6 +118,11 @@ final class DeltaTables {
     List<Attribute> read = Scala.list(filter.references().toSeq());
     if (read.size() != 1 || !read.get(0).name().equals(IS_ROW_DELETED)) return false;
     return !List.of(((StructType) call(relation.location(), "schema")).fieldNames()).contains(IS_ROW_DELETED);
+  }
+
+  /** Whether some rows of a listed file may be deleted in the snapshot; only what is known not to tell of any is believed. */
+  static boolean mayHideRows(FileStatusWithMetadata file) {
+    return !TELL_NOTHING_OF_ROWS.containsAll(Scala.list(file.metadata().keys().toSeq()));
   }
 
   /** Whether a source of `df.write` is Delta's. */

@@ -10,11 +10,9 @@ import java.lang.reflect.Field;
 import java.lang.reflect.Modifier;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeMap;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -39,6 +37,7 @@ final class IcebergScan extends SkippingScan implements SupportsRuntimeV2Filteri
   private static final Map<String, Integer> HEADERS = Map.of("PARQUET", 4, "ORC", 3);
 
   private final Table table;
+  private volatile Boolean hasDefaults;
 
   IcebergScan(SparkSession session, BatchScanExec scan, List<Expression> conditions, FirstRows.Wanted first) {
     super(session, scan, conditions, first);
@@ -62,32 +61,21 @@ final class IcebergScan extends SkippingScan implements SupportsRuntimeV2Filteri
         if (file != null) files.computeIfAbsent(file, none -> new ArrayList<>()).add(task);
       }
     }
-    Set<FileStatus> withoutRows = wanted == null ? Set.of() : withoutRows(files);
-    SkippingFileIndex index = new SkippingFileIndex(
-        session, relation(session, inner, table, List.copyOf(files.keySet()), withoutRows), IcebergTables.name(table),
-        conditions, wanted);
+    HadoopFsRelation relation = relation(
+        session, inner, table, List.copyOf(files.keySet()), file -> !readAllRows(files.get(file)));
+    SkippingFileIndex index = new SkippingFileIndex(session, relation, IcebergTables.name(table), conditions, wanted);
     return new Listing(index, index.inner.listFiles(Scala.seq(List.of()), Scala.seq(List.of())), groups);
   }
 
   /** A relation that describes the columns of a scan, without its files. */
   static HadoopFsRelation relation(SparkSession session, BatchScanExec scan) {
-    return relation(session, scan.scan(), scan.table(), List.of(), Set.of());
+    return relation(session, scan.scan(), scan.table(), List.of(), file -> true);
   }
 
   private static HadoopFsRelation relation(
-      SparkSession session, Scan scan, Table table, List<FileStatus> files, Set<FileStatus> withoutRows) {
+      SparkSession session, Scan scan, Table table, List<FileStatus> files, java.util.function.Predicate<FileStatus> mayHideRows) {
     return IcebergTables.relation(
-        session, table, files, withoutRows, IcebergTables.scanSnapshot(scan), IcebergTables.scanSchema(scan));
-  }
-
-  /** The files of which the scan's tasks may not read all rows. */
-  private Set<FileStatus> withoutRows(Map<FileStatus, List<Object>> files) {
-    boolean readerMayDropRows = IcebergTables.hasDefaults(table);
-    Set<FileStatus> found = new HashSet<>();
-    files.forEach((file, tasks) -> {
-      if (!readAllRows(tasks, readerMayDropRows)) found.add(file);
-    });
-    return found;
+        session, table, files, mayHideRows, IcebergTables.scanSnapshot(scan), IcebergTables.scanSchema(scan));
   }
 
   /**
@@ -98,14 +86,14 @@ final class IcebergScan extends SkippingScan implements SupportsRuntimeV2Filteri
    * leaves out row groups, of which no row passes the filters above. That is not so of Iceberg 1.10 where the file lacks
    * a column with a default, and not known of formats other than Parquet.
    */
-  private static boolean readAllRows(List<Object> tasks, boolean readerMayDropRows) {
+  private boolean readAllRows(List<Object> tasks) {
     Object file = call(tasks.get(0), "file");
     String format = call(file, "format").toString();
     TreeMap<Long, Long> parts = new TreeMap<>();
     for (Object task : tasks) {
       if (!((Collection<?>) call(task, "deletes")).isEmpty()) return false;
       boolean filters = !call(call(task, "residual"), "op").toString().equals("TRUE");
-      if (filters && (readerMayDropRows || !format.equals("PARQUET"))) return false;
+      if (filters && (!format.equals("PARQUET") || hasDefaults())) return false;
       long start = (Long) call(task, "start");
       if (parts.put(start, start + (Long) call(task, "length")) != null) return false;
     }
@@ -115,6 +103,11 @@ final class IcebergScan extends SkippingScan implements SupportsRuntimeV2Filteri
       reached = Math.max(reached, part.getValue());
     }
     return reached >= (Long) call(file, "fileSizeInBytes");
+  }
+
+  private boolean hasDefaults() {
+    if (hasDefaults == null) hasDefaults = IcebergTables.hasDefaults(table);
+    return hasDefaults;
   }
 
   @Override Collection<?> parts(InputPartition partition) {

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
+import java.util.function.Predicate;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -53,7 +54,6 @@ final class IcebergTables {
   private static final String SOURCE = ICEBERG + "spark.source.";
   private static final String LOCATION = "_file";
   private static final String KEY = "iceberg.fieldId";
-  private static final String MISSING_ROWS = "missing_rows";
 
   /** Iceberg numbers its metadata columns downwards from the largest int. */
   private static final long FIRST_RESERVED_ID = Integer.MAX_VALUE - 1_000;
@@ -63,16 +63,13 @@ final class IcebergTables {
   /** The files of one snapshot, or of what a scan reads of it. */
   static final class Index extends ListedIndex {
     final String snapshot;
-    private final Set<FileStatus> withoutRows;
+    /** Whether what is read of a file may lack some of its rows. */
+    final Predicate<FileStatus> mayHideRows;
 
-    Index(Path root, List<FileStatus> files, String snapshot, Set<FileStatus> withoutRows) {
+    Index(Path root, List<FileStatus> files, String snapshot, Predicate<FileStatus> mayHideRows) {
       super(root, files);
       this.snapshot = snapshot;
-      this.withoutRows = withoutRows;
-    }
-
-    @Override scala.collection.immutable.Map<String, Object> metadata(FileStatus file) {
-      return withoutRows.contains(file) ? Scala.map(Map.of(MISSING_ROWS, true)) : Scala.emptyMap();
+      this.mayHideRows = mayHideRows;
     }
   }
 
@@ -149,17 +146,18 @@ final class IcebergTables {
 
   /** A relation that only describes files and columns to look-ups. */
   static HadoopFsRelation relation(SparkSession session, Table table, List<FileStatus> files, String snapshot, StructType schema) {
-    return relation(session, table, files, Set.of(), snapshot, schema);
+    return relation(session, table, files, file -> true, snapshot, schema);
   }
 
   /**
    * The same of a scan.
    *
-   * @param withoutRows the files of which the scan may not read all rows
+   * @param mayHideRows whether the scan may not read all rows of a file
    */
   static HadoopFsRelation relation(
-      SparkSession session, Table table, List<FileStatus> files, Set<FileStatus> withoutRows, String snapshot, StructType schema) {
-    return Relations.of(session, new Index(root(table), files, snapshot, withoutRows), schema, new Format());
+      SparkSession session, Table table, List<FileStatus> files, Predicate<FileStatus> mayHideRows, String snapshot,
+      StructType schema) {
+    return Relations.of(session, new Index(root(table), files, snapshot, mayHideRows), schema, new Format());
   }
 
   /** Whether rows of older files may have a default in some column; of dropped columns too, which older snapshots have. */

@@ -12,7 +12,6 @@ import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
-import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
 /** Files that were listed elsewhere: by a table's log, or as the blocks of column groups. */
@@ -31,13 +30,8 @@ public class ListedIndex implements FileIndex {
 
   @Override public Seq<PartitionDirectory> listFiles(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
     List<FileStatusWithMetadata> all = new ArrayList<>();
-    for (FileStatus file : files) all.add(new FileStatusWithMetadata(file, metadata(file)));
+    for (FileStatus file : files) all.add(new FileStatusWithMetadata(file, Scala.emptyMap()));
     return Scala.seq(List.of(new PartitionDirectory(InternalRow.empty(), Scala.seq(all))));
-  }
-
-  /** What the listing says of a file beside its status. */
-  Map<String, Object> metadata(FileStatus file) {
-    return Scala.emptyMap();
   }
 
   @Override public String[] inputFiles() {

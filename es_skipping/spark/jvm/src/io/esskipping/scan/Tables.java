@@ -1,6 +1,5 @@
 package io.esskipping.scan;
 
-import io.esskipping.util.Scala;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -21,12 +20,10 @@ final class Tables {
     return index instanceof IcebergTables.Index ? ((IcebergTables.Index) index).snapshot : DeltaTables.version(index);
   }
 
-  /**
-   * Whether a scan may not read some rows of a listed file. Delta says of a file what it knows beside its status, and
-   * {@link IcebergTables.Index} what is missing; only what is known not to tell of missing rows is believed.
-   */
-  static boolean mayHideRows(FileStatusWithMetadata file) {
-    return !DeltaTables.TELL_NOTHING_OF_ROWS.containsAll(Scala.list(file.metadata().keys().toSeq()));
+  /** Whether a scan that lists by an index may not read some rows of a listed file. */
+  static boolean mayHideRows(FileIndex index, FileStatusWithMetadata file) {
+    if (index instanceof IcebergTables.Index) return ((IcebergTables.Index) index).mayHideRows.test(file.fileStatus());
+    return DeltaTables.mayHideRows(file); // plain files are listed without anything beside their status
   }
 
   /** A relation's data schema with the keys that its table gives columns. */
