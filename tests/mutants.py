@@ -36,6 +36,7 @@ _PYTHONS: Final = {
     "tests/connectors/test_delta_on_commit.py": ".venv-spark42",
     "tests/connectors/test_iceberg.py": ".venv-spark41",
     "tests/connectors/test_iceberg_cases.py": ".venv-spark40",
+    "tests/connectors/test_iceberg_limits.py": ".venv-spark40",
     "tests/connectors/test_iceberg_changes.py": ".venv-spark41",
     "tests/connectors/test_iceberg_on_commit.py": ".venv-spark41",
 }

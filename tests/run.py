@@ -100,8 +100,8 @@ ON_THE_OLDEST_DELTA = [
 ]
 
 ON_ICEBERG = [
-    f"tests/connectors/test_iceberg{name}.py"
-    for name in ("", "_cases", "_changes", "_on_commit", "_search", "_evolution", "_pyiceberg", "_generated", "_life")
+    *(f"tests/connectors/test_iceberg{name}.py" for name in ("", "_cases", "_changes", "_on_commit", "_search")),
+    *(f"tests/connectors/test_iceberg_{name}.py" for name in ("limits", "evolution", "pyiceberg", "generated", "life")),
 ]
 
 ON_THE_OLDEST_ICEBERG = [
@@ -125,6 +125,8 @@ ON_THE_OLDEST_ICEBERG = [
     "tests/connectors/test_iceberg_changes.py::test_all_files_are_listed_where_ancestry_does_not_tell",
     "tests/connectors/test_iceberg_cases.py::test_incremental_reads_are_left_alone",
     "tests/connectors/test_iceberg_search.py::test_only_the_search_skips[delete]",
+    "tests/connectors/test_iceberg_limits.py::test_files_without_deleted_rows_guarantee_those_of_a_limit[3]",
+    "tests/connectors/test_iceberg_limits.py::test_files_that_lack_a_column_with_a_default",
 ]
 
 MORE_ON_THE_OLDEST_ICEBERG = [

@@ -1,4 +1,4 @@
-"""Iceberg tables: hidden columns, rows that come back, incremental reads, limits, conflicts, catalogs."""
+"""Iceberg tables: hidden columns, rows that come back, incremental reads, conflicts, catalogs."""
 
 from __future__ import annotations
 
@@ -261,22 +261,6 @@ def test_other_catalogs(iceberg: SparkSession, tmp_path: Path, kind: str) -> Non
         assert (found, num_files(frame)) == ([(205,)], [1])
         spark.sql("DROP TABLE plain")
     spark.sql(f"DROP TABLE {table}")
-
-
-def test_no_file_guarantees_the_rows_of_a_limit(iceberg: SparkSession, make: Make) -> None:
-    """A file may have deleted rows, so the number of its rows does not say how many of them a query gets."""
-    table = make(**{"write.delete.mode": "merge-on-read"})
-    dataset = esk.Dataset(iceberg, table=table)
-    dataset.create_indexes(esk.MinMax("id"), esk.ValueList("k"))
-    first = f"SELECT id FROM {table} ORDER BY id LIMIT 10"
-    some = f"SELECT id FROM {table} WHERE id >= 0 ORDER BY id DESC LIMIT 10"
-    assert (opened(iceberg, first, 10), opened(iceberg, some, 10)) == (FILES, FILES)
-    iceberg.sql(f"DELETE FROM {table} WHERE id < 95 OR id >= 305")
-    for refresh in (False, True):
-        if refresh:
-            dataset.refresh()
-        assert (opened(iceberg, first, 10), opened(iceberg, some, 10)) == (FILES, FILES)
-        assert iceberg.sql(f"SELECT id FROM {table} LIMIT 300").count() == 210
 
 
 @pytest.mark.filterwarnings("ignore:a Spark session already runs")

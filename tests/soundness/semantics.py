@@ -232,7 +232,7 @@ BEYOND: tuple[tuple[str, str, str], ...] = (
     ("Expressions that are not deterministic", "`rand() < 0.5`", "each row gets a new value, so Spark does not pass the filter to the scan"),
     ("A filter above a LIMIT, a window or an aggregate", "`... WHERE row_number = 1`", "it does not constrain single rows of the file"),
     ("Shuffled joins whose other side is not indexed, and joins that keep rows without a match", "`LEFT JOIN` from the table, `NOT IN`, a sort-merge join with a CSV file", "no key is known in time, or every row counts; see [joins](../explanation/joins.md)"),
-    ("Limits above a join, an aggregate or a union, or over Iceberg and text files", "`ORDER BY ts LIMIT 10`", "rows of a file may not reach the limit, so they guarantee nothing; see [ORDER BY ... LIMIT](../explanation/first-rows.md)"),
+    ("Limits above a join, an aggregate or a union, or over text files", "`ORDER BY ts LIMIT 10`", "rows of a file may not reach the limit, so they guarantee nothing; see [ORDER BY ... LIMIT](../explanation/first-rows.md)"),
     ("Objects that are new, changed or could not be read", "", "only an indexed object with the same path, length and time is skipped"),
     ("Objects beyond an index's limit", "a `ValueList` over its limit", "their metadata is unknown, and unknown is never *no*"),
     ("CSV files with escaped quotes", "two quotes where one escapes the other", "Spark's value for one column depends on the other columns of the query, unless `columnPruning=false`"),

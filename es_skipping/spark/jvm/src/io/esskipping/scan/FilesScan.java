@@ -48,7 +48,7 @@ public final class FilesScan extends SkippingScan implements SupportsMetadata {
   private final FileScan files;
 
   FilesScan(SparkSession session, BatchScanExec scan, List<Expression> conditions) {
-    super(session, scan, conditions);
+    super(session, scan, conditions, null);
     this.files = (FileScan) inner;
   }
 

@@ -19,6 +19,7 @@ import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CollectLimitExec;
 import org.apache.spark.sql.execution.FileSourceScanExec;
 import org.apache.spark.sql.execution.FilterExec;
@@ -31,6 +32,7 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.Tuple2;
 import scala.collection.Iterator;
@@ -111,8 +113,16 @@ final class FirstRows {
 
   /** What a scan's file index is asked for; null if rows of a listed file may be missing from what the scan reads. */
   Wanted of(FileSourceScanExec scan) {
-    if (this == NONE || !readsWholeFiles(scan)) return null;
-    RelationColumns columns = Relations.columns(scan.relation());
+    return this == NONE || !readsWholeFiles(scan) ? null : of(scan, Relations.columns(scan.relation()));
+  }
+
+  /** The same of a scan of an Iceberg table, which itself tells of files with missing rows when it lists them. */
+  Wanted ofTable(SparkSession session, BatchScanExec scan) {
+    boolean known = this != NONE && IcebergScan.isSnapshotRead(scan) && scan.runtimeFilters().isEmpty();
+    return known ? of(scan, Relations.columns(IcebergScan.relation(session, scan))) : null;
+  }
+
+  private Wanted of(SparkPlan scan, RelationColumns columns) {
     if (by != null && (!scan.outputSet().contains(columnOf(by)) || columns.dataName(columnOf(by)) == null)) return null;
     StringBuilder out = new StringBuilder("{");
     Json.field(out, "k", count);

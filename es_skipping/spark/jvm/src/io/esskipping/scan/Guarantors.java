@@ -29,7 +29,7 @@ final class Guarantors {
       for (Iterator<FileStatusWithMetadata> i = directory.files().iterator(); i.hasNext(); place++) {
         FileStatusWithMetadata file = i.next();
         if (!listed.in(guarantors, place)) continue;
-        if (listed.in(skip, place) || DeltaTables.mayHideRows(file)) return false;
+        if (listed.in(skip, place) || Tables.mayHideRows(index, file)) return false;
         found.add(listed.key(place));
         files.add(file);
       }

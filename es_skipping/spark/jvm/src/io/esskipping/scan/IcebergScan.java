@@ -13,6 +13,7 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.classic.SparkSession;
@@ -20,7 +21,9 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
 
 /**
@@ -30,10 +33,14 @@ import org.apache.spark.sql.execution.datasources.v2.BatchScanExec;
  * Iceberg's own pruning and after each of Spark's runtime filters.
  */
 final class IcebergScan extends SkippingScan implements SupportsRuntimeV2Filtering {
-  private final Table table;
+  /** By format, with how many bytes files begin before their rows, so that the first part of one may begin after them. */
+  private static final Map<String, Integer> HEADERS = Map.of("PARQUET", 4, "ORC", 3);
 
-  IcebergScan(SparkSession session, BatchScanExec scan, List<Expression> conditions) {
-    super(session, scan, conditions);
+  private final Table table;
+  private volatile Boolean hasDefaults;
+
+  IcebergScan(SparkSession session, BatchScanExec scan, List<Expression> conditions, FirstRows.Wanted first) {
+    super(session, scan, conditions, first);
     this.table = scan.table();
   }
 
@@ -43,21 +50,64 @@ final class IcebergScan extends SkippingScan implements SupportsRuntimeV2Filteri
 
   @Override Listing listing(InputPartition[] all) {
     List<Object> groups = new ArrayList<>();
-    Map<FileKey, FileStatus> files = new LinkedHashMap<>();
+    Map<FileStatus, List<Object>> files = new LinkedHashMap<>();
+    FirstRows.Wanted wanted = first;
     for (InputPartition partition : all) {
       groups.add(group(partition));
+      if (isKeyed(partition)) wanted = null; // a join without a shuffle may leave out partitions by their keys
       for (Object task : parts(partition)) {
         if (!isOfData(task)) return null;
         FileStatus file = IcebergTables.status(task);
-        if (file != null) files.putIfAbsent(FileKey.of(file), file);
+        if (file != null) files.computeIfAbsent(file, none -> new ArrayList<>()).add(task);
       }
     }
-    SkippingFileIndex index = new SkippingFileIndex(
-        session,
-        IcebergTables.relation(
-            session, table, List.copyOf(files.values()), IcebergTables.scanSnapshot(inner), IcebergTables.scanSchema(inner)),
-        IcebergTables.name(table), conditions);
+    HadoopFsRelation relation = relation(
+        session, inner, table, List.copyOf(files.keySet()), file -> !readAllRows(files.get(file)));
+    SkippingFileIndex index = new SkippingFileIndex(session, relation, IcebergTables.name(table), conditions, wanted);
     return new Listing(index, index.inner.listFiles(Scala.seq(List.of()), Scala.seq(List.of())), groups);
+  }
+
+  /** A relation that describes the columns of a scan, without its files. */
+  static HadoopFsRelation relation(SparkSession session, BatchScanExec scan) {
+    return relation(session, scan.scan(), scan.table(), List.of(), file -> true);
+  }
+
+  private static HadoopFsRelation relation(
+      SparkSession session, Scan scan, Table table, List<FileStatus> files, java.util.function.Predicate<FileStatus> mayHideRows) {
+    return IcebergTables.relation(
+        session, table, files, mayHideRows, IcebergTables.scanSnapshot(scan), IcebergTables.scanSchema(scan));
+  }
+
+  /**
+   * Whether tasks read every row of a file that passes the filters above: none is deleted, no part of the file is missing,
+   * and the reader drops none.
+   *
+   * <p>A task's residual is what is left of the filter that Iceberg took, with the file's partition. By it the reader
+   * leaves out row groups, of which no row passes the filters above. That is not so of Iceberg 1.10 where the file lacks
+   * a column with a default, and not known of formats other than Parquet.
+   */
+  private boolean readAllRows(List<Object> tasks) {
+    Object file = call(tasks.get(0), "file");
+    String format = call(file, "format").toString();
+    TreeMap<Long, Long> parts = new TreeMap<>();
+    for (Object task : tasks) {
+      if (!((Collection<?>) call(task, "deletes")).isEmpty()) return false;
+      boolean filters = !call(call(task, "residual"), "op").toString().equals("TRUE");
+      if (filters && (!format.equals("PARQUET") || hasDefaults())) return false;
+      long start = (Long) call(task, "start");
+      if (parts.put(start, start + (Long) call(task, "length")) != null) return false;
+    }
+    long reached = HEADERS.getOrDefault(format, 0); // rows come after it
+    for (Map.Entry<Long, Long> part : parts.entrySet()) {
+      if (part.getKey() > reached) return false;
+      reached = Math.max(reached, part.getValue());
+    }
+    return reached >= (Long) call(file, "fileSizeInBytes");
+  }
+
+  private boolean hasDefaults() {
+    if (hasDefaults == null) hasDefaults = IcebergTables.hasDefaults(table);
+    return hasDefaults;
   }
 
   @Override Collection<?> parts(InputPartition partition) {

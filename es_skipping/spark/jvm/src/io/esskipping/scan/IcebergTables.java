@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
+import java.util.function.Predicate;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -62,10 +63,13 @@ final class IcebergTables {
   /** The files of one snapshot, or of what a scan reads of it. */
   static final class Index extends ListedIndex {
     final String snapshot;
+    /** Whether what is read of a file may lack some of its rows. */
+    final Predicate<FileStatus> mayHideRows;
 
-    Index(Path root, List<FileStatus> files, String snapshot) {
+    Index(Path root, List<FileStatus> files, String snapshot, Predicate<FileStatus> mayHideRows) {
       super(root, files);
       this.snapshot = snapshot;
+      this.mayHideRows = mayHideRows;
     }
   }
 
@@ -142,7 +146,29 @@ final class IcebergTables {
 
   /** A relation that only describes files and columns to look-ups. */
   static HadoopFsRelation relation(SparkSession session, Table table, List<FileStatus> files, String snapshot, StructType schema) {
-    return Relations.of(session, new Index(root(table), files, snapshot), schema, new Format());
+    return relation(session, table, files, file -> true, snapshot, schema);
+  }
+
+  /**
+   * The same of a scan.
+   *
+   * @param mayHideRows whether the scan may not read all rows of a file
+   */
+  static HadoopFsRelation relation(
+      SparkSession session, Table table, List<FileStatus> files, Predicate<FileStatus> mayHideRows, String snapshot,
+      StructType schema) {
+    return Relations.of(session, new Index(root(table), files, snapshot, mayHideRows), schema, new Format());
+  }
+
+  /** Whether rows of older files may have a default in some column; of dropped columns too, which older snapshots have. */
+  static boolean hasDefaults(Table table) {
+    Class<?> types = sibling(table, ICEBERG + "types.TypeUtil");
+    for (Object schema : ((Map<?, ?>) call(call(table, "table"), "schemas")).values()) {
+      for (Object field : ((Map<?, ?>) callStatic(types, "indexById", call(schema, "asStruct"))).values()) {
+        if (call(field, "initialDefault") != null) return true;
+      }
+    }
+    return false;
   }
 
   /** What a scan reads of its table's columns, with their field ids. */

@@ -73,7 +73,7 @@ public final class SkippingRule extends Rule<SparkPlan> {
       return eligible(scan, conditions) ? skipping(scan, conditions, first.of(scan)) : scan;
     }
     if (node instanceof BatchScanExec && SkippingScan.eligible((BatchScanExec) node)) {
-      return SkippingScan.over(session, (BatchScanExec) node, conditions);
+      return SkippingScan.over(session, (BatchScanExec) node, conditions, first);
     }
     List<SparkPlan> children = Scala.list(node.children());
     if (children.isEmpty()) return node;

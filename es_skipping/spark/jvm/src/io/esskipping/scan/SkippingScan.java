@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -34,6 +35,8 @@ public abstract class SkippingScan implements Scan {
   final SparkSession session;
   final Scan inner;
   final List<Expression> conditions;
+  /** The rows that suffice; null if the query needs all that meet the conditions. */
+  final FirstRows.Wanted first;
   /** The joins whose keys are not known yet, for people. */
   private List<String> awaited = List.of();
   private final List<Expression> canonical = new ArrayList<>();
@@ -62,7 +65,8 @@ public abstract class SkippingScan implements Scan {
     }
   }
 
-  SkippingScan(SparkSession session, BatchScanExec scan, List<Expression> conditions) {
+  SkippingScan(SparkSession session, BatchScanExec scan, List<Expression> conditions, FirstRows.Wanted first) {
+    this.first = first;
     this.session = session;
     this.inner = scan.scan();
     this.conditions = conditions;
@@ -76,13 +80,15 @@ public abstract class SkippingScan implements Scan {
   }
 
   /** An eligible scan node, as one that skips. */
-  static BatchScanExec over(SparkSession session, BatchScanExec scan, ScanConditions above) {
+  static BatchScanExec over(SparkSession session, BatchScanExec scan, ScanConditions above, FirstRows first) {
     List<Attribute> output = Scala.list(scan.output());
     List<Expression> conditions = above.over(output);
     // By position, not by name: Spark versions differ in the later fields.
     Object[] fields = Scala.fields(scan);
     if (fields[1] != scan.scan()) throw new IllegalStateException("a batch scan's second field is not its scan in this Spark version");
-    SkippingScan skipping = FilesScan.isFilesScan(scan) ? new FilesScan(session, scan, conditions) : new IcebergScan(session, scan, conditions);
+    SkippingScan skipping = FilesScan.isFilesScan(scan)
+        ? new FilesScan(session, scan, conditions)
+        : new IcebergScan(session, scan, conditions, first.ofTable(session, scan));
     skipping.awaited = above.awaited(output);
     fields[1] = skipping;
     return (BatchScanExec) scan.makeCopy(fields);
@@ -130,12 +136,17 @@ public abstract class SkippingScan implements Scan {
     }
 
     @Override public boolean equals(Object other) {
-      return other instanceof Narrowed && batch.equals(((Narrowed) other).batch) && canonical.equals(((Narrowed) other).scan().canonical);
+      return other instanceof Narrowed && batch.equals(((Narrowed) other).batch) && asksAs(((Narrowed) other).scan());
     }
 
     @Override public int hashCode() {
       return 31 * batch.hashCode() + canonical.hashCode();
     }
+  }
+
+  /** Whether another scan leaves out the same files of the same partitions. */
+  private boolean asksAs(SkippingScan other) {
+    return canonical.equals(other.canonical) && Objects.equals(first, other.first);
   }
 
   private synchronized InputPartition[] narrowed(InputPartition[] all) {
@@ -197,7 +208,7 @@ public abstract class SkippingScan implements Scan {
     return true;
   }
 
-  private static boolean isKeyed(InputPartition partition) {
+  static boolean isKeyed(InputPartition partition) {
     return partition instanceof HasPartitionKey && ((HasPartitionKey) partition).partitionKey().numFields() > 0;
   }
 
@@ -228,7 +239,7 @@ public abstract class SkippingScan implements Scan {
   }
 
   @Override public boolean equals(Object other) {
-    return other instanceof SkippingScan && inner.equals(((SkippingScan) other).inner) && canonical.equals(((SkippingScan) other).canonical);
+    return other instanceof SkippingScan && inner.equals(((SkippingScan) other).inner) && asksAs((SkippingScan) other);
   }
 
   @Override public int hashCode() {

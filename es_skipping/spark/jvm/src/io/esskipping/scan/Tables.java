@@ -1,6 +1,7 @@
 package io.esskipping.scan;
 
 import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.types.StructType;
 
@@ -17,6 +18,12 @@ final class Tables {
   /** The snapshot's version, as text; the index must be a table's. */
   static String snapshot(FileIndex index) {
     return index instanceof IcebergTables.Index ? ((IcebergTables.Index) index).snapshot : DeltaTables.version(index);
+  }
+
+  /** Whether a scan that lists by an index may not read some rows of a listed file. */
+  static boolean mayHideRows(FileIndex index, FileStatusWithMetadata file) {
+    if (index instanceof IcebergTables.Index) return ((IcebergTables.Index) index).mayHideRows.test(file.fileStatus());
+    return DeltaTables.mayHideRows(file); // plain files are listed without anything beside their status
   }
 
   /** A relation's data schema with the keys that its table gives columns. */
