@@ -115,6 +115,13 @@ class OfEverything(Toy):
         return target.ask(AnyOf((1,)))
 
 
+class OfElements(Toy):
+    """Labels a condition on elements itself."""
+
+    def label(self, node: Predicate, target: Target) -> Clause | None:
+        return target.ask(AnyOf((1,))) if isinstance(node, HasElement) else None
+
+
 def labeller(operand: Operand, index: Index | None = None, name: str = "") -> Labeller:
     path = operand.path[0] if isinstance(operand, Column) else "expression"
     return Labeller(index or Toy(), Target(name or f"toy({path})", (operand,), (operand.type,)))
@@ -357,7 +364,7 @@ def test_the_label_of_a_condition_on_elements_joins_that_of_what_it_asks_of_them
     assert isinstance(three, HasElement)
     of_elements = labeller(element, name="elements")
     assert merge_clause(three, [of_elements]) == Ask("elements", AnyOf((3,)))
-    whole = labeller(X, OfEverything(), "whole")
+    whole = labeller(X, OfElements(), "whole")
     assert merge_clause(three, [of_elements, whole]) == Conjunction(
         (Ask("elements", AnyOf((3,))), Ask("whole", AnyOf((1,))))
     )
