@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from tests.spark.skipping_on_off import age, objects_by_predicate
-from tests.spark.table_one import COLUMNS, OBJECTS, ROWS
+from tests.spark.table_one import COLUMNS, EXAMPLES, OBJECTS
 
 HASH = "md5(cast({} AS string))"
 
@@ -24,8 +24,8 @@ def test_every_row(spark: SparkSession, store: str, tmp_path: Path, request: pyt
     spark.range(0, 40 * OBJECTS, 1, OBJECTS).selectExpr(*columns).write.parquet(str(path))
     age(path)
     dataset = esk.Dataset(spark, str(path))
-    result = dataset.create_indexes(*(row.index for row in ROWS))
+    result = dataset.create_indexes(*(one.index for one in EXAMPLES))
     assert (result.added, result.failed) == (OBJECTS, ())
-    expected = {row.filter.replace("uuid_of(77)", HASH.format("77")): row.reads for row in ROWS}
+    expected = {one.filter.replace("uuid_of(77)", HASH.format("77")): one.reads for one in EXAMPLES}
     assert objects_by_predicate(spark, lambda s: s.read.parquet(str(path)), expected) == expected
     dataset.drop_indexes(all=True)
