@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from es_skipping.build.columns import ResolvedColumn, resolve
-from es_skipping.build.elements import check_elements
+from es_skipping.build.elements import check_elements, of_each_element
 from es_skipping.build.index_arguments import lasting
 from es_skipping.build.wanted import Wanted
 from es_skipping.catalog import DatasetDefinition, IndexDefinition, Protection
@@ -16,6 +16,7 @@ from es_skipping.errors import ColumnError, IndexDefinitionError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.induced import Induced
 from es_skipping.indexes.registry import from_definition, index_id, readable_id
+from es_skipping.indexes.toolkit.column import only
 from es_skipping.lookup.built_with import dataset_facts, index_facts, is_secret
 from es_skipping.predicates.codec import operand_to_data
 from es_skipping.stores.protection.definitions import protected
@@ -217,7 +218,11 @@ def _summarised(
     """The expression that an index computes of its columns, if it is not just the columns."""
     columns = [column.sql for column in given]
     expressions = list(index.summarised(columns))
-    return given if expressions == columns else tuple(resolving(source, expression) for expression in expressions)
+    if expressions == columns:
+        return given
+    if len(given) == 1 and given[0].levels:
+        expressions = [of_each_element(given[0].text, lambda element: only(index.summarised([element])))]
+    return tuple(resolving(source, expression) for expression in expressions)
 
 
 def same_index(first: IndexDefinition, second: IndexDefinition) -> bool:

@@ -8,7 +8,7 @@ as ``map_keys(m)``. Spark's SQL has no ``[]``, so only a name can hold these two
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,10 +19,14 @@ from es_skipping.indexes.toolkit.column import ColumnIndex, only
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
-__all__ = ["ElementsOf", "array_column", "check_elements", "collected_elements", "elements_in"]
+__all__ = ["ElementsOf", "array_column", "check_elements", "collected_elements", "elements_in", "of_each_element"]
 
 _QUOTED_OR_SUFFIX: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`|(\[\])", re.DOTALL)
 _FIELD: Final = re.compile(r"\.(?:`((?:[^`]|``)+)`|(\w+))")
+
+
+_ELEMENT: Final = "`the element`"
+"""The name of an element in SQL that is made here: hardly one of a column that an expression reads beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,34 @@ def _path(text: str, whole: str) -> tuple[str, ...]:
             "holds [] with backticks"
         )
     return tuple(quoted.replace("``", "`") if quoted else plain for quoted, plain in _FIELD.findall(text))
+
+
+def of_each_element(text: str, expression: Callable[[str], str]) -> str:
+    """A column of elements as SQL of an array, with an expression of each of them.
+
+    Parameters
+    ----------
+    text
+        The column, with ``[]``.
+    expression
+        Makes SQL from the SQL of an element.
+
+    Raises
+    ------
+    ColumnError
+        These are the elements of arrays in an array.
+
+    Examples
+    --------
+    >>> of_each_element("stops[].place", "upper({})".format)
+    'transform(stops, `the element` -> upper(`the element`.`place`))[]'
+    """
+    elements = elements_in(text)
+    assert elements is not None
+    if elements.levels > 1:
+        raise ColumnError(f"column {text!r}: an expression of elements takes one []")
+    fields = "".join(f".`{name.replace('`', '``')}`" for name in only(elements.paths))
+    return f"transform({elements.base}, {_ELEMENT} -> {expression(_ELEMENT + fields)})[]"
 
 
 def array_column(array: SparkColumn, paths: Sequence[Sequence[str]], functions: Any) -> SparkColumn:

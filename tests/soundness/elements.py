@@ -49,6 +49,7 @@ _ABOUT: Final = (
     "(e {op} {v})", "(e {op} {v})", "(e {op} {v})", "(e IN ({v}, {w}))", "(e NOT IN ({v}, {w}))", "(e BETWEEN {v} AND {w})",
     "(e IS NULL)", "(e IS NOT NULL)", "(NOT (e {op} {v}))", "((e {op} {v}) OR e = {w})", "((e {op} {v}) AND e <= {w})",
     "(coalesce(e, {v}) = {w})", "(nullif(e, {v}) IS NULL)", "(e {op} {v} AND id % 3 = 1)", "((e = {v}) <=> (e = {w}))",
+    "(upper(e) {op} {v})", "(upper(e) IN ({v}, upper({w})))",
 )  # fmt: skip
 _TESTS: Final = (
     "array_contains({a}, {v})", "arrays_overlap({a}, array({v}, {w}))", "exists({a}, e -> {about})", "exists({a}, e -> {about})",
@@ -115,6 +116,7 @@ def element_indexes(seed: int) -> list[Any]:
         lambda: esk.GapList("xs[]", gaps=2),
         lambda: esk.GapList("fs[]", gaps=1),
         lambda: esk.Prefix("tags[]", length=1),
+        *(lambda c=column: esk.Formatted(c, "upper") for column in ("tags[]", "rs[].b", "map_keys(m)[]")),
     ]
     return [make() for make in rng.sample(makers, rng.randint(4, 10))]
 

@@ -39,6 +39,7 @@ COLUMNS: Final[Sequence[str]] = (
     f"array('all', concat('tag', id * 7 % 3 + id div {_IN_OBJECT})) AS tags",
     f"array(concat('tenant-', id div {_IN_OBJECT}, '/db-', id)) AS databases",
     f"array(concat('/data/', id, '.v', id div {_IN_OBJECT})) AS paths",
+    f"array(concat('https://host', id div {_IN_OBJECT}, '.example.org/a?', id)) AS urls",
     f"array(IF(id < {4 * _IN_OBJECT}, concat('kind', id div {_IN_OBJECT}), concat('one-', id))) AS kinds",
 )
 """Of a range of ids; ``uuid_of`` stands for a hash that keeps no order."""
@@ -103,6 +104,11 @@ ROWS: Final = (
     Row(
         "Formatted", "the distinct results of a transform",
         Example(esk.Formatted("url", "parse_url({}, 'HOST')"), "parse_url(url, 'HOST') = 'host4.example.org'", 1),
+        Example(
+            esk.Formatted("urls[]", "parse_url({}, 'HOST')"),
+            "exists(urls, u -> parse_url(u, 'HOST') = 'host4.example.org')",
+            1,
+        ),
     ),
     Row(
         "MetricDist", "distances from an origin",

@@ -32,6 +32,8 @@ INDEXES: Final = (
     esk.ValueList("map_keys(m)[]"),
     esk.MinMax("map_values(m)[]"),
     esk.ValueList("split(s, ',')[]"),
+    esk.Formatted("tags[]", "reverse"),
+    esk.Formatted("readings[].`b c`", "concat('r', {})"),
     esk.MinMax("m['l']"),
     esk.MinMax("`x[]`"),
 )
@@ -47,6 +49,8 @@ FOUND: Final = {
     "exists(tags, t -> t = 't1' OR t = 'u3')": 2,
     "exists(tags, t -> t IN ('a','b','c','d','e','f','g','h','i','j','k','t5'))": 1,
     "exists(tags, t -> upper(t) = 'T3')": FILES,  # another expression
+    "exists(tags, t -> reverse(t) = '3t')": 1,
+    "exists(readings, r -> concat('r', r.`b c`) IN ('r4', 'r5'))": 2,
     "exists(tags, t -> t = concat('t', id))": FILES,
     "exists(xs, x -> x > 45)": 2,  # NaN is greater
     "exists(xs, x -> x > 5.4 AND x < 9)": 1,  # one element between
@@ -163,7 +167,9 @@ def test_metadata_is_of_the_elements(spark: SparkSession, data: str) -> None:
         (esk.ValueList("nothing[]"), "does not exist"),
         (esk.ValueList("[]"), "names no array"),
         (esk.ValueList("lower(tags[])"), "only names of fields"),
-        (esk.Formatted("tags[]", "lower"), "only names of fields"),
+        (esk.Formatted("grid[][]", "abs"), "takes one"),
+        (esk.Formatted("tags[]", "no_such_function"), "does not exist|is neither"),
+        (esk.MetricDistance(["xs[]", "ids[]"], origin=[0, 0]), "only names of fields"),
         (esk.GeoBox("xs[]", "ids[]"), "indexes rows"),
     ],
 )
@@ -221,9 +227,8 @@ def random_sql(draw: random.Random, depth: int, scope: tuple[str, ...] = ()) -> 
     value, number = draw.choice(["xs", "xs", "map_values(m)"]), draw.choice(_NUMBERS)
     how = draw.choice(["=", "<=>", "<", "<=", ">", ">=", "<>"])
     if scope and (not depth or form < 0.75):
-        return draw.choice(
-            [f"{scope[-1]} {how} {number}", f"{draw.choice(scope)} IS NULL", f"{scope[0]} {how} {number}"]
-        )
+        tests = [f"{scope[-1]} {how} {number}", f"{draw.choice(scope)} IS NULL", f"{scope[0]} {how} {number}"]
+        return draw.choice([*tests, f"abs({scope[-1]}) {how} {number}"])
     tests = [
         f"array_contains({value}, {number})",
         f"arrays_overlap({value}, array({number}, {draw.choice([*_NUMBERS, 'NULL'])}))",
@@ -281,6 +286,7 @@ def test_no_filter_loses_a_row(spark: SparkSession, any_rows: str, legacy: bool)
     esk.Dataset(spark, any_rows).create_indexes(
         esk.ValueList("xs[]"),
         esk.GapList("xs[]", gaps=2),
+        esk.Formatted("xs[]", "abs"),
         esk.MinMax("ns[][]"),
         esk.ValueList("map_keys(m)[]"),
         esk.ValueList("map_values(m)[]"),
