@@ -273,7 +273,7 @@ def test_a_table_without_rows(spark: SparkSession, tmp_path: Path) -> None:
     assert all(block.row_group is not None for block in manifest_of(Path(path)).blocks.values())
 
 
-@pytest.fixture(params=["hdfs", "s3a"])
+@pytest.fixture(params=[pytest.param("hdfs", marks=pytest.mark.long), "s3a"])
 def lake(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
     """The URL of a folder on a file system that is not local."""
     if request.param == "hdfs":
