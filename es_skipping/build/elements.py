@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from es_skipping.errors import ColumnError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.toolkit.column import ColumnIndex, only
+from es_skipping.predicates.show import quoted_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -25,7 +26,7 @@ _QUOTED_OR_SUFFIX: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`
 _FIELD: Final = re.compile(r"\.(?:`((?:[^`]|``)+)`|(\w+))")
 
 
-_ELEMENT: Final = "`the element`"
+_ELEMENT: Final = "the element"
 """The name of an element in SQL that is made here: hardly one of a column that an expression reads beside it."""
 
 
@@ -107,8 +108,8 @@ def of_each_element(text: str, expression: Callable[[str], str]) -> str:
     assert elements is not None
     if elements.levels > 1:
         raise ColumnError(f"column {text!r}: an expression of elements takes one []")
-    fields = "".join(f".`{name.replace('`', '``')}`" for name in only(elements.paths))
-    return f"transform({elements.base}, {_ELEMENT} -> {expression(_ELEMENT + fields)})[]"
+    element = ".".join(map(quoted_name, (_ELEMENT, *only(elements.paths))))
+    return f"transform({elements.base}, {quoted_name(_ELEMENT)} -> {expression(element)})[]"
 
 
 def array_column(array: SparkColumn, paths: Sequence[Sequence[str]], functions: Any) -> SparkColumn:

@@ -17,6 +17,7 @@ from es_skipping.build.source import Source
 from es_skipping.stores.object_list import ObjectList
 from tests.connectors.conflicts import CHANGES, overtaken
 from tests.connectors.equal import rows_on_and_off, run_on_and_off
+from tests.connectors.limits import check_limits
 from tests.spark.objects_read import num_files
 
 _numbers = itertools.count()
@@ -76,27 +77,23 @@ def test_a_count_over_a_table_whose_only_file_is_skipped(delta: SparkSession, ma
 def test_files_without_deleted_rows_guarantee_those_of_a_limit(delta: SparkSession, make: Make) -> None:
     """How many rows a file has says how many a query gets of it, unless some are deleted in the snapshot."""
     table = make(**{"delta.enableDeletionVectors": "true", "delta.dataSkippingNumIndexedCols": "0"})
-    dataset = esk.Dataset(delta, table=table)
-    dataset.create_indexes(esk.MinMax("id"), esk.ValueList("k"))
-    first = f"SELECT id FROM {table} ORDER BY id LIMIT 10"
-    some = f"SELECT id FROM {table} WHERE id >= 0 ORDER BY id DESC LIMIT 10"
-    assert (opened(delta, first, 10), opened(delta, some, 10)) == ([1], [1])
-    delta.sql(f"DELETE FROM {table} WHERE id BETWEEN 150 AND 160")
-    assert (opened(delta, first, 10), opened(delta, some, 10)) == ([1], [1]), "the first and the last file are whole"
-    assert opened(delta, f"SELECT id FROM {table} WHERE id >= 100 ORDER BY id LIMIT 60", 60) == [3], "the second is not"
-    whole = delta.sql(f"DESCRIBE HISTORY {table}").head()
-    assert whole is not None
-    delta.sql(f"DELETE FROM {table} WHERE id < 95 OR id >= 305")
-    for refresh in (False, True):
-        if refresh:
-            dataset.refresh()
-        assert (opened(delta, first, 10), opened(delta, some, 10)) == ([4], [4])
-        assert delta.sql(f"SELECT id FROM {table} LIMIT 300").count() == 199
-        then = f"{table} VERSION AS OF {whole['version']}"
-        assert opened(delta, first.replace(table, then), 10) == [1], "the first file was whole"
-        assert opened(delta, first.replace(table, f"{then} WHERE id <> 200"), 10) == [1]
-    delta.sql(f"RESTORE TABLE {table} TO VERSION AS OF {whole['version']}")
-    assert (opened(delta, first, 10), opened(delta, some, 10)) == ([1], [1])
+
+    def files(sql: str, rows: int) -> int:
+        (found,) = opened(delta, sql, rows)
+        return found
+
+    def check_any(sql: str, rows: int) -> None:
+        assert delta.sql(sql).count() == rows
+
+    def latest() -> object:
+        newest = delta.sql(f"DESCRIBE HISTORY {table}").head()
+        assert newest is not None
+        return newest["version"]
+
+    def go_back(version: object) -> object:
+        return delta.sql(f"RESTORE TABLE {table} TO VERSION AS OF {version}")
+
+    check_limits(delta, table, files, check_any, latest, go_back)
 
 
 def test_which_index_would_help(delta: SparkSession, make: Make) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from tests.connectors.equal import run_on_and_off
+from tests.connectors.limits import check_limits
 from tests.connectors.test_iceberg import delete_by_equality
 from tests.connectors.test_iceberg_cases import FILES, Make, make
 from tests.connectors.test_iceberg_evolution import add_with_default
@@ -48,28 +49,20 @@ def settings(spark: SparkSession, **given: str) -> Iterator[None]:
 def test_files_without_deleted_rows_guarantee_those_of_a_limit(iceberg: SparkSession, make: Make, version: str) -> None:
     """How many rows a file has says how many a query gets of it, unless some are deleted in the snapshot."""
     table = make(**{"write.delete.mode": "merge-on-read", "format-version": version})
-    dataset = esk.Dataset(iceberg, table=table)
-    dataset.create_indexes(esk.MinMax("id"), esk.ValueList("k"))
-    first = f"SELECT id FROM {table} ORDER BY id LIMIT 10"
-    some = f"SELECT id FROM {table} WHERE id >= 0 ORDER BY id DESC LIMIT 10"
-    assert (opened(iceberg, first, 10), opened(iceberg, some, 10)) == (1, 1)
-    iceberg.sql(f"DELETE FROM {table} WHERE id BETWEEN 150 AND 160")
-    assert (opened(iceberg, first, 10), opened(iceberg, some, 10)) == (1, 1), "the first and the last file are whole"
-    second = f"SELECT id FROM {table} WHERE id >= 100 ORDER BY id LIMIT 60"
-    assert opened(iceberg, second, 60) == FILES - 1, "the second is not"
-    whole = iceberg.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at DESC").head()
-    assert whole is not None
-    iceberg.sql(f"DELETE FROM {table} WHERE id < 95 OR id >= 305")
-    for refresh in (False, True):
-        if refresh:
-            dataset.refresh()
-        assert (opened(iceberg, first, 10), opened(iceberg, some, 10)) == (FILES, FILES)
-        assert opened_for_any(iceberg, f"SELECT id FROM {table} LIMIT 300", 199) == FILES
-        then = f"{table} VERSION AS OF {whole[0]}"
-        assert opened(iceberg, first.replace(table, then), 10) == 1, "the first file was whole"
-        assert opened(iceberg, first.replace(table, f"{then} WHERE id <> 200"), 10) == 1
-    iceberg.sql(f"CALL lake.system.rollback_to_snapshot('{table.removeprefix('lake.')}', {whole[0]})")
-    assert (opened(iceberg, first, 10), opened(iceberg, some, 10)) == (1, 1)
+
+    def check_any(sql: str, rows: int) -> None:
+        assert opened_for_any(iceberg, sql, rows) == FILES
+
+    def latest() -> object:
+        newest = iceberg.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at DESC").head()
+        assert newest is not None
+        return newest[0]
+
+    def go_back(snapshot: object) -> object:
+        name = table.removeprefix("lake.")
+        return iceberg.sql(f"CALL lake.system.rollback_to_snapshot('{name}', {snapshot})")
+
+    check_limits(iceberg, table, lambda sql, rows: opened(iceberg, sql, rows), check_any, latest, go_back)
 
 
 ORDERS = {

@@ -230,11 +230,8 @@ def soundness_of(
                 outcome.predicates += 1
                 try:
                     kept = planned_by(on, f"SELECT id FROM {view} WHERE {predicate}")
-                except PySparkException:
-                    outcome.errors += 1
-                    continue
-                except Py4JJavaError:  # such as an assertion in Spark's optimiser
-                    if _can_be_planned(off, source, predicate):
+                except (PySparkException, Py4JJavaError) as error:  # the latter of an assertion in Spark's optimiser
+                    if isinstance(error, Py4JJavaError) and _can_be_planned(off, source, predicate):
                         raise
                     outcome.errors += 1
                     continue
