@@ -368,9 +368,8 @@ def table_one_page() -> str:
         "The index types of Table I of *Extensible Data Skipping* (Ta-Shma, Khazma, Lushi, Feder) and the Hybrid index",
         f"of its section IV. A test builds them over {OBJECTS} objects and runs every filter through Spark, on both",
         "stores. *Objects read* counts the objects that Spark opened, by its own metric. *Of elements* is an index",
-        "of the same type over the elements of an array; types of two columns have none. *Lines",
-        "of code* counts the index type's own file without blank lines, comments, docstrings and imports; shared code",
-        "is left out.",
+        "of the same type over the elements of an array; types of two columns have none. *Lines of code* counts the",
+        "index type's own file without blank lines, comments, docstrings and imports; shared code is left out.",
         "",
         (
             f"| Table I | Keeps for each object | For example | Filter | Objects read of {OBJECTS} "
