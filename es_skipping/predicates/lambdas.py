@@ -35,6 +35,7 @@ from es_skipping.predicates.tree import (
     Operand,
     Or,
     Predicate,
+    operands_in,
 )
 
 __all__ = ["TESTS", "read_elements", "with_implied", "with_implied_size"]
@@ -46,6 +47,7 @@ TESTS: Final = frozenset({"ArrayContains", "ArraysOverlap", "ArrayExists", "Arra
 _VARIABLE: Final = "NamedLambdaVariable"
 _OTHER_VARIABLE: Final = "a variable of another lambda"
 _MAX_ALTERNATIVES: Final = 1_000
+_MAX_NODES: Final = 200
 
 
 def _elements_of(tree: Tree) -> Operand:
@@ -54,7 +56,8 @@ def _elements_of(tree: Tree) -> Operand:
     Parameters
     ----------
     tree
-        The array's tree. ``transform(xs, x -> x.a)`` has field ``a`` of the elements of ``xs``.
+        The array's tree. ``transform(xs, x -> x.a)`` has field ``a`` of the elements of ``xs``, and
+        ``transform(xs, x -> upper(x))`` the elements of ``xs`` in upper case.
     """
     while class_of(tree) in TRANSPARENT:
         tree = child_of(tree)
@@ -101,12 +104,14 @@ def with_implied(tree: Tree, exact: Predicate, read: Read) -> Predicate:
     try:
         if name == "ArrayContains":
             array, value = children_of(tree, 2)
-            return Implying(exact, _some(_elements_of(array), lambda e: Comparison("=", e, operand_of(value, 0))))
+            element = _elements_of(array)
+            return Implying(exact, _some(element, Comparison("=", element, operand_of(value, 0))))
         if name == "ArraysOverlap":
             first, second = children_of(tree, 2)
             if _is_list(first):
                 first, second = second, first
-            return Implying(exact, _some(_elements_of(first), lambda e: _one_of(e, second)))
+            element = _elements_of(first)
+            return Implying(exact, _some(element, _one_of(element, second)))
         array, function = children_of(tree, 2)
         if name == "ArrayExists":
             return Implying(exact, _some_satisfies(array, function, read))
@@ -151,26 +156,37 @@ def _compares(size: int, comparator: str, number: int) -> bool:
     }[comparator]
 
 
-def _some(element: Operand, condition: Callable[[Element], Predicate]) -> Predicate:
-    if not isinstance(element, Element):
-        return ALWAYS
-    return has_element(element, condition(element)) or ALWAYS
+def _some(element: Operand, condition: Predicate) -> Predicate:
+    """The predicate that some element satisfies a condition.
+
+    Parameters
+    ----------
+    element
+        An element, or what ``transform`` makes of one.
+    """
+    return has_element(_element_below(element), condition) or ALWAYS
+
+
+def _element_below(operand: Operand) -> Operand:
+    """An element that an operand is computed from. All that it is computed from are elements of one array."""
+    if isinstance(operand, Element):
+        return operand
+    below = (_element_below(one) for one in operands_in(operand))
+    return next((one for one in below if isinstance(one, Element)), operand)
 
 
 def _some_satisfies(array: Tree, function: Tree, read: Read) -> Predicate:
     """The condition that some element satisfies a lambda. Its second variable, the position, is opaque."""
     element = _elements_of(array)
     body = _bound(function, element)
-    if body is None or not isinstance(element, Element):
-        return ALWAYS
-    return has_element(element, read(body)) or ALWAYS
+    return ALWAYS if body is None else _some(element, read(body))
 
 
 def _is_list(tree: Tree) -> bool:
     return class_of(tree) in {"CreateArray", "Literal"}
 
 
-def _one_of(element: Element, tree: Tree) -> Predicate:
+def _one_of(element: Operand, tree: Tree) -> Predicate:
     """The condition that an element equals one of a list's values. Null in the list equals no element."""
     if not _is_list(tree):
         raise UnreadableTree("not a list of values")
@@ -188,13 +204,20 @@ def _one_of(element: Element, tree: Tree) -> Predicate:
 
 
 def _bound(function: Tree, element: Operand) -> Any:
-    """A lambda's body, in which its first variable is an element; None if it has no such variable."""
-    if class_of(function) != "LambdaFunction" or isinstance(element, Opaque):
+    """A lambda's body, in which its first variable is an element; None if it has no such variable.
+
+    What ``transform`` makes of an element may be large, and each variable of the body stands for all of it.
+    """
+    if class_of(function) != "LambdaFunction" or isinstance(element, Opaque) or _nodes(element) > _MAX_NODES:
         return None
     body, *variables = children_of(function)
     if not variables or class_of(variables[0]) != _VARIABLE:
         return None
     return _with_variable(body, _name(variables[0]), element, frozenset())
+
+
+def _nodes(operand: Operand) -> int:
+    return 1 + sum(_nodes(one) for one in operands_in(operand))
 
 
 def _name(variable: Tree) -> str:

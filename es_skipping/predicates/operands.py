@@ -151,8 +151,8 @@ def operand_of(tree: Any, depth: int) -> Operand:
     type_ = parse_type(text_of(tree.get("t"), "type"))
     if name == "AttributeReference":
         return Column((text_of(tree.get("name"), "column name"),), type_)
-    if name == "NamedLambdaVariable" and isinstance(tree.get(ELEMENT), Element):
-        element: Element = tree[ELEMENT]
+    if name == "NamedLambdaVariable" and isinstance(tree.get(ELEMENT), Operand):
+        element: Operand = tree[ELEMENT]
         return element
     if name == "GetStructField":
         return _field(tree, type_, depth)

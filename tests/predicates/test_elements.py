@@ -333,6 +333,36 @@ def test_arrays_overlap_asks_for_each_value_of_a_list() -> None:
     assert clause(call("ArraysOverlap", written, XS), ValueList("xs[]")) == each
 
 
+def test_what_is_made_of_each_element() -> None:
+    """The elements of ``transform(tags, t -> upper(t))``, asked of an index of the same expression."""
+    tags, t = attribute("tags", "array<string>"), variable("t", "string")
+    made = call("ArrayTransform", tags, function(call("Upper", t, type="string"), t), type="array<string>")
+    index, wanted = ValueList("transform(tags, t -> upper(t))[]"), Ask("it", AnyOf(("A",)))
+    u, a = variable("u", "string"), literal("A", "string")
+    listed = {"c": "Literal", "t": "array<string>", "v": ["A", None]}
+    for filter in (
+        exists(tags, compare("EqualTo", call("Upper", t, type="string"), a), t),
+        call("ArrayContains", made, a),
+        call("ArraysOverlap", made, listed),
+        exists(made, compare("EqualTo", u, a), u),
+        call("Not", call("ArrayForAll", made, function(call("Not", compare("EqualTo", u, a)), u))),
+    ):
+        assert clause(filter, index, made) == wanted
+        assert clause(filter, ValueList("tags[]"), tags) == KEEP
+    for made_of_none in (
+        call("ArrayTransform", tags, function(literal("A", "string"), t), type="array<string>"),
+        call("ArrayTransform", tags, function(variable("v", "string"), t), type="array<string>"),
+    ):
+        assert clause(call("ArrayContains", made_of_none, a), index, made) == KEEP
+
+
+def test_what_doubles_with_each_step_does_not_take_for_ever() -> None:
+    x, made = variable("x"), XS
+    for _ in range(60):
+        made = call("ArrayTransform", made, function(call("Add", x, x, type="double"), x), type="array<double>")
+    assert clause(exists(made, MORE), MinMax("xs[]")) == KEEP
+
+
 def test_null_elements_are_counted_for_themselves() -> None:
     nulls = clause(exists(XS, call("IsNull", X)))
     assert nulls == Ask("it", HasNull())

@@ -56,6 +56,7 @@ _TESTS: Final = (
     "forall({a}, e -> {about})", "(size(filter({a}, e -> {about})) {op} 1)", "(size({a}) {op} 1)", "({a} IS NULL)", "(get({a}, 0) {op} {v})",
     "(try_element_at({a}, -1) {op} {v})", "(array_position({a}, {v}) > 0)", "(array_max({a}) {op} {v})", "(cardinality({a}) = 0)",
     "exists(transform({a}, e -> nullif(e, {v})), e -> {about})", "exists({a}, e -> exists({a}, f -> f {op} e))",
+    "exists(transform({a}, e -> upper(e)), e -> {about})", "array_contains(transform({a}, e -> upper(e)), upper({v}))",
     "(aggregate({a}, 0, (n, e) -> n + if({about}, 1, 0)) {op} 1)",
 )  # fmt: skip
 _TESTS_OF_MAPS: Final = (

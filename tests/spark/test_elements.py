@@ -50,6 +50,11 @@ FOUND: Final = {
     "exists(tags, t -> t IN ('a','b','c','d','e','f','g','h','i','j','k','t5'))": 1,
     "exists(tags, t -> upper(t) = 'T3')": FILES,  # another expression
     "exists(tags, t -> reverse(t) = '3t')": 1,
+    "array_contains(transform(tags, t -> reverse(t)), '3t')": 1,
+    "arrays_overlap(transform(tags, t -> reverse(t)), array('3t', '4u', NULL))": 2,
+    "exists(transform(tags, t -> reverse(t)), r -> r IN ('3t', '4u'))": 2,
+    "exists(transform(tags, t -> upper(t)), u -> u = 'T3')": FILES,
+    "NOT forall(transform(tags, t -> reverse(t)), r -> r > '2')": 2,
     "exists(readings, r -> concat('r', r.`b c`) IN ('r4', 'r5'))": 2,
     "exists(tags, t -> t = concat('t', id))": FILES,
     "exists(xs, x -> x > 45)": 2,  # NaN is greater
