@@ -88,8 +88,11 @@ def induced_clause(
             if any(reasons):
                 unusable.append((definition.id, next(filter(None, reasons))))
                 continue
+            listings = [one.listing for one in chain if one.listing is not None]
+            if len(listings) < len(chain):  # the metadata rests on all rows of each dimension
+                continue
             predicate = read_filters(chain[-1].filters, declared)
-            asked = index.at(snapshot_digest([one.listing for one in chain]))
+            asked = index.at(snapshot_digest(listings))
             types = tuple(operand.type for operand in index.operands)
             target = Target(definition.id, index.operands, types, declared)
             merged = merge_traced(predicate, [Labeller(asked, target)])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
+
+from es_skipping.stores.selection import split_keys
 
 __all__ = ["FACT", "Dimension", "Joins", "Trees"]
 
@@ -21,10 +24,13 @@ class Dimension:
 
     Parameters
     ----------
-    roots, format, options, data_schema
+    roots, format, options, data_schema, partition_schema
         As of a request.
     listing
-        A digest of the objects that the query's own scan of the relation lists; see `listing_digest`.
+        A digest of all objects of the relation; see `listing_digest`. None if some hold no row that can match, or if
+        some of their rows are no rows of the relation.
+    keys
+        Otherwise, of the objects that the matching rows are in.
     filters
         What the matching row satisfies.
     """
@@ -33,7 +39,9 @@ class Dimension:
     format: str
     options: Mapping[str, str]
     data_schema: Mapping[str, Any]
-    listing: str
+    partition_schema: Mapping[str, Any]
+    listing: str | None = None
+    keys: frozenset[bytes] = frozenset()
     filters: Trees = ()
 
 
@@ -74,6 +82,8 @@ def _dimension(read: Mapping[str, Any]) -> Dimension:
         format=read["format"],
         options=read["options"],
         data_schema=read["dataSchema"],
-        listing=read["listing"],
+        partition_schema=read["partitionSchema"],
+        listing=read.get("listing"),
+        keys=split_keys(base64.b64decode(read.get("keys", ""))),
         filters=tuple(read["filters"]),
     )

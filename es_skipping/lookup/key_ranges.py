@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
@@ -31,6 +31,7 @@ from es_skipping.lookup.withheld import Withheld
 from es_skipping.predicates.functions import Declarations
 from es_skipping.predicates.normal import all_of, normalise
 from es_skipping.predicates.tree import (
+    ALWAYS,
     NEVER,
     And,
     Column,
@@ -44,7 +45,8 @@ from es_skipping.predicates.tree import (
     operands_in,
 )
 from es_skipping.predicates.types import DataType, Value, parse_type
-from es_skipping.stores.base import KEY_BYTES, MetadataStore
+from es_skipping.stores.base import MetadataStore
+from es_skipping.stores.selection import split_keys
 
 __all__ = ["Implied", "KeyMetadata", "implied_by_joins", "ranges_of"]
 
@@ -57,6 +59,7 @@ _MAX_RELATIONS: Final = 8
 _MAX_METADATA_BYTES: Final = 4 << 20
 """An index with more metadata is not read on the way of a query."""
 _CACHED_INDEXES: Final = 64
+_PRUNED: Final = "its own pruning"
 _COLLATED: Final = ("__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING")
 """Metadata of a string column whose equality is not that of its bytes."""
 
@@ -86,6 +89,12 @@ class _Held:
 
     listing: str
     by_key: Mapping[bytes, Metadata | None]
+
+    def of(self, dimension: Dimension) -> Collection[bytes] | None:
+        """The keys of the objects that the query's scan of a relation lists; None if some object is not known."""
+        if dimension.listing is not None:
+            return self.by_key.keys() if dimension.listing == self.listing else None
+        return dimension.keys if self.by_key.keys() >= dimension.keys else None
 
 
 class KeyMetadata:
@@ -192,10 +201,11 @@ class _Survey:
             self._request,
             roots=dimension.roots,
             table=None,
+            snapshot=None,
             format=dimension.format,
             options=dimension.options,
             data_schema=dimension.data_schema,
-            partition_schema={},
+            partition_schema=dimension.partition_schema,
             filters=(),
             first=None,
             joins=Joins(),
@@ -208,11 +218,10 @@ class _Survey:
             index = _key_index(dataset, other, read)
             if index is not None:
                 keys.append((one, index, self._held.of(dataset, index, self._timeout())))
-        # Each object that the query's scan of the relation lists is known, and no other is.
-        keys = [key for key in keys if key[2].by_key and key[2].listing == dimension.listing]
-        if not keys:
+        listed = keys[0][2].of(dimension) if keys else None
+        if listed is None:
             return
-        survivors = self._survivors(number, dimension, dataset, read, keys[0][2].by_key)
+        survivors = self._survivors(number, dimension, dataset, read, listed, len(keys[0][2].by_key))
         if survivors is None:
             return
         left, text = survivors
@@ -229,25 +238,26 @@ class _Survey:
         dimension: Dimension,
         dataset: IndexedDataset,
         read: ScanRequest,
-        listed: Mapping[bytes, Metadata | None],
-    ) -> tuple[list[bytes], str] | None:
+        listed: Collection[bytes],
+        known: int,
+    ) -> tuple[Collection[bytes], str] | None:
         """The keys of the objects that may hold a row for the relation's conditions, and these as text; None if that
-        is every object, or too many."""
+        is every object that is known, or too many."""
         own = read_filters(dimension.filters, self._declared)
         implied = list(self.conditions(number, dimension.data_schema, lambda name: _is_indexed(dataset, name)))
         predicate = all_of([own, *(one.predicate for one in implied)])
-        if all(isinstance(leaf, NullTest) for leaf in leaves_of(predicate)):
+        left = listed
+        if not all(isinstance(leaf, NullTest) for leaf in leaves_of(predicate)):
+            clause = clause_for(dataset, predicate, read, self._declared).clause
+            if clause != KEEP:
+                skipped = split_keys(dataset.store.lookup(dataset.entry, clause, timeout=self._timeout()).skip)
+                left = [key for key in listed if key not in skipped]
+        if len(left) == known or len(left) > _MAX_SURVIVORS:
             return None
-        clause = clause_for(dataset, predicate, read, self._declared).clause
-        if clause == KEEP:
-            return None
-        skip = dataset.store.lookup(dataset.entry, clause, timeout=self._timeout()).skip
-        skipped = {skip[at : at + KEY_BYTES] for at in range(0, len(skip), KEY_BYTES)}
-        left = [key for key in listed if key not in skipped]
-        if len(left) == len(listed) or len(left) > _MAX_SURVIVORS:
-            return None
-        text = Withheld.without_keys(dataset.entry.definition).filter(own)
-        return left, "; ".join([text, *(one.by for one in implied)])
+        filters = [_PRUNED] if len(listed) < known else []
+        if own != ALWAYS:
+            filters.insert(0, Withheld.without_keys(dataset.entry.definition).filter(own))
+        return left, "; ".join([*filters, *(one.by for one in implied)])
 
     def _timeout(self) -> float:
         """Half of what is left: the scan's own look-up comes afterwards."""

@@ -19,11 +19,16 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["KEY_BYTES", "NO_KEY", "KeyTable", "Selection", "Selections"]
+__all__ = ["KEY_BYTES", "NO_KEY", "KeyTable", "Selection", "Selections", "split_keys"]
 
 KEY_BYTES: Final = 16
 NO_KEY: Final = bytes(KEY_BYTES)
 """Stands for an ordinal that no object has."""
+
+
+def split_keys(keys: bytes) -> frozenset[bytes]:
+    """The keys that follow one another in some bytes."""
+    return frozenset(keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES))
 
 
 class KeyTable:

@@ -133,7 +133,8 @@ class Busy:
                     assert got[0] == expected[0], f"seed {seed}, {pinned}"
                     opened, without = opened + int(got[1]), without + expected[1]
                     self._latest(where, seed)
-                    assert not any(one.done() for one in running), [one.exception(0) for one in running if one.done()]
+                    ended = [str(one.exception(0)) for one in running if one.done()]
+                    assert not ended, f"seed {seed}: {ended}"
             finally:
                 done.set()
             for one in running:

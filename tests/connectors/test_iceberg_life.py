@@ -134,7 +134,10 @@ CHANGES = (
     "CALL lake.system.rewrite_data_files(table => 'db.busy', options => map('rewrite-all', 'true'))",
     "CALL lake.system.set_current_snapshot('db.busy', {old})",
 )
-CONFLICTS = ("conflict", "CommitFailed", "commit failed", "Cannot commit", "changed", "stale", "Missing required files")
+CONFLICTS = (
+    *("conflict", "CommitFailed", "commit failed", "Cannot commit", "changed", "stale", "Missing required files"),
+    "is not an ancestor",
+)
 
 
 @pytest.fixture

@@ -102,8 +102,10 @@ class Table:
         return [ObjectId(f"file:/{self.name}/{n}", n + 1, 1) for n in range(len(self.objects))]
 
     def dimension(self, *filters: Any, listed: Sequence[ObjectId] | None = None) -> Dimension:
-        digest = listing_digest(id.key for id in (self.ids if listed is None else listed))
-        return Dimension((f"file:/{self.name}",), self.format, {}, self.schema, digest, filters)
+        """The whole table, or some of its objects, as another partitioned table has them."""
+        listing = listing_digest(id.key for id in self.ids) if listed is None else None
+        keys = frozenset(id.key for id in listed or ())
+        return Dimension((f"file:/{self.name}",), self.format, {}, self.schema, {}, listing, keys, filters)
 
     def as_indexed(self) -> IndexedDataset:
         return IndexedDataset.of(self.store, self.entry)
@@ -234,7 +236,22 @@ def test_the_listing_must_be_what_is_indexed(change: str) -> None:
         listed = listed[1:]
     else:
         listed = [replace(listed[0], mtime=2), *listed[1:]]
-    assert asked(facts(), [table], [table.dimension(BEFORE_2, listed=listed)]).implied == []
+    whole = replace(table.dimension(BEFORE_2), listing=listing_digest(id.key for id in listed))
+    assert asked(facts(), [table], [whole]).implied == []
+    some = asked(facts(), [table], [table.dimension(BEFORE_2, listed=listed)])
+    assert bool(some.implied) == (change == "one less"), "in a listing of some files, others may be missing"
+
+
+def test_files_that_are_not_listed_have_no_keys() -> None:
+    """They are in other partitions, or gone."""
+    table = orders()
+    found = asked(facts(), [table], [table.dimension(BEFORE_2, listed=table.ids[1:])])
+    assert found.implied == ["key >= 10 AND key <= 19"]
+    assert found.by == ("orders by MinMax(o_key): o_day < 2; its own pruning (1 of 10 objects)",)
+    found = asked(facts(), [table], [table.dimension(listed=table.ids[3:5])])
+    assert found.implied == ["key >= 30 AND key <= 49"]
+    assert found.by == ("orders by MinMax(o_key): its own pruning (2 of 10 objects)",)
+    assert asked(facts(), [table], [table.dimension(listed=[])]).skipped == 10
 
 
 @pytest.mark.parametrize("known", [Intervals(None, 0), None])

@@ -57,6 +57,7 @@ class Star:
         self.type, self.value = KEYS[dice.choice(list(KEYS))]
         self.day = 0
         self.partitioned = kind == "shapes" and dice.random() < 0.3
+        self.dimensions_by_ref = kind != "induced" and dice.random() < 0.4
         for name in ("fact", "dim", "far"):
             (root / name).mkdir(parents=True)
         for _ in range(dice.randint(6, 10)):
@@ -109,6 +110,11 @@ class Star:
             "day": pa.array(days, pa.date32()),
             "ref": pa.array([self.dice.randint(0, 12) for _ in some], pa.int32()),
         }
+        if self.dimensions_by_ref:  # a partition column stands last, where the files' own column stands
+            del columns["ref"]
+            folder = self.root / name / f"ref={self.dice.randint(0, 12)}"
+            folder.mkdir(exist_ok=True)
+            file = file or folder / f"{self.day:03d}.parquet"
         self._write(name, pa.table(columns), file)
 
     def reopen(self) -> None:
@@ -123,7 +129,7 @@ class Star:
             self.add_fact()
         elif what == "rewrite":
             name = self.dice.choice(("dim", "far"))
-            self.add_dimension(name, self.dice.choice(sorted((self.root / name).iterdir())))
+            self.add_dimension(name, self.dice.choice(sorted((self.root / name).rglob("*.parquet"))))
             for view in ("fact", "dim", "far"):  # a stale listing would not fit the new file's footer
                 self.spark.read.parquet(str(self.root / view)).createOrReplaceTempView(view)
         elif what != "nothing":
@@ -149,7 +155,9 @@ class Star:
         others = [esk.MinMax(name) for name in ("j", "w", "t", "st.j", "n")] if self.kind == "shapes" else []
         fact.create_indexes(self.dice.choice((esk.MinMax, esk.ValueList))("k"), *others)
         for one in (dim, far):
-            one.create_indexes(key("id"), esk.MinMax("day"), esk.MinMax("x"), esk.ValueList("s"), esk.MinMax("ref"))
+            one.create_indexes(key("id"), esk.MinMax("day"), esk.MinMax("x"), esk.ValueList("s"))
+            if not self.dimensions_by_ref:
+                one.create_indexes(esk.MinMax("ref"))
         return [fact, dim, far]
 
     def indexes(self) -> list[Induced]:

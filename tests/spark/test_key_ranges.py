@@ -6,13 +6,18 @@ import datetime
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import es_skipping as esk
+from es_skipping.lookup.service import LookupService
+from es_skipping.spark.services import service_of
+from tests.spark.objects_read import scans
 from tests.spark.skipping_on_off import age
 from tests.spark.star import asking, configured, same
 
@@ -48,9 +53,10 @@ def orders(file: int) -> pa.Table:
 
 
 def made(root: Path) -> Path:
-    for name in ("fact", "orders", "customers"):
+    for name in ("fact", "orders", "customers", "parted/region=r0", "parted/region=r1"):
         (root / name).mkdir(parents=True)
     for file in range(FILES):
+        pq.write_table(orders(file), root / "parted" / f"region=r{file // 5}" / f"part-{file:02}.parquet")
         pq.write_table(fact(file), root / "fact" / f"part-{file:02}.parquet")
         pq.write_table(orders(file), root / "orders" / f"part-{file:02}.parquet")
     for file in range(4):
@@ -66,6 +72,7 @@ def index(spark: SparkSession, root: Path) -> dict[str, esk.Dataset]:
         "fact": [esk.MinMax("key"), esk.MinMax("text")],
         "orders": [*map(esk.MinMax, ("o_key", "o_text", "o_day", "o_cust", "o_int"))],
         "customers": [esk.MinMax("c_key"), esk.ValueList("c_segment")],
+        "parted": [esk.MinMax("o_key"), esk.MinMax("o_day")],
     }
     datasets = {name: esk.Dataset(spark, str(root / name)) for name in wanted}
     for name, indexes in wanted.items():
@@ -118,6 +125,20 @@ SKIPS = {
         3,
     ),
     "the sides swapped": ("SELECT * FROM orders JOIN fact ON key = o_key WHERE o_day < DATE'2020-01-02'", 1),
+    "partitions of the other side": ("SELECT * FROM fact JOIN parted ON key = o_key WHERE upper(region) = 'R1'", 5),
+    "partitions and a column": (
+        "SELECT * FROM fact JOIN parted ON key = o_key WHERE region = 'r0' AND o_day > DATE'2020-01-03'",
+        2,
+    ),
+    "a condition on both": (
+        """SELECT * FROM fact JOIN parted ON key = o_key
+           WHERE (region = 'r1' OR o_day = DATE'2020-01-02') AND o_day < DATE'2020-01-09'""",
+        8,
+    ),
+    "a semi join with partitions": (
+        "SELECT * FROM fact WHERE key IN (SELECT o_key FROM parted WHERE region = 'r0')",
+        5,
+    ),
     "below an aggregate": (
         "SELECT count(*), sum(qty) FROM fact JOIN orders ON key = o_key WHERE o_day < DATE'2020-01-03'",
         2,
@@ -132,6 +153,12 @@ def test_a_shuffled_join_skips(spark: SparkSession, name: str) -> None:
 
 
 KEEPS = {
+    "partitions that all count": ("SELECT * FROM fact JOIN parted ON key = o_key WHERE region LIKE 'r_'", [10]),
+    "partitions of one of two": (
+        """SELECT * FROM fact JOIN (SELECT * FROM parted WHERE region = 'r0' UNION ALL SELECT * FROM parted)
+           ON key = o_key""",
+        [10],
+    ),
     "no filter on the other side": ("SELECT * FROM fact JOIN orders ON key = o_key", [10]),
     "the fact is preserved": (
         "SELECT * FROM fact LEFT JOIN (SELECT * FROM orders WHERE o_day < DATE'2020-01-03') ON key = o_key",
@@ -228,3 +255,42 @@ def test_a_changed_table_implies_nothing_until_it_is_refreshed(base: SparkSessio
     datasets["orders"].drop_indexes(all=True)
     assert same(spark, sql).files == [FILES]
     assert list(sessions) == []  # skipping is off again
+
+
+@pytest.mark.parametrize("hidden", ["true", "_metadata.file_size > 0"])  # by a hidden column Spark prunes the listing
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_partitions_are_listed_as_they_were_when_the_fact_was_skipped(
+    base: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adaptive: str, hidden: str
+) -> None:
+    """Another query may refresh the other side's listing between the two scans of this one."""
+    root, url = made(tmp_path / "tables"), (tmp_path / "store").as_uri()
+    index(configured(base, url), root)
+    sessions = shuffled(base, url, root, adaptive)
+    spark = next(sessions)
+    parted = spark.read.parquet(str(root / "parted"))
+    location = parted._jdf.queryExecution().analyzed().collectLeaves().head().relation().location()
+
+    def joined() -> DataFrame:
+        other = parted.where(f"region = 'r1' AND {hidden}")
+        return spark.table("fact").join(other, F.expr("key = o_key")).select("key", "o_day")
+
+    expected = sorted(map(str, joined().collect()))
+    assert len(expected) == 5 * KEYS_PER_FILE
+    esk.enable(spark)
+    refreshed = []
+
+    def refresh(*_: Any) -> None:
+        for region, file in (("r1", 0), ("r2", 1)):
+            folder = root / "parted" / f"region={region}"
+            folder.mkdir(exist_ok=True)
+            pq.write_table(orders(file), folder / "new.parquet")
+        age(root / "parted", days=1)
+        refreshed.append(location.refresh())
+
+    service: LookupService = service_of(spark)
+    monkeypatch.setattr(service, "on_use", refresh)
+    again = joined()
+    assert sorted(map(str, again.collect())) == expected
+    assert refreshed
+    assert sorted(int(scan.metrics().apply("numFiles").value()) for scan in scans(again)) == [5, 5]
+    assert list(sessions) == []

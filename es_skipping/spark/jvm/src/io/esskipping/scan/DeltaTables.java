@@ -33,10 +33,13 @@ import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.Product;
+import scala.collection.Iterable;
+import scala.collection.immutable.Seq;
 
 /**
  * Delta tables: their log says which files a snapshot has, and which rows of them are live.
@@ -49,13 +52,13 @@ final class DeltaTables {
   static final String FORMAT = "delta";
 
   private static final String PACKAGE = "org.apache.spark.sql.delta.";
+  private static final String PREPARED = PACKAGE + "stats.PreparedDeltaFileIndex";
 
   /**
    * Delta's indexes of a snapshot's files: after and without its own skipping. By name and exactly: others list files for
    * change feeds, for streams, or for DELETE, UPDATE and MERGE ({@link DeltaFindPass}).
    */
-  private static final Set<String> SNAPSHOTS =
-      Set.of(PACKAGE + "stats.PreparedDeltaFileIndex", PACKAGE + "files.TahoeLogFileIndex");
+  private static final Set<String> SNAPSHOTS = Set.of(PREPARED, PACKAGE + "files.TahoeLogFileIndex");
 
   /** Delta's commands that commit files, and the member of each that knows the table's log. */
   private static final Map<String, String> LOGS = Map.of(
@@ -83,6 +86,16 @@ final class DeltaTables {
   /** Whether a scan reads some files of a snapshot: a pass of a command, for example. */
   static boolean isOfFiles(HadoopFsRelation relation) {
     return relation.location().getClass().getName().equals(PACKAGE + "files.TahoeBatchFileIndex") && readsRows(relation.fileFormat());
+  }
+
+  /**
+   * The files that Delta's own skipping has left for a relation; null if a listing would have to read the log for them.
+   * All rows of the relation that have an effect on the query are in these files.
+   */
+  static Seq<PartitionDirectory> prepared(FileIndex index) {
+    if (!index.getClass().getName().equals(PREPARED)) return null;
+    Object filters = call(call(index, "preparedScan"), "allFilters"); // for others Delta would choose files anew
+    return index.listFiles(Scala.seq(List.of()), ((Iterable<Expression>) filters).toSeq());
   }
 
   private static boolean readsRows(FileFormat format) {

@@ -2,10 +2,8 @@ package io.esskipping.scan;
 
 import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
-import java.nio.ByteBuffer;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -23,6 +21,7 @@ import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import scala.collection.immutable.Seq;
 
 /**
  * The dimensions that a scan's rows must find a match in, with the filters on them, for the request.
@@ -31,8 +30,8 @@ import org.apache.spark.sql.execution.datasources.PartitionDirectory;
  * adaptive execution and without, and it names each relation before Spark splits the query into stages.
  */
 final class JoinedDimensions {
-  /** The request carries a digest of a dimension's listing; hashing a longer one would delay the query. */
-  private static final int MAX_FILES = 4_096;
+  /** The request carries the keys of a dimension's files, or their digest; with more files that would delay the query. */
+  static final int MAX_FILES = 4_096;
   /** A longer filter is left out, which weakens the condition. */
   private static final int MAX_FILTER_LENGTH = 1 << 16;
   private static final int FACT = -1;
@@ -55,8 +54,9 @@ final class JoinedDimensions {
   }
 
   /** The field of the request; null if no join says anything of the scan's rows, or if that is not known. */
-  static String json(SparkSession session, FileIndex listed) {
-    if (!SkippingRule.INDEXES.contains(listed.getClass().getName())) return null;
+  static String json(SparkSession session, HadoopFsRelation scanned) {
+    FileIndex listed = scanned.location();
+    if (!SkippingRule.INDEXES.contains(listed.getClass().getName()) && !DeltaTables.isSnapshotRead(scanned)) return null;
     QueryExecution execution = RunningPlan.execution(session);
     LogicalPlan plan = execution == null ? null : (LogicalPlan) RunningPlan.made(execution, "lazyOptimizedPlan");
     if (plan == null) return null;
@@ -122,36 +122,42 @@ final class JoinedDimensions {
     return (HadoopFsRelation) leaf.relation();
   }
 
-  /** A dimension with its filters and the digest of the listing that its own scan uses; null if it cannot be used. */
+  /** A dimension with its filters and the keys of the files that its matching rows are in; null if it cannot be used. */
   private String dimension(QueryExecution execution, int at) {
-    LogicalRelation leaf = dimensions.get(at);
-    HadoopFsRelation relation = relation(leaf);
+    HadoopFsRelation relation = relation(dimensions.get(at));
     FileIndex index = relation.location();
-    if (!PinnedListings.pins(index) || !Formats.known(relation.fileFormat())) return null;
     if (Relations.session(relation) != Relations.session(relation(fact))) return null; // whose settings decide about values
-    List<PartitionDirectory> directories = Scala.list(PinnedListings.of(execution, index));
-    String listing = digest(index, directories);
-    if (listing == null || !isAsListed(execution, relation, directories)) return null;
+    Seq<PartitionDirectory> listed = listing(execution, relation);
+    if (listed == null) return null;
+    List<PartitionDirectory> directories = new ArrayList<>(Scala.<PartitionDirectory>list(listed));
     RelationColumns columns = Relations.columns(relation);
+    List<Expression> conditions = new ArrayList<>();
+    for (Expression condition : facts.conditions) {
+      if (isAbout(condition, at) && ExpressionTrees.write(condition, columns).length() <= MAX_FILTER_LENGTH) conditions.add(condition);
+    }
+    PartitionResiduals residuals = PartitionResiduals.of(conditions, directories, relation.partitionSchema(), columns);
+    for (int i = directories.size() - 1; i >= 0; i--) if (residuals.leavesNothing(i)) directories.remove(i);
+    List<FileStatusWithMetadata> files = new ArrayList<>();
+    for (PartitionDirectory directory : directories) files.addAll(Scala.<FileStatusWithMetadata>list(directory.files()));
+    if (files.size() > MAX_FILES || !areAsListed(execution, relation, files)) return null;
     StringBuilder out = new StringBuilder("{");
     Relations.write(out, relation, Tables.dataSchema(relation));
-    Json.field(out, "listing", listing);
-    Json.name(out, "filters").append('[');
-    boolean any = false;
-    for (Expression condition : facts.conditions) {
-      if (!isAbout(condition, at)) continue;
-      String tree = ExpressionTrees.write(condition, columns);
-      if (tree.length() > MAX_FILTER_LENGTH) continue;
-      out.append(any ? "," : "").append(tree);
-      any = true;
-    }
-    return out.append("]}").toString();
+    ListedKeys keys = ListedKeys.of(index, directories);
+    if (PinnedListings.isWhole(index)) Json.field(out, "listing", keys.digest());
+    else Json.field(out, "keys", Base64.getEncoder().encodeToString(keys.bytes()));
+    return Json.name(out, "filters").append(residuals.common()).append('}').toString();
+  }
+
+  /** The files that may hold a dimension's matching rows, the same each time in an execution; null if that is not known. */
+  private static Seq<PartitionDirectory> listing(QueryExecution execution, HadoopFsRelation relation) {
+    FileIndex index = relation.location();
+    if (DeltaTables.isSnapshotRead(relation)) return DeltaTables.prepared(index);
+    boolean pinned = Formats.known(relation.fileFormat()) && PinnedListings.pins(execution, index);
+    return pinned ? PinnedListings.of(execution, index) : null;
   }
 
   /** What is skipped depends on the dimension's rows, so the files to check are those of both. */
-  private boolean isAsListed(QueryExecution execution, HadoopFsRelation relation, List<PartitionDirectory> directories) {
-    List<FileStatusWithMetadata> files = new ArrayList<>();
-    for (PartitionDirectory directory : directories) files.addAll(Scala.<FileStatusWithMetadata>list(directory.files()));
+  private static boolean areAsListed(QueryExecution execution, HadoopFsRelation relation, List<FileStatusWithMetadata> files) {
     SparkSession session = execution.sparkSession();
     return Verification.passes(session, session.sessionState().conf(), relation, files);
   }
@@ -163,26 +169,5 @@ final class JoinedDimensions {
       if (owner == null || owner != at) return false;
     }
     return !used.isEmpty();
-  }
-
-  /** A digest of the keys of all listed objects, in their order; null if there are too many. */
-  private static String digest(FileIndex index, List<PartitionDirectory> directories) {
-    int files = 0;
-    for (PartitionDirectory directory : directories) files += directory.files().size();
-    if (files > MAX_FILES) return null;
-    ListedKeys listed = ListedKeys.of(index, directories);
-    byte[][] keys = new byte[files][];
-    for (int i = 0; i < files; i++) {
-      List<Long> key = listed.key(i);
-      keys[i] = ByteBuffer.allocate(16).putLong(key.get(0)).putLong(key.get(1)).array();
-    }
-    java.util.Arrays.sort(keys, java.util.Arrays::compareUnsigned);
-    try {
-      MessageDigest digest = MessageDigest.getInstance("SHA-256");
-      for (byte[] key : keys) digest.update(key);
-      return Json.hex(digest.digest()).substring(0, 32);
-    } catch (NoSuchAlgorithmException error) {
-      throw new IllegalStateException(error); // every JVM has it
-    }
   }
 }

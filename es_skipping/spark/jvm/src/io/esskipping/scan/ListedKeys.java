@@ -2,11 +2,13 @@ package io.esskipping.scan;
 
 import io.esskipping.protocol.KeySet;
 import io.esskipping.protocol.RowGroupKeys;
+import io.esskipping.util.Json;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -76,7 +78,7 @@ final class ListedKeys {
         at = found + 1;
       }
     }
-    return java.util.Arrays.copyOf(missing, count);
+    return Arrays.copyOf(missing, count);
   }
 
   /** Whether a set contains the object at a position of the listing. */
@@ -103,8 +105,34 @@ final class ListedKeys {
     return List.of(keys[2 * place], keys[2 * place + 1]);
   }
 
+  /** All keys, one after the other. */
+  byte[] bytes() {
+    ByteBuffer all = ByteBuffer.allocate(keys.length * Long.BYTES);
+    all.asLongBuffer().put(keys);
+    return all.array();
+  }
+
+  /** A digest of all keys, whatever their order. */
+  String digest() {
+    byte[] all = bytes();
+    byte[][] sorted = new byte[files.length][];
+    for (int i = 0; i < sorted.length; i++) sorted[i] = Arrays.copyOfRange(all, 16 * i, 16 * (i + 1));
+    Arrays.sort(sorted, Arrays::compareUnsigned);
+    MessageDigest digest = made("SHA-256");
+    for (byte[] key : sorted) digest.update(key);
+    return Json.hex(digest.digest()).substring(0, 32);
+  }
+
+  private static MessageDigest made(String algorithm) {
+    try {
+      return MessageDigest.getInstance(algorithm);
+    } catch (NoSuchAlgorithmException error) {
+      throw new IllegalStateException(error); // every JVM has it
+    }
+  }
+
   private static final class Hash {
-    private final MessageDigest digest = digest();
+    private final MessageDigest digest = made("MD5");
     private final ByteBuffer numbers = ByteBuffer.allocate(16);
 
     void put(FileStatus file, long[] keys, int place) {
@@ -113,14 +141,6 @@ final class ListedKeys {
       ByteBuffer key = ByteBuffer.wrap(digest.digest(numbers.array()));
       keys[2 * place] = key.getLong();
       keys[2 * place + 1] = key.getLong();
-    }
-
-    private static MessageDigest digest() {
-      try {
-        return MessageDigest.getInstance("MD5");
-      } catch (NoSuchAlgorithmException error) {
-        throw new IllegalStateException(error);
-      }
     }
   }
 }

@@ -31,14 +31,32 @@ public final class PartitionResiduals {
   private static final int MAX_VALUES = 4096;
   private static final String FALSE = "{\"c\":\"Literal\",\"t\":\"boolean\",\"v\":false}";
 
+  /** The residual of a partition whose values make a condition false or null. */
+  private static final String NOTHING = "[" + FALSE + "]";
+
   /** Each a JSON list of trees. */
   public final List<String> residuals;
   /** For each partition directory, in order, the position of its residual. */
   public final int[] residualOf;
+  /** The conditions without partition columns, as a JSON list. */
+  private final String ofAll;
 
-  private PartitionResiduals(List<String> residuals, int[] residualOf) {
+  private PartitionResiduals(List<String> residuals, int[] residualOf, String ofAll) {
     this.residuals = residuals;
     this.residualOf = residualOf;
+    this.ofAll = ofAll;
+  }
+
+  /** Whether no row of a partition can satisfy the conditions. */
+  boolean leavesNothing(int directory) {
+    return residuals.get(residualOf[directory]).equals(NOTHING);
+  }
+
+  /** A JSON list of conditions that hold of each wanted row in all partitions. */
+  String common() {
+    List<String> left = new ArrayList<>(residuals);
+    left.remove(NOTHING);
+    return left.size() == 1 ? left.get(0) : ofAll;
   }
 
   public static PartitionResiduals of(
@@ -65,7 +83,8 @@ public final class PartitionResiduals {
     }
     if (found != null) return found;
     for (Expression conjunct : mixed) append(common, ExpressionTrees.write(conjunct, columns));
-    return new PartitionResiduals(List.of(common.append(']').toString()), new int[directories.size()]);
+    String all = common.append(']').toString();
+    return new PartitionResiduals(List.of(all), new int[directories.size()], all);
   }
 
   /** Null if there are too many. */
@@ -87,7 +106,7 @@ public final class PartitionResiduals {
       }
       residualOf[i] = residual;
     }
-    return new PartitionResiduals(List.copyOf(residuals.keySet()), residualOf);
+    return new PartitionResiduals(List.copyOf(residuals.keySet()), residualOf, common + "]");
   }
 
   private static String residual(
@@ -102,7 +121,7 @@ public final class PartitionResiduals {
         return fold(node);
       }));
       if (is(folded, true)) continue;
-      if (is(folded, false) || is(folded, null)) return "[" + FALSE + "]";
+      if (is(folded, false) || is(folded, null)) return NOTHING;
       for (Expression part : ScanConditions.split(folded)) append(out, ExpressionTrees.write(part, columns));
     }
     return out.append(']').toString();

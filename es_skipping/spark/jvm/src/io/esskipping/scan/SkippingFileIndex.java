@@ -148,7 +148,7 @@ public final class SkippingFileIndex implements FileIndex {
   /** The files among which a query skips. Those of a metadata store's listing are not compared with the file system. */
   public Seq<PartitionDirectory> listed(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
     if (inner instanceof StoredListing) return ((StoredListing) inner).stored(partitionFilters, dataFilters);
-    Seq<PartitionDirectory> pinned = PinnedListings.now(session, inner, dataFilters);
+    Seq<PartitionDirectory> pinned = PinnedListings.now(session, inner, partitionFilters, dataFilters);
     return pinned == null ? inner.listFiles(partitionFilters, dataFilters) : pinned;
   }
 
@@ -200,7 +200,7 @@ public final class SkippingFileIndex implements FileIndex {
     if (unindexed.believed()) return record.nothing(Reply.NOT_INDEXED, all);
     List<Expression> conjuncts = conjuncts(dataFilters, knownNow());
     FirstRows.Wanted wanted = firstRows(conf);
-    String joins = listing == this ? JoinedDimensions.json(session, inner) : null;
+    String joins = listing == this ? JoinedDimensions.json(session, relation) : null;
     if (conjuncts.isEmpty() && wanted == null && joins == null) return record.nothing("no filter", all);
     long start = System.nanoTime();
     long epoch = Unindexed.epoch();
