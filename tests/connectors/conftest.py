@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -50,10 +50,10 @@ def _session(warehouse: Path, package: str, conf: dict[str, str]) -> SparkSessio
     return for_the_jvm_alone(esk.configure(builder).getOrCreate())
 
 
-@pytest.fixture(scope="module")
-def delta(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    spark = _session(
-        tmp_path_factory.mktemp("delta"),
+def delta_session(warehouse: Path) -> SparkSession:
+    """A session with Delta's catalog."""
+    return _session(
+        warehouse,
         DELTA[__version__.rpartition(".")[0]],
         {
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -62,24 +62,33 @@ def delta(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.databricks.delta.snapshotPartitions": "1",  # of 50 tasks per look at a table nearly all are empty
         },
     )
+
+
+@pytest.fixture(scope="module")
+def delta(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    spark = delta_session(tmp_path_factory.mktemp("delta"))
     esk.enable(spark)
     yield spark
     spark.stop()
 
 
-@pytest.fixture(scope="module")
-def iceberg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    warehouse = tmp_path_factory.mktemp("iceberg")
-    spark = _session(
+def iceberg_session(warehouse: Path, catalog: Mapping[str, str]) -> SparkSession:
+    """A session with one of Iceberg's catalogs, ``lake``."""
+    return _session(
         warehouse,
         ICEBERG[__version__.rpartition(".")[0]],
         {
             "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
             "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-            "spark.sql.catalog.lake.type": "hadoop",
             "spark.sql.catalog.lake.warehouse": (warehouse / "lake").as_uri(),
+            **{f"spark.sql.catalog.lake.{key}": value for key, value in catalog.items()},
         },
     )
+
+
+@pytest.fixture(scope="module")
+def iceberg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    spark = iceberg_session(tmp_path_factory.mktemp("iceberg"), {"type": "hadoop"})
     esk.enable(spark)
     yield spark
     spark.stop()

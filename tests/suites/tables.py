@@ -1,0 +1,164 @@
+"""Read tables that others wrote with skipping off and on: the fixtures of other readers of Delta and Iceberg tables.
+
+    git -C delta-rs archive HEAD crates/test/tests/data | tar -x -C /tmp/tables
+    cd /tmp/tables && python -m tests.suites.tables delta .
+
+Each table that Spark can read is indexed by bounds, value lists and Bloom filters of its columns. Queries for values
+that its rows hold, and for values beside them, have the same rows in all its versions. The metadata of an Iceberg table
+names its files; where it names them by a relative path, run this in the directory that the path is relative to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+import es_skipping as esk
+from tests.connectors.conftest import delta_session, iceberg_session
+from tests.connectors.delta_tables import sessions_of
+
+_VERSIONS: Final = 8
+_VALUES: Final = 4
+_INDEXED: Final = (T.IntegralType, T.StringType, T.DateType, T.TimestampType, T.TimestampNTZType, T.DecimalType)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("format", choices=["delta", "iceberg"])
+    parser.add_argument("directory", type=Path)
+    given = parser.parse_args()
+    counts: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="es-skipping-tables-") as scratch:
+        spark = _session(Path(scratch), given.format)
+        for number, place in enumerate(_places(given.directory, given.format)):
+            store = (Path(scratch) / f"store{number}").as_uri()
+            off, on = sessions_of(spark, store)
+            said = _read(off, on, given.format, place, number, counts)
+            print(f"{place.relative_to(given.directory)}: {said}", flush=True)
+            esk.disable(on)
+        spark.stop()
+    print(", ".join(f"{count:,} {what}" for what, count in counts.items()))
+    return 1 if counts["queries with other rows"] else 0
+
+
+def _session(scratch: Path, format: str) -> SparkSession:
+    if format == "delta":
+        return delta_session(scratch)
+    implementations = {
+        "catalog-impl": "org.apache.iceberg.inmemory.InMemoryCatalog",
+        "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
+    }
+    spark = iceberg_session(scratch, implementations)
+    spark.sql("CREATE NAMESPACE lake.given")
+    return spark
+
+
+def _places(directory: Path, format: str) -> list[Path]:
+    """The tables' directories."""
+    below = "_delta_log" if format == "delta" else "metadata"
+    return sorted(one.parent for one in directory.rglob(below) if one.is_dir())
+
+
+def _read(off: SparkSession, on: SparkSession, format: str, place: Path, number: int, counts: Counter[str]) -> str:
+    """Compare the queries of one table; what came of it, for people."""
+    try:
+        name = f"delta.`{place.resolve()}`" if format == "delta" else _registered(off, place, number)
+        rows = off.table(name).limit(200).collect()
+    except Exception as error:
+        counts["tables that Spark refuses"] += 1
+        return f"Spark refuses it: {_line(error)}"
+    dataset = esk.Dataset(on, str(place.resolve())) if format == "delta" else esk.Dataset(on, table=name)
+    try:
+        built = dataset.create_indexes(*_indexes(off.table(name).schema))
+    except esk.EsSkippingError as error:
+        counts["tables that are not indexed"] += 1
+        return f"not indexed: {_line(error)}"
+    counts["tables"] += 1
+    skipped = queries = 0
+    for version in _versions(off, name, format):
+        relation = name if version is None else f"(SELECT * FROM {name} VERSION AS OF {version})"
+        for condition in _conditions(off.table(name).schema, rows):
+            same, left_out = _compared(off, on, relation, condition)
+            if same is None:
+                counts["queries that Spark refuses"] += 1
+                continue
+            queries, skipped = queries + 1, skipped + left_out
+            if not same:
+                counts["queries with other rows"] += 1
+                print(f"OTHER ROWS: {relation} WHERE {condition}")
+    counts["queries"] += queries
+    counts["objects skipped"] += skipped
+    return f"{built.added} objects, {queries} queries, {skipped} objects skipped"
+
+
+def _registered(spark: SparkSession, place: Path, number: int) -> str:
+    """A name for a table's newest metadata file."""
+
+    def version(file: Path) -> int:
+        return int("".join(re.findall(r"\d+", file.name.partition("-")[0].removesuffix(".metadata.json"))) or 0)
+
+    newest = max((place / "metadata").glob("*.metadata.json"), key=version)
+    spark.sql(f"CALL lake.system.register_table(table => 'given.t{number}', metadata_file => '{newest}')").collect()
+    return f"lake.given.t{number}"
+
+
+def _indexes(schema: T.StructType) -> Iterator[Any]:
+    for field in schema.fields:
+        if isinstance(field.dataType, _INDEXED):
+            name = f"`{field.name.replace('`', '``')}`"
+            yield esk.MinMax(name)
+            if not isinstance(field.dataType, (T.TimestampType, T.TimestampNTZType)):
+                yield from (esk.ValueList(name), esk.BloomFilter(name))
+
+
+def _versions(spark: SparkSession, name: str, format: str) -> list[str | None]:
+    """None for the latest, and some of the others."""
+    if format == "delta":
+        found = [str(row.version) for row in spark.sql(f"DESCRIBE HISTORY {name}").collect()]
+    else:
+        found = [str(row.snapshot_id) for row in spark.sql(f"SELECT snapshot_id FROM {name}.snapshots").collect()]
+    return [None, *found[1:][:: max(1, len(found) // _VERSIONS)]]
+
+
+def _conditions(schema: T.StructType, rows: list[Any]) -> Iterator[str]:
+    """Conditions on values that some rows hold, as SQL."""
+    for field in schema.fields:
+        if not isinstance(field.dataType, _INDEXED):
+            continue
+        name, type = f"`{field.name.replace('`', '``')}`", field.dataType.simpleString()
+        yield f"{name} IS NULL"
+        held = sorted({row[field.name] for row in rows if row[field.name] is not None})
+        for value in held[:: max(1, len(held) // _VALUES)]:
+            literal = (
+                f"CAST('{str(value).replace(chr(92), chr(92) * 2).replace(chr(39), chr(92) + chr(39))}' AS {type})"
+            )
+            yield from (f"{name} {comparator} {literal}" for comparator in ("=", "<", ">=", "<>"))
+
+
+def _compared(off: SparkSession, on: SparkSession, relation: str, condition: str) -> tuple[bool | None, int]:
+    """Whether the rows are the same, and how many objects were skipped; None if Spark itself refuses the query."""
+    sql = f"SELECT * FROM {relation} WHERE {condition}"
+    try:
+        expected = sorted(map(repr, off.sql(sql).collect()))
+    except Exception:
+        return None, 0
+    with esk.observe(on) as report:
+        found = sorted(map(repr, on.sql(sql).collect()))
+    return found == expected, sum(scan.objects_skipped for scan in report.scans)
+
+
+def _line(error: Exception) -> str:
+    return str(error).splitlines()[0][:160]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
