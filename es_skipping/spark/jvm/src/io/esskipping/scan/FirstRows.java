@@ -9,16 +9,27 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.BinaryComparison;
+import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Descending$;
 import org.apache.spark.sql.catalyst.expressions.DynamicPruning;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
+import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.catalyst.expressions.StringPredicate;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.CollectLimitExec;
 import org.apache.spark.sql.execution.FileSourceScanExec;
@@ -94,7 +105,7 @@ final class FirstRows {
   private FirstRows throughFilter(FilterExec node) {
     List<Expression> all = new ArrayList<>(filters);
     for (Expression conjunct : ScanConditions.split(node.condition())) {
-      if (!conjunct.deterministic()) return NONE;
+      if (!conjunct.deterministic() || by == null && !neverFails(conjunct)) return NONE;
       all.add(conjunct);
     }
     return new FirstRows(count, order, by, all);
@@ -103,12 +114,31 @@ final class FirstRows {
   private FirstRows throughProjection(ProjectExec node) {
     Map<ExprId, Expression> computed = new HashMap<>();
     for (NamedExpression named : Scala.list(node.projectList())) {
-      if (!((Expression) named).deterministic()) return NONE;
+      if (!((Expression) named).deterministic() || by == null && !neverFails((Expression) named)) return NONE;
       if (named instanceof Alias) computed.put(named.exprId(), ((Alias) named).child());
     }
     Expression below = by == null ? null : Relations.substitute(by, computed);
     if (below != null && columnOf(below) == null) return NONE;
     return new FirstRows(count, order, below, filters);
+  }
+
+  /**
+   * Whether an expression has a value for each row. Of a limit without an order other rows may arrive than without
+   * skipping, and none of them may raise an error.
+   */
+  private static boolean neverFails(Expression expression) {
+    boolean known = expression instanceof Alias || expression instanceof AttributeReference || expression instanceof Literal
+        || expression instanceof GetStructField || expression instanceof And || expression instanceof Or
+        || expression instanceof Not || expression instanceof BinaryComparison || expression instanceof In
+        || expression instanceof InSet || expression instanceof IsNull || expression instanceof IsNotNull
+        || expression instanceof StringPredicate || isUpCast(expression);
+    if (!known) return false;
+    for (Expression child : Scala.list(expression.children())) if (!neverFails(child)) return false;
+    return true;
+  }
+
+  private static boolean isUpCast(Expression expression) {
+    return expression instanceof Cast && Cast.canUpCast(((Cast) expression).child().dataType(), expression.dataType());
   }
 
   /** What a scan's file index is asked for; null if rows of a listed file may be missing from what the scan reads. */

@@ -37,11 +37,12 @@ final class IcebergScan extends SkippingScan implements SupportsRuntimeV2Filteri
   private static final Map<String, Integer> HEADERS = Map.of("PARQUET", 4, "ORC", 3);
 
   private final Table table;
-  private volatile Boolean hasDefaults;
+  private final IcebergResiduals residuals;
 
   IcebergScan(SparkSession session, BatchScanExec scan, List<Expression> conditions, FirstRows.Wanted first) {
     super(session, scan, conditions, first);
     this.table = scan.table();
+    this.residuals = new IcebergResiduals(table);
   }
 
   static boolean isSnapshotRead(BatchScanExec scan) {
@@ -82,9 +83,7 @@ final class IcebergScan extends SkippingScan implements SupportsRuntimeV2Filteri
    * Whether tasks read every row of a file that passes the filters above: none is deleted, no part of the file is missing,
    * and the reader drops none.
    *
-   * <p>A task's residual is what is left of the filter that Iceberg took, with the file's partition. By it the reader
-   * leaves out row groups, of which no row passes the filters above. That is not so of Iceberg 1.10 where the file lacks
-   * a column with a default, and not known of formats other than Parquet.
+   * <p>By a task's residual the reader leaves out row groups. Of formats other than Parquet it is not known how.
    */
   private boolean readAllRows(List<Object> tasks) {
     Object file = call(tasks.get(0), "file");
@@ -92,8 +91,9 @@ final class IcebergScan extends SkippingScan implements SupportsRuntimeV2Filteri
     TreeMap<Long, Long> parts = new TreeMap<>();
     for (Object task : tasks) {
       if (!((Collection<?>) call(task, "deletes")).isEmpty()) return false;
-      boolean filters = !call(call(task, "residual"), "op").toString().equals("TRUE");
-      if (filters && (!format.equals("PARQUET") || hasDefaults())) return false;
+      Object residual = call(task, "residual");
+      boolean known = IcebergResiduals.isTrue(residual) || format.equals("PARQUET") && residuals.losesNoRows(residual);
+      if (!known) return false;
       long start = (Long) call(task, "start");
       if (parts.put(start, start + (Long) call(task, "length")) != null) return false;
     }
@@ -103,11 +103,6 @@ final class IcebergScan extends SkippingScan implements SupportsRuntimeV2Filteri
       reached = Math.max(reached, part.getValue());
     }
     return reached >= (Long) call(file, "fileSizeInBytes");
-  }
-
-  private boolean hasDefaults() {
-    if (hasDefaults == null) hasDefaults = IcebergTables.hasDefaults(table);
-    return hasDefaults;
   }
 
   @Override Collection<?> parts(InputPartition partition) {
