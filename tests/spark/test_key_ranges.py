@@ -294,3 +294,29 @@ def test_partitions_are_listed_as_they_were_when_the_fact_was_skipped(
     assert refreshed
     assert sorted(int(scan.metrics().apply("numFiles").value()) for scan in scans(again)) == [5, 5]
     assert list(sessions) == []
+
+
+@pytest.mark.parametrize("name", ["orders", "parted/region=r0"])
+@pytest.mark.parametrize("how", ["UNION ALL", "JOIN"])
+def test_two_frames_of_different_age(base: SparkSession, tmp_path: Path, name: str, how: str) -> None:
+    """Their indexes are equal, so Spark may read the files of one frame in place of those of the other."""
+    root, url = made(tmp_path / "tables"), (tmp_path / "store").as_uri()
+    datasets = index(configured(base, url), root)
+    table = name.partition("/")[0]
+    sessions = shuffled(base, url, root, "true")
+    spark = next(sessions)
+    spark.table(table).createOrReplaceTempView("old")
+    day = pa.array([FIRST_DAY] * (KEYS_PER_FILE + 1))
+    pq.write_table(orders(8).set_column(3, "o_day", day), root / name / "new.parquet")
+    age(root / name, days=1)
+    if "/" in name:
+        assert not datasets[table].refresh().failed
+    spark.read.parquet(str(root / table)).createOrReplaceTempView("new")
+    early = "o_day = DATE'2020-01-01'"
+    joined = f"SELECT key, o_key FROM fact JOIN old ON key = o_key WHERE {early}"
+    if how == "JOIN":
+        same(spark, f"SELECT new.o_key, x.key FROM new JOIN ({joined}) x ON new.o_key = x.o_key WHERE new.{early}")
+    else:
+        other = "(SELECT CAST(id AS BIGINT) AS key FROM range(220)) other"
+        same(spark, f"SELECT key, o_key FROM {other} JOIN new ON key = o_key WHERE {early} UNION ALL {joined}")
+    assert list(sessions) == []

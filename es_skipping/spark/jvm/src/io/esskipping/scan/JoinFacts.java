@@ -6,6 +6,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
@@ -45,9 +46,20 @@ final class JoinFacts {
 
   /** What a projection only renames. */
   private final Map<ExprId, Expression> renamed = new HashMap<>();
+  /** Of all relations of the query, those of subqueries too. */
+  private final List<FileIndex> indexes;
 
-  private JoinFacts(LogicalRelation fact) {
+  private JoinFacts(LogicalRelation fact, List<FileIndex> indexes) {
     this.fact = fact;
+    this.indexes = indexes;
+  }
+
+  /**
+   * Whether another relation lists with an equal index. Two frames of one directory have such indexes, and may list what
+   * was there at different times. Spark may read one of them for both.
+   */
+  boolean mayListOtherwise(FileIndex index) {
+    return indexes.stream().anyMatch(other -> other != index && other.equals(index));
   }
 
   /**
@@ -59,9 +71,12 @@ final class JoinFacts {
    */
   static JoinFacts of(LogicalPlan plan, FileIndex listed) {
     List<LogicalPlan> roots = new ArrayList<>();
-    List<LogicalRelation> found = new ArrayList<>();
-    if (!collect(plan, listed, roots, found) || found.size() != 1 || index(found.get(0)) != listed) return null;
-    JoinFacts facts = new JoinFacts(found.get(0));
+    List<LogicalRelation> all = new ArrayList<>();
+    if (!collect(plan, roots, all)) return null;
+    List<FileIndex> indexes = all.stream().map(JoinFacts::index).collect(Collectors.toList());
+    List<LogicalRelation> found = all.stream().filter(one -> index(one).equals(listed)).collect(Collectors.toList());
+    if (found.size() != 1 || index(found.get(0)) != listed) return null;
+    JoinFacts facts = new JoinFacts(found.get(0), indexes);
     roots.add(plan);
     for (LogicalPlan root : roots) {
       List<LogicalPlan> path = new ArrayList<>();
@@ -72,21 +87,21 @@ final class JoinFacts {
     return facts;
   }
 
-  /** Finds the relations that list with an index and the plans of subqueries; false if a leaf may hide more. */
-  private static boolean collect(LogicalPlan node, FileIndex listed, List<LogicalPlan> roots, List<LogicalRelation> found) {
+  /** Finds the relations and the plans of subqueries; false if a leaf may hide more. */
+  private static boolean collect(LogicalPlan node, List<LogicalPlan> roots, List<LogicalRelation> found) {
     if (node.isStreaming()) return false;
     List<LogicalPlan> children = Scala.list(node.children());
     if (children.isEmpty()) {
       if (!PLAIN_LEAVES.contains(node.getClass().getSimpleName())) return false;
       if (node instanceof LogicalRelation) {
         if (!(((LogicalRelation) node).relation() instanceof HadoopFsRelation)) return false;
-        if (index((LogicalRelation) node).equals(listed)) found.add((LogicalRelation) node);
+        found.add((LogicalRelation) node);
       }
     }
-    for (LogicalPlan child : children) if (!collect(child, listed, roots, found)) return false;
+    for (LogicalPlan child : children) if (!collect(child, roots, found)) return false;
     for (LogicalPlan subquery : Scala.<LogicalPlan>list(node.subqueries())) {
       roots.add(subquery);
-      if (!collect(subquery, listed, roots, found)) return false;
+      if (!collect(subquery, roots, found)) return false;
     }
     return true;
   }

@@ -126,6 +126,7 @@ final class JoinedDimensions {
   private String dimension(QueryExecution execution, int at) {
     HadoopFsRelation relation = relation(dimensions.get(at));
     FileIndex index = relation.location();
+    if (facts.mayListOtherwise(index)) return null;
     if (Relations.session(relation) != Relations.session(relation(fact))) return null; // whose settings decide about values
     Seq<PartitionDirectory> listed = listing(execution, relation);
     if (listed == null) return null;
