@@ -154,6 +154,11 @@ def test_a_shuffled_join_skips(spark: SparkSession, name: str) -> None:
 
 KEEPS = {
     "partitions that all count": ("SELECT * FROM fact JOIN parted ON key = o_key WHERE region LIKE 'r_'", [10]),
+    "another condition for each partition": (
+        """SELECT * FROM fact JOIN parted ON key = o_key
+           WHERE (region = 'r1' OR o_day = DATE'2020-01-02') AND (region = 'r0' OR o_day < DATE'2020-01-09')""",
+        [10],
+    ),
     "partitions of one of two": (
         """SELECT * FROM fact JOIN (SELECT * FROM parted WHERE region = 'r0' UNION ALL SELECT * FROM parted)
            ON key = o_key""",
