@@ -95,12 +95,12 @@ def indexes_of(fields: Sequence[Field], rng: random.Random | None = None) -> lis
             found += [esk.Prefix(name, length=3), esk.Suffix(name, length=3)]
         if type in ("int", "string", "date") and not field.is_nested:
             found.append(esk.BloomFilter(name, fpp=0.01))
-    names = {field.column.sql for field in fields}
-    if {"lat", "lon"} <= names:
+    types = {field.column.sql: field.column.sql_type for field in fields}  # columns may have swapped their names
+    if types.get("lat") == types.get("lon") == "double":
         found.append(esk.GeoBox("lat", "lon", boxes=3))
-    if "i32" in names:
+    if types.get("i32") == "int":
         found.append(esk.MinMax("i32 + 1"))
-    if "city" in names:
+    if types.get("city") == "string":
         found.append(esk.ValueList("upper(city)"))
     return found if rng is None else rng.sample(found, max(3, len(found) // 3))
 

@@ -162,9 +162,9 @@ def _conditions(schema: T.StructType, rows: list[Any], comparators: Sequence[str
 
 def _compared(off: SparkSession, on: SparkSession, relation: str, condition: str) -> tuple[bool | None, int]:
     """Whether the rows are the same, and how many objects were skipped; None if Spark itself refuses the query."""
-    hashed = ", ".join(map(_quoted, _columns(off.sql(f"SELECT * FROM {relation}").schema)))
-    sql = f"SELECT count(*), bit_xor(xxhash64({hashed})) FROM {relation} WHERE {condition}"
     try:
+        hashed = ", ".join(map(_quoted, _columns(off.sql(f"SELECT * FROM {relation}").schema)))
+        sql = f"SELECT count(*), bit_xor(xxhash64({hashed})) FROM {relation} WHERE {condition}"
         expected = off.sql(sql).collect()
     except Exception:
         return None, 0
