@@ -1,14 +1,12 @@
 """Random queries of a star in which each construct around a join may stand at each place.
 
 The views are ``fact(k, n, j, w, t, st)``, ``dim(id, x, s, day, ref)`` and ``far(id, x, s, day, ref)``; a query may read each
-of them several times, and a view's readers share the column ids that Spark gave it. ``dim_then`` is another frame of
-``dim``, which may have listed it at another time.
+of them several times, and a view's readers share the column ids that Spark gave it.
 """
 
 from __future__ import annotations
 
 import random
-import re
 from typing import Final
 
 __all__ = ["random_query"]
@@ -102,16 +100,8 @@ _TESTS: Final = (
 
 
 def random_query(dice: random.Random) -> str:
-    """A query whose rows are the same each time; each part of it holds at most three joins and three tests."""
-    frame = dice.choice((0.0, 0.0, 0.3))  # how often another frame of the dimension is read
-    return re.sub(r"(?<=FROM )dim\b", lambda _: "dim_then" if dice.random() < frame else "dim", _query(dice))
-
-
-def _query(dice: random.Random) -> str:
+    """A query whose rows are the same each time; it holds at most three joins and three tests."""
     kind = dice.random()
-    if kind < 0.05:  # the same twice, perhaps of another frame
-        part = _part(dice)
-        return f"{part} UNION ALL {part}"
     if kind < 0.1:
         return f"{_part(dice)} UNION ALL {_part(dice)}"
     if kind < 0.15:
