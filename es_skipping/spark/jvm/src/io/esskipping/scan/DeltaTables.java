@@ -89,12 +89,14 @@ final class DeltaTables {
   }
 
   /**
-   * The files that Delta's own skipping has left for a relation; null if a listing would have to read the log for them.
-   * All rows of the relation that have an effect on the query are in these files.
+   * The files that Delta's own skipping has left for a relation; null if they are more than a limit, or if a listing would
+   * have to read the log for them. All rows of the relation that have an effect on the query are in these files.
    */
-  static Seq<PartitionDirectory> prepared(FileIndex index) {
+  static Seq<PartitionDirectory> prepared(FileIndex index, int most) {
     if (!index.getClass().getName().equals(PREPARED)) return null;
-    Object filters = call(call(index, "preparedScan"), "allFilters"); // for others Delta would choose files anew
+    Object scan = call(index, "preparedScan");
+    if (((Seq<?>) call(scan, "files")).size() > most) return null;
+    Object filters = call(scan, "allFilters"); // for others Delta would choose files anew
     return index.listFiles(Scala.seq(List.of()), ((Iterable<Expression>) filters).toSeq());
   }
 

@@ -152,7 +152,7 @@ final class JoinedDimensions {
   /** The files that may hold a dimension's matching rows, the same each time in an execution; null if that is not known. */
   private static Seq<PartitionDirectory> listing(QueryExecution execution, HadoopFsRelation relation) {
     FileIndex index = relation.location();
-    if (DeltaTables.isSnapshotRead(relation)) return DeltaTables.prepared(index);
+    if (DeltaTables.isSnapshotRead(relation)) return DeltaTables.prepared(index, MAX_FILES);
     boolean pinned = Formats.known(relation.fileFormat()) && PinnedListings.pins(execution, index);
     return pinned ? PinnedListings.of(execution, index) : null;
   }
