@@ -72,7 +72,7 @@ MORE_ON_THE_OLDEST = [
 
 ON_DELTA = [
     f"tests/connectors/test_delta{name}.py"
-    for name in ("", "_cases", "_search", "_changes", "_on_commit", "_generated", "_life")
+    for name in ("", "_cases", "_search", "_changes", "_on_commit", "_joins", "_generated", "_life")
 ]
 
 ON_THE_OLDEST_DELTA = [
@@ -97,6 +97,7 @@ ON_THE_OLDEST_DELTA = [
     "tests/connectors/test_delta_changes.py::test_an_append_asks_for_the_appended_files",
     "tests/connectors/test_delta_on_commit.py::test_a_command_is_indexed_before_it_returns",
     "tests/connectors/test_delta_changes.py::test_a_refresh_by_changes_is_one_from_nothing[OPTIMIZE]",
+    "tests/connectors/test_delta_joins.py::test_a_join_without_adaptive_execution",
 ]
 
 ON_ICEBERG = [
@@ -127,6 +128,7 @@ ON_THE_OLDEST_ICEBERG = [
     "tests/connectors/test_iceberg_search.py::test_only_the_search_skips[delete]",
     "tests/connectors/test_iceberg_limits.py::test_files_without_deleted_rows_guarantee_those_of_a_limit[3]",
     "tests/connectors/test_iceberg_limits.py::test_files_that_lack_a_column_with_a_default",
+    "tests/connectors/test_iceberg_limits.py::test_columns_by_which_iceberg_loses_rows",
 ]
 
 MORE_ON_THE_OLDEST_ICEBERG = [

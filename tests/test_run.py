@@ -39,3 +39,11 @@ def test_the_legs_name_what_exists() -> None:
         assert (run.ROOT / file).exists(), path
         if test:
             assert f"def {test.partition('[')[0]}(" in (run.ROOT / file).read_text(encoding="utf-8"), path
+
+
+def test_each_module_of_the_connectors_is_in_a_leg() -> None:
+    """They need sessions of their own, so no leg searches their directory."""
+    legs = run.legs_of(argparse.Namespace(newest="", oldest="", iceberg="", delta="", all=False))
+    named = {path for leg in legs for path in leg.paths}
+    there = {str(file.relative_to(run.ROOT)) for file in (run.ROOT / "tests" / "connectors").glob("test_*.py")}
+    assert there - named == set()
