@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -74,8 +73,8 @@ def test_a_join_without_adaptive_execution(joining: SparkSession) -> None:
         joining.conf.set("spark.sql.adaptive.enabled", "true")
 
 
-def test_the_fact_counts_itself_and_others_do_not(joining: SparkSession) -> None:
-    """Without an effect: an outer join, and a fact that two joins read."""
+def test_joins_that_restrict_nothing(joining: SparkSession) -> None:
+    """An outer join, and a fact that two joins read."""
     outer = "SELECT * FROM fact LEFT JOIN (SELECT * FROM orders WHERE o_day = 1) ON key = o_key"
     assert joined(joining, outer).files == [FILES]
     twice = """SELECT a.key, b.o_day FROM (SELECT key FROM fact JOIN orders ON key = o_key WHERE o_day = 1) a
@@ -101,7 +100,7 @@ def test_changes_of_the_other_side(joining: SparkSession) -> None:
     assert files(joining, "o_text IN ('x1', 'x4')") == [2]
 
 
-def test_a_renamed_key(delta: SparkSession, tmp_path: Path, joining: SparkSession) -> None:
+def test_a_renamed_key(joining: SparkSession) -> None:
     with dropped(joining, "mapped"):
         joining.sql(
             "CREATE TABLE mapped (k BIGINT, other BIGINT, day INT) USING delta "

@@ -23,8 +23,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 import es_skipping as esk
+from es_skipping.predicates.show import quoted_name
 from tests.connectors.conftest import delta_session, iceberg_session
 from tests.connectors.delta_tables import sessions_of
+from tests.soundness.data import quoted
 
 _VERSIONS: Final = 6
 _VALUES: Final = 3
@@ -87,8 +89,9 @@ def _read(off: SparkSession, on: SparkSession, format: str, place: Path, number:
     skipped = queries = 0
     for version in _versions(off, name, format):
         relation = name if version is None else f"(SELECT * FROM {name} VERSION AS OF {version})"
+        columns = _hashed(off, relation)
         for condition in _conditions(off.table(name).schema, rows, _ALL if version is None else _ALL[:1]):
-            same, left_out = _compared(off, on, relation, condition)
+            same, left_out = _compared(off, on, f"SELECT {columns} FROM {relation} WHERE {condition}")
             if same is None:
                 counts["queries that Spark refuses"] += 1
                 continue
@@ -112,10 +115,6 @@ def _registered(spark: SparkSession, place: Path, number: int) -> str:
     return f"lake.given.t{number}"
 
 
-def _quoted(field: T.StructField) -> str:
-    return f"`{field.name.replace('`', '``')}`"
-
-
 def _columns(schema: T.StructType) -> list[T.StructField]:
     return [field for field in schema.fields if isinstance(field.dataType, _INDEXED)]
 
@@ -124,9 +123,9 @@ def _indexes(schema: T.StructType, partitions: set[str]) -> Iterator[Any]:
     for field in _columns(schema):
         if field.name in partitions:
             continue
-        yield esk.MinMax(_quoted(field))
+        yield esk.MinMax(quoted_name(field.name))
         if not isinstance(field.dataType, (T.TimestampType, T.TimestampNTZType)):
-            yield from (esk.ValueList(_quoted(field)), esk.BloomFilter(_quoted(field)))
+            yield from (esk.ValueList(quoted_name(field.name)), esk.BloomFilter(quoted_name(field.name)))
 
 
 def _partitions(spark: SparkSession, name: str, format: str) -> set[str]:
@@ -150,21 +149,26 @@ def _versions(spark: SparkSession, name: str, format: str) -> list[str | None]:
 def _conditions(schema: T.StructType, rows: list[Any], comparators: Sequence[str]) -> Iterator[str]:
     """Conditions on values that some rows hold, as SQL."""
     for field in _columns(schema):
-        name, type = _quoted(field), field.dataType.simpleString()
+        name, type = quoted_name(field.name), field.dataType.simpleString()
         yield f"{name} IS NULL"
         held = sorted({row[field.name] for row in rows if row[field.name] is not None})
         for value in held[:: max(1, len(held) // _VALUES)]:
-            literal = (
-                f"CAST('{str(value).replace(chr(92), chr(92) * 2).replace(chr(39), chr(92) + chr(39))}' AS {type})"
-            )
+            literal = f"CAST({quoted(str(value))} AS {type})"
             yield from (f"{name} {comparator} {literal}" for comparator in comparators)
 
 
-def _compared(off: SparkSession, on: SparkSession, relation: str, condition: str) -> tuple[bool | None, int]:
+def _hashed(spark: SparkSession, relation: str) -> str:
+    """The number of rows and a digest of their values, as SQL; their number alone if Spark refuses the relation."""
+    try:
+        schema = spark.sql(f"SELECT * FROM {relation}").schema
+    except Exception:  # a version that is gone: each query of it is refused, too
+        return "count(*)"
+    return f"count(*), bit_xor(xxhash64({', '.join(quoted_name(field.name) for field in _columns(schema))}))"
+
+
+def _compared(off: SparkSession, on: SparkSession, sql: str) -> tuple[bool | None, int]:
     """Whether the rows are the same, and how many objects were skipped; None if Spark itself refuses the query."""
     try:
-        hashed = ", ".join(map(_quoted, _columns(off.sql(f"SELECT * FROM {relation}").schema)))
-        sql = f"SELECT count(*), bit_xor(xxhash64({hashed})) FROM {relation} WHERE {condition}"
         expected = off.sql(sql).collect()
     except Exception:
         return None, 0

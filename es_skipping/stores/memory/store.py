@@ -21,7 +21,6 @@ from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import StoreConflict, StoreError
 from es_skipping.stores.base import (
-    KEY_BYTES,
     MAX_METADATA_BY_KEY,
     Answer,
     Change,
@@ -34,6 +33,7 @@ from es_skipping.stores.base import (
 from es_skipping.stores.codec import metadata_to_data
 from es_skipping.stores.guarantors import Guarantor, Ordering, first_rows, guarantor, in_order
 from es_skipping.stores.memory.files import MemoryFiles
+from es_skipping.stores.selection import split_keys
 
 __all__ = ["MemoryStore"]
 
@@ -130,7 +130,7 @@ class MemoryStore(MetadataStore):
     def objects(
         self, id: str, *, under: Collection[str] | None = None, keys: bytes | None = None
     ) -> Iterator[tuple[ObjectId, frozenset[str]]]:
-        wanted = None if keys is None else {keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES)}
+        wanted = None if keys is None else split_keys(keys)
         for one in self._objects(id):
             if is_under(one.id.path, under) and (wanted is None or one.id.key in wanted):
                 yield one.id, frozenset(one.metadata)

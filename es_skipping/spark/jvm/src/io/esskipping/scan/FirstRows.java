@@ -105,7 +105,7 @@ final class FirstRows {
   private FirstRows throughFilter(FilterExec node) {
     List<Expression> all = new ArrayList<>(filters);
     for (Expression conjunct : ScanConditions.split(node.condition())) {
-      if (!conjunct.deterministic() || by == null && !neverFails(conjunct)) return NONE;
+      if (!mayStandBelow(conjunct)) return NONE;
       all.add(conjunct);
     }
     return new FirstRows(count, order, by, all);
@@ -114,12 +114,17 @@ final class FirstRows {
   private FirstRows throughProjection(ProjectExec node) {
     Map<ExprId, Expression> computed = new HashMap<>();
     for (NamedExpression named : Scala.list(node.projectList())) {
-      if (!((Expression) named).deterministic() || by == null && !neverFails((Expression) named)) return NONE;
+      if (!mayStandBelow((Expression) named)) return NONE;
       if (named instanceof Alias) computed.put(named.exprId(), ((Alias) named).child());
     }
     Expression below = by == null ? null : Relations.substitute(by, computed);
     if (below != null && columnOf(below) == null) return NONE;
     return new FirstRows(count, order, below, filters);
+  }
+
+  /** Whether an expression may stand between the scan and the limit. */
+  private boolean mayStandBelow(Expression expression) {
+    return expression.deterministic() && (by != null || neverFails(expression));
   }
 
   /**
