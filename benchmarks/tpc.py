@@ -1,4 +1,4 @@
-"""The 22 queries of TPC-H and the 99 of TPC-DS, with skipping on and off: rows, files, jobs and times.
+"""The 22 queries of TPC-H and the 99 of TPC-DS, with skipping on and off and over Delta tables: files, jobs and times.
 
 Run::
 
@@ -11,8 +11,12 @@ are normalised. A large table lies in many files in the order of its date, any o
 table that is a key, a date or a decimal has a `MinMax`. Figures are kept in ``FOLDER/tpch.json``, query by query, so
 that a run can go on where it ended; the page is ``docs/benchmarks/tpc.md``.
 
-"Filters alone" is what `es_skipping.explain` says before the query runs: it knows no keys of joins. With skipping on
-and off a query must return the same rows and start the same number of jobs.
+"Filters alone" is what `es_skipping.explain` says before the query runs: it knows no keys of joins. The same rows lie
+as Delta tables beside them, which Delta alone reads. Each query runs twice in all three ways, in turns; the better time
+of each counts, because the first run of a query also compiles it. It must return the same rows in all of them. With
+skipping on and off it must start the same number of jobs. Where adaptive execution meets a finished stage or not,
+Spark itself starts one more or fewer from run to run; so a query whose numbers differ runs up to four times more, until
+one number was seen both ways.
 """
 
 from __future__ import annotations
@@ -27,16 +31,21 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any, Final
 
+import pyspark
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import es_skipping as esk
 from benchmarks.pages import stamp
 from benchmarks.tpch_queries import QUERIES
+from tests.connectors.conftest import DELTA
+from tests.jvm import for_the_jvm_alone
+from tests.spark.objects_read import scans
 
 __all__ = ["LARGE", "Run", "generate", "lay_out", "measure", "queries_of", "table"]
 
@@ -55,6 +64,8 @@ LARGE: Final[Mapping[str, Mapping[str, str]]] = {
 """By benchmark its large tables, each with the column that orders it."""
 
 _LONG_AGO: Final = 1_700_000_000
+_ROUNDS: Final = 2
+_MORE_ROUNDS: Final = 4
 _MAX_LISTED_ROWS: Final = 100_000
 _INDEXED: Final = {"int", "bigint", "date"}
 _MISNAMED: Final = re.compile(r"\bc_last_review_date\b")
@@ -77,6 +88,8 @@ class Run:
         Seconds.
     note
         Why it is not equal, if it is not.
+    by_delta, delta
+        The files that Delta opened of each large table, and its seconds.
     """
 
     query: str
@@ -87,6 +100,8 @@ class Run:
     off: float
     on: float
     note: str = ""
+    by_delta: dict[str, int] = field(default_factory=dict)
+    delta: float = 0
 
 
 def generate(benchmark: str, scale: float, folder: Path) -> None:
@@ -120,18 +135,33 @@ def lay_out(spark: SparkSession, benchmark: str, raw: Path, tables: Path, files:
         if order is not None:
             rows = rows.repartitionByRange(files, order).sortWithinPartitions(order)
         rows.write.parquet(str(target))
-        for file in target.iterdir():  # a build leaves out what was written a moment ago
+        for file in target.glob("*.parquet"):  # a build leaves out what was written a moment ago
             os.utime(file, (_LONG_AGO, _LONG_AGO))
 
 
-def index(spark: SparkSession, benchmark: str, tables: Path) -> None:
-    """Give the session each table by its name, and each large table a `MinMax` of its keys and dates."""
+def converted(spark: SparkSession, tables: Path, copies: Path) -> None:
+    """The same files as Delta tables."""
     for path in sorted(tables.iterdir()):
-        frame = spark.read.parquet(str(path))
-        frame.createOrReplaceTempView(path.name)
-        if path.name in LARGE[benchmark]:
+        target = copies / path.name
+        if not target.is_dir():
+            shutil.copytree(path, target)
+        spark.sql(f"CONVERT TO DELTA parquet.`{target}`")
+
+
+def named(spark: SparkSession, tables: Path, format: str = "parquet") -> dict[str, DataFrame]:
+    """Give the session each table by its name."""
+    found = {path.name: spark.read.format(format).load(str(path)) for path in sorted(tables.iterdir())}
+    for name, frame in found.items():
+        frame.createOrReplaceTempView(name)
+    return found
+
+
+def index(spark: SparkSession, benchmark: str, tables: Path) -> None:
+    """Name the tables, and give each large one a `MinMax` of its keys and dates."""
+    for name, frame in named(spark, tables).items():
+        if name in LARGE[benchmark]:
             columns = [name for name, type_ in frame.dtypes if type_ in _INDEXED or type_.startswith("decimal")]
-            esk.Dataset(spark, str(path)).ensure_indexes(*map(esk.MinMax, columns))
+            esk.Dataset(spark, str(tables / name)).ensure_indexes(*map(esk.MinMax, columns))
 
 
 def queries_of(benchmark: str) -> dict[str, str]:
@@ -153,29 +183,34 @@ def queries_of(benchmark: str) -> dict[str, str]:
     }
 
 
-def measure(spark: SparkSession, benchmark: str, name: str, sql: str) -> Run:
-    """Run a query with skipping off and on."""
+def measure(spark: SparkSession, benchmark: str, name: str, sql: str, delta: SparkSession | None = None) -> Run:
+    """Run a query with skipping off and on, and in a session where the tables' names are those of Delta tables."""
     large = LARGE[benchmark]
-    esk.disable(spark)
-    off = _run(spark, sql)
     esk.enable(spark)
     alone = _by_table(
         (scan.roots, scan.objects_total - scan.objects_skipped) for scan in esk.explain(spark.sql(sql)).scans
     )
     planned = _by_table((scan.roots, scan.objects_total) for scan in esk.explain(spark.sql(sql)).scans)
-    with esk.observe(spark) as report:
-        on = _run(spark, sql)
+    off, on, others = [], [], []
+    for _ in range(_ROUNDS):
+        off.append(_run(spark, sql, skipping=False))
+        with esk.observe(spark) as report:
+            on.append(_run(spark, sql, skipping=True))
+        if delta is not None:
+            others.append(_run(delta, sql, skipping=False))
     files = _by_table((scan.roots, scan.objects_total) for scan in report.scans)
     opened = _by_table((scan.roots, scan.objects_read) for scan in report.scans)
-    note = "" if on.jobs == off.jobs else f"{on.jobs} jobs instead of {off.jobs}"
-    if on.rows != off.rows and not _same_but_for_ties(spark, sql):
+    note = _jobs_differ(spark, sql, off, on)
+    if any(one.rows != off[0].rows for one in off + on + others) and not _same_but_for_ties(spark, sql, delta):
         note = "OTHER ROWS"
     # A plan before it runs may have scans that share their exchange afterwards.
     shares = {table: alone[table] * files[table] // max(planned[table], 1) for table in files}
     kept = sorted(table for table in files if table in large)
     return Run(
         name, not note, {table: files[table] for table in kept}, {table: shares[table] for table in kept},
-        {table: opened[table] for table in kept}, round(off.seconds, 2), round(on.seconds, 2), note,
+        {table: opened[table] for table in kept}, _seconds(off), _seconds(on), note,
+        {table: count for table, count in others[-1].files.items() if table in large} if others else {},
+        _seconds(others) if others else 0,
     )  # fmt: skip
 
 
@@ -184,15 +219,44 @@ class _Execution:
     rows: list[str]
     jobs: int
     seconds: float
+    files: Mapping[str, int]
 
 
-def _run(spark: SparkSession, sql: str) -> _Execution:
+def _run(spark: SparkSession, sql: str, skipping: bool) -> _Execution:
+    (esk.enable if skipping else esk.disable)(spark)
     context: Any = spark.sparkContext._jsc.sc()  # type: ignore[attr-defined]
     before, start = int(context.dagScheduler().numTotalJobs()), time.perf_counter()
-    rows = _rows(spark.sql(sql))
+    frame = spark.sql(sql)
+    rows = _rows(frame)
     seconds = time.perf_counter() - start
     context.listenerBus().waitUntilEmpty()
-    return _Execution(rows, int(context.dagScheduler().numTotalJobs()) - before, seconds)
+    jobs = int(context.dagScheduler().numTotalJobs()) - before
+    return _Execution(rows, jobs, seconds, _by_table(_files_of(scan) for scan in scans(frame)))
+
+
+def _files_of(scan: Any) -> tuple[tuple[str, ...], int]:
+    """The roots of a scan and the files that it was given, after its action."""
+    root = scan.relation().location().rootPaths().head().toString()
+    return (str(root),), int(scan.metrics().apply("numFiles").value())
+
+
+def _seconds(runs: Iterable[_Execution]) -> float:
+    return round(min(one.seconds for one in runs), 2)
+
+
+def _jobs_differ(spark: SparkSession, sql: str, off: Iterable[_Execution], on: Iterable[_Execution]) -> str:
+    """A note if no number of jobs is seen with skipping on and off, in more runs if it takes them."""
+    without, with_ = ({one.jobs for one in runs} for runs in (off, on))
+    for _ in range(_MORE_ROUNDS):
+        if without & with_:
+            return ""
+        without.add(_run(spark, sql, skipping=False).jobs)
+        with_.add(_run(spark, sql, skipping=True).jobs)
+    return "" if without & with_ else f"{_or(with_)} jobs instead of {_or(without)}"
+
+
+def _or(numbers: Iterable[int]) -> str:
+    return " or ".join(map(str, sorted(numbers)))
 
 
 def _rows(df: DataFrame) -> list[str]:
@@ -204,7 +268,7 @@ def _text(row: Row) -> str:
     return str([f"{value:.9g}" if isinstance(value, float) else value for value in row])
 
 
-def _same_but_for_ties(spark: SparkSession, sql: str) -> bool:
+def _same_but_for_ties(spark: SparkSession, sql: str, delta: SparkSession | None) -> bool:
     """Whether a query without its LIMIT returns the same rows: which of the tied rows come last may differ."""
     whole = re.sub(r"\bLIMIT\s+\d+\s*$", "", sql.strip(), flags=re.IGNORECASE)
     if whole == sql.strip():
@@ -213,9 +277,10 @@ def _same_but_for_ties(spark: SparkSession, sql: str) -> bool:
     expected = spark.sql(whole).limit(_MAX_LISTED_ROWS + 1).count()
     if expected > _MAX_LISTED_ROWS:
         return False
-    rows = _rows(spark.sql(whole))
-    esk.enable(spark)
-    return _rows(spark.sql(whole)) == rows
+    rows = _run(spark, whole, skipping=False).rows
+    if delta is not None and _run(delta, whole, skipping=False).rows != rows:
+        return False
+    return _run(spark, whole, skipping=True).rows == rows
 
 
 def _by_table(counts: Iterable[tuple[tuple[str, ...], int]]) -> Counter[str]:
@@ -228,17 +293,31 @@ def _by_table(counts: Iterable[tuple[tuple[str, ...], int]]) -> Counter[str]:
 def table(benchmark: str, runs: Iterable[Run]) -> str:
     """A table of files and seconds, a row a query."""
     main = next(iter(LARGE[benchmark]))
-    counts = "files | filters alone | opened"
+    counts = "files | filters alone | opened | Delta"
     lines = [
-        f"| query | `{main}`: {counts} | all large tables: {counts} | off (s) | on (s) |",
-        f"|---|{'--:|' * 8}",
+        f"| query | `{main}`: {counts} | all large tables: {counts} | off (s) | on (s) | Delta (s) |",
+        f"|---|{'--:|' * 11}",
     ]
     for run in runs:
-        all_ = [sum(found.values()) for found in (run.files, run.alone, run.opened)]
-        one = [found.get(main, 0) for found in (run.files, run.alone, run.opened)]
-        cells = [*(f"{count:,}" for count in (*one, *all_)), f"{run.off:.1f}", f"{run.on:.1f}"]
+        counted = (run.files, run.alone, run.opened, run.by_delta)
+        numbers = [f"{found.get(main, 0):,}" for found in counted] + [f"{sum(found.values()):,}" for found in counted]
+        cells = [*numbers, f"{run.off:.2f}", f"{run.on:.2f}", f"{run.delta:.2f}"]
         lines.append(f"| {run.query}{'' if run.equal else f' ({run.note})'} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def summary(runs: Sequence[Run]) -> str:
+    """Files, and the geometric mean of the ratios of times, of all queries together."""
+    files, alone, opened, by_delta = (
+        sum(sum(found.values()) for found in each)
+        for each in zip(*((run.files, run.alone, run.opened, run.by_delta) for run in runs), strict=True)
+    )
+    ratios = {"plain Parquet's": [run.on / run.off for run in runs], "Delta's": [run.on / run.delta for run in runs]}
+    times = " and ".join(f"{geometric_mean(each):.2f} of {name}" for name, each in ratios.items())
+    return (
+        f"{len(runs)} statements, {sum(run.equal for run in runs)} equal: {files:,} files, {alone:,} by filters alone, "
+        f"{opened:,} opened, {by_delta:,} by Delta; geometric mean of the times {times}"
+    )
 
 
 def main() -> None:
@@ -258,24 +337,33 @@ def main() -> None:
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "4")
     )
-    spark = esk.configure(
-        builder.config("spark.es_skipping.store.url", (given.folder / "store").as_uri())
-    ).getOrCreate()
+    builder = (
+        builder.config("spark.jars.packages", DELTA[pyspark.__version__.rpartition(".")[0]])
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+        .config("spark.databricks.delta.snapshotPartitions", "2")  # of 50 tasks most would be empty
+    )
+    spark = for_the_jvm_alone(
+        esk.configure(builder.config("spark.es_skipping.store.url", (given.folder / "store").as_uri())).getOrCreate()
+    )
     spark.conf.set("spark.es_skipping.strict", "true")
     spark.conf.set("spark.es_skipping.store.timeout", "60s")
     spark.conf.set("spark.es_skipping.query.budget", "600s")
     spark.sparkContext.setLogLevel("OFF")
     lay_out(spark, given.benchmark, raw, tables, given.files)
     index(spark, given.benchmark, tables)
+    delta = spark.newSession()
+    converted(delta, tables, given.folder / "delta")
+    named(delta, given.folder / "delta", "delta")
     known = json.loads(figures.read_text(encoding="utf-8")) if figures.exists() else {}
     end = time.monotonic() + 60 * given.minutes
     for name, sql in queries_of(given.benchmark).items():
         if name not in known and time.monotonic() < end:
-            known[name] = asdict(measure(spark, given.benchmark, name, sql))
+            known[name] = asdict(measure(spark, given.benchmark, name, sql, delta))
             figures.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     spark.stop()
     runs = [Run(**known[name]) for name in queries_of(given.benchmark) if name in known]
-    print(table(given.benchmark, runs), f"\n{stamp()}")
+    print(table(given.benchmark, runs), f"\n{stamp()}\n{summary(runs)}")
 
 
 if __name__ == "__main__":

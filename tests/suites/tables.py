@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
@@ -56,13 +57,8 @@ def main() -> int:
 def _session(scratch: Path, format: str) -> SparkSession:
     if format == "delta":
         return delta_session(scratch)
-    implementations = {
-        "catalog-impl": "org.apache.iceberg.inmemory.InMemoryCatalog",
-        "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO",
-    }
-    spark = iceberg_session(scratch, implementations)
-    spark.sql("CREATE NAMESPACE lake.given")
-    return spark
+    # A catalog that registers tables and reads them by Hadoop's file systems.
+    return iceberg_session(scratch, {"type": "jdbc", "uri": "jdbc:derby:memory:lake;create=true"})
 
 
 def _places(directory: Path, format: str) -> list[Path]:
@@ -111,8 +107,8 @@ def _registered(spark: SparkSession, place: Path, number: int) -> str:
         return int("".join(re.findall(r"\d+", file.name.partition("-")[0].removesuffix(".metadata.json"))) or 0)
 
     newest = max((place / "metadata").glob("*.metadata.json"), key=version)
-    spark.sql(f"CALL lake.system.register_table(table => 'given.t{number}', metadata_file => '{newest}')").collect()
-    return f"lake.given.t{number}"
+    spark.sql(f"CALL lake.system.register_table(table => 'default.t{number}', metadata_file => '{newest}')").collect()
+    return f"lake.default.t{number}"
 
 
 def _columns(schema: T.StructType) -> list[T.StructField]:
@@ -138,11 +134,14 @@ def _partitions(spark: SparkSession, name: str, format: str) -> set[str]:
 
 
 def _versions(spark: SparkSession, name: str, format: str) -> list[str | None]:
-    """None for the latest, and some of the others."""
-    if format == "delta":
-        found = [str(row.version) for row in spark.sql(f"DESCRIBE HISTORY {name}").collect()]
-    else:
-        found = [str(row.snapshot_id) for row in spark.sql(f"SELECT snapshot_id FROM {name}.snapshots").collect()]
+    """None for the latest, and some of the others; for the latest alone if a commit of the table is gone."""
+    sql, column = f"DESCRIBE HISTORY {name}", "version"
+    if format == "iceberg":
+        sql, column = f"SELECT snapshot_id FROM {name}.snapshots", "snapshot_id"
+    try:
+        found = [str(row[column]) for row in spark.sql(sql).collect()]
+    except Py4JJavaError:
+        return [None]
     return [None, *found[1:][:: max(1, len(found) // _VERSIONS)]]
 
 
@@ -178,7 +177,9 @@ def _compared(off: SparkSession, on: SparkSession, sql: str) -> tuple[bool | Non
 
 
 def _line(error: Exception) -> str:
-    return str(error).splitlines()[0][:160]
+    """What happened: Py4j says in a first line where, and then what."""
+    lines = str(error).splitlines()
+    return lines[1 if isinstance(error, Py4JJavaError) and len(lines) > 1 else 0][:160]
 
 
 if __name__ == "__main__":
