@@ -2,7 +2,7 @@
 
 Run: ``python -m benchmarks.advisor [--workload either ...] [--objects 64] [--rows 40000] [--queries 40]``. Prints a
 table; ``--json FILE`` keeps its rows. The defaults are small; a record takes ``--objects 512 --rows 2000000 --queries
-200``.
+200``. ``--seconds`` measures instead how long an advice takes for a thousand queries of twelve columns.
 
 Six workloads: ``random`` and ``sorted`` are the denormalised TPC-H table with the filters of chapter 3, its rows as
 they come and by ``l_shipdate``; ``places`` asks for boxes around real places; ``lines`` asks for source lines with
@@ -46,6 +46,8 @@ from es_skipping.spark import bridge
 from es_skipping.workload.proofs import Asked, Workload, members
 from es_skipping.workload.under_budget import best_indexes
 
+QUERIES, COLUMNS = 1_000, 12
+"""Of the advice whose seconds are measured."""
 BUDGETS = (0.01, 0.05, 0.10, 0.25, 1.0)
 SAMPLE = 256
 ORACLE = 12
@@ -262,6 +264,51 @@ def measured(spark: SparkSession, name: str, folder: Path, given: Given) -> Iter
             }  # fmt: skip
 
 
+def seconds(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """How long an advice takes that reads `SAMPLE` objects, and for how many queries and candidates."""
+    dice = random.Random(17)
+    numbers, words = (range(at, COLUMNS, 2) for at in (0, 1))
+    columns = [f"hash(id, {at}) % 10000 + id AS c{at}" for at in numbers]
+    columns += [f"concat('w', hash(id DIV 50, {at}) % 5000) AS c{at}" for at in words]
+    path = str(folder / "wide")
+    spark.range(0, SAMPLE * 500, 1, SAMPLE).selectExpr(*columns).write.parquet(path)
+    filters = []
+    for _ in range(QUERIES):
+        number, word = (f"c{dice.choice(list(some))}" for some in (numbers, words))
+        low = dice.randrange(SAMPLE * 500)
+        filters.append(
+            dice.choice([
+                f"{number} BETWEEN {low} AND {low + 900}", f"{number} IN ({low}, {low + 7})",
+                f"{word} = 'w{low % 5000}'", f"{word} LIKE 'w{low % 50}%'",
+                f"{number} > {low} AND {word} = 'w{low % 5000}'", f"{word} LIKE '%{low % 90}' OR {number} = {low}",
+            ])
+        )  # fmt: skip
+    time.sleep(2.1)  # files of the last two seconds are left out
+    dataset = esk.Dataset(spark, path)
+    begun = time.perf_counter()
+    esk.advise(spark, dataset, log=filters, budget="10 MB", objects=SAMPLE)
+    taken = time.perf_counter() - begun
+    source = Source.open(spark, dataset._as_given)
+    with closing(source.origin):
+        proofs = _proofs(dataset, source, None, asked_queries(dataset, source, filters), SAMPLE)
+    return {"queries": QUERIES, "candidates": len(proofs.indexes), "objects": SAMPLE, "seconds": round(taken, 1)}
+
+
+def shown(spark: SparkSession, workloads: Sequence[str], folder: Path, given: Given) -> Iterator[dict[str, Any]]:
+    """Measure and print, a row at a time."""
+    print("| workload | budget | way | indexes | metadata | saved | predicted | expected | build s | advise s |")
+    print("|---|--:|---|--:|--:|--:|--:|--:|--:|--:|")
+    for name in workloads:
+        for row in measured(spark, name, folder / name, given):
+            expected = "" if row["expected"] is None else f"{row['expected']:.1%}"
+            print(
+                f"| {name} | {row['budget']:.0%} | {row['way']} | {row['indexes']} | {row['metadata']:,} "
+                f"| {row['saved']:.1%} | {row['predicted']:.1%} | {expected} | {row['build s']} | {row['advise s']} |",
+                flush=True,
+            )
+            yield row
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--workload", nargs="+", choices=sorted(WORKLOADS), default=sorted(WORKLOADS))
@@ -269,8 +316,8 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=40_000)
     options.add_argument("--queries", type=int, default=40)
     options.add_argument("--json", type=Path)
+    options.add_argument("--seconds", action="store_true")
     asked = options.parse_args()
-    rows = []
     with tempfile.TemporaryDirectory() as scratch:
         builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
         spark = esk.configure(builder.config("spark.driver.memory", "2g")).getOrCreate()
@@ -279,18 +326,12 @@ def main() -> None:
         spark.conf.set("spark.es_skipping.progress", "false")
         spark.conf.set("spark.sql.adaptive.enabled", "false")
         esk.enable(spark)
-        print("| workload | budget | way | indexes | metadata | saved | predicted | expected | build s | advise s |")
-        print("|---|--:|---|--:|--:|--:|--:|--:|--:|--:|")
-        for name in asked.workload:
-            for row in measured(spark, name, Path(scratch) / name, Given(asked.objects, asked.rows, asked.queries)):
-                rows.append(row)
-                expected = "" if row["expected"] is None else f"{row['expected']:.1%}"
-                print(
-                    f"| {name} | {row['budget']:.0%} | {row['way']} | {row['indexes']} | {row['metadata']:,} "
-                    f"| {row['saved']:.1%} | {row['predicted']:.1%} | {expected} "
-                    f"| {row['build s']} | {row['advise s']} |",
-                    flush=True,
-                )
+        if asked.seconds:
+            rows = [seconds(spark, Path(scratch))]
+            print(rows[0])
+        else:
+            given = Given(asked.objects, asked.rows, asked.queries)
+            rows = list(shown(spark, asked.workload, Path(scratch), given))
         spark.stop()
     if asked.json:
         asked.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

@@ -1,6 +1,7 @@
 """Writes docs/benchmarks/advisor.md and its chart from what `benchmarks.advisor` measured.
 
-Run: ``python -m benchmarks.advisor_page FILE.json [...]``, with the files of ``python -m benchmarks.advisor --json``.
+Run: ``python -m benchmarks.advisor_page FILE.json [...]``, with the files of ``python -m benchmarks.advisor --json``,
+one of them with ``--seconds``.
 A first run makes the page, which docs/index.md then has to name.
 """
 
@@ -43,7 +44,9 @@ Row: TypeAlias = Mapping[str, Any]
 class Measured:
     """The rows of a run, by workload, budget and way of choosing."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, given: Sequence[Row]) -> None:
+        self.timed = [row for row in given if "candidates" in row]
+        rows = [row for row in given if "candidates" not in row]
         self.rows = {(row["workload"], row["budget"], row["way"]): row for row in rows}
         self.workloads = list(dict.fromkeys(row["workload"] for row in rows))
         self.budgets = sorted({row["budget"] for row in rows})
@@ -115,6 +118,11 @@ def goals(found: Measured) -> Iterator[str]:
     )
     yield f"| never behind a simpler way with the same bytes | behind in {len(behind)} comparisons; farthest {lost} |"
     yield f"| seconds of an advice | at most {found.seconds():.1f} |"
+    for row in found.timed:
+        yield (
+            f"| {row['queries']:,} queries, 60 candidates and {row['objects']} objects in at most 60 seconds | "
+            f"{row['candidates']} candidates: {row['seconds']:.1f} |"
+        )
 
 
 def tables(found: Measured) -> Iterator[str]:

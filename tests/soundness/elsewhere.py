@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from tests.jvm import INTERPRETED
 from tests.soundness.changing import Changing
 
 __all__ = ["Elsewhere"]
@@ -56,14 +57,16 @@ class Elsewhere:
     """Does something in another process, which is started when it is first needed, and again after it was killed."""
 
     def __init__(self, store: str, data: Changing, conf: Mapping[str, str]) -> None:
-        self._arguments = [store, data.folder.url, data.format, json.dumps(dict(conf))]
+        self._arguments = [store, data.folder.url, data.format, json.dumps({**INTERPRETED, **conf})]
         self._process: subprocess.Popen[str] | None = None
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it lives as long as the process
 
     def _begin(self, what: str, given: Mapping[str, str]) -> subprocess.Popen[str]:
         process = self._process
         if process is None:
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+            jvm = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -XX:TieredStopAtLevel=1"  # it is killed soon
+            paths = os.pathsep.join(path for path in sys.path if path)
+            environment = {**os.environ, "PYTHONPATH": paths, "SPARK_SUBMIT_OPTS": jvm}
             self._process = process = subprocess.Popen(
                 [sys.executable, "-c", _ELSEWHERE, *self._arguments],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, env=environment,
