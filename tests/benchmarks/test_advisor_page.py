@@ -32,6 +32,15 @@ def test_goals_are_counted() -> None:
     assert "advise" in chart(found) and "nothing" not in chart(found)
 
 
+def test_an_advice_of_many_queries_is_told_apart() -> None:
+    timed = {"queries": 1000, "candidates": 61, "objects": 256, "seconds": 12.34}
+    found = Measured([*rows("one", 0.0), timed])
+    assert found.workloads == ["one"]
+    assert list(goals(found))[-1] == (
+        "| 1,000 queries, 60 candidates and 256 objects in at most 60 seconds | 61 candidates: 12.3 |"
+    )
+
+
 def test_a_way_that_saves_more_is_named() -> None:
     measured = [{**row, "saved": 0.6} if row["way"] == "MinMax on all" else row for row in rows("one", 0.0)]
     assert "behind in 1 comparisons; farthest 15.0 points (one, 10%, MinMax on all)" in "".join(

@@ -30,6 +30,7 @@ import es_skipping as esk
 from es_skipping.build.dataset import Dataset
 from es_skipping.errors import EsSkippingError
 from tests.hdfs_cluster import Cluster
+from tests.jvm import INTERPRETED
 from tests.s3_server import Server
 from tests.soundness.changing import Changing
 from tests.soundness.elsewhere import Elsewhere
@@ -135,6 +136,8 @@ def test_the_life_of_a_dataset(
     off, *ons = (base.newSession() for _ in range(3))
     for session in (off, *ons):
         session.conf.set("spark.sql.ansi.enabled", "false")
+        for key, value in INTERPRETED.items():
+            session.conf.set(key, value)
     for session in ons:
         session.conf.set("spark.es_skipping.store.url", url)
         session.conf.set("spark.es_skipping.store.timeout", "60s")
