@@ -83,9 +83,12 @@ final class DeltaTables {
     return SNAPSHOTS.contains(relation.location().getClass().getName()) && readsRows(relation.fileFormat());
   }
 
-  /** Whether a scan reads some files of a snapshot: a pass of a command, for example. */
-  static boolean isOfFiles(HadoopFsRelation relation) {
-    return relation.location().getClass().getName().equals(PACKAGE + "files.TahoeBatchFileIndex") && readsRows(relation.fileFormat());
+  /** Whether a relation, before the rule or after it, reads some files of a snapshot for one of these actions of Delta's. */
+  static boolean isOfFiles(HadoopFsRelation relation, Set<String> actions) {
+    FileIndex index = relation.location();
+    if (index instanceof SkippingFileIndex) index = ((SkippingFileIndex) index).inner;
+    return index.getClass().getName().equals(PACKAGE + "files.TahoeBatchFileIndex")
+        && readsRows(relation.fileFormat()) && actions.contains(call(index, "actionType"));
   }
 
   /**
