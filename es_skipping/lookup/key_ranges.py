@@ -216,8 +216,10 @@ class _Survey:
             if one is None or other is None or one.type != other.type:
                 continue
             index = _key_index(dataset, other, read)
-            if index is not None:
-                keys.append((one, index, self._held.of(dataset, index, self._timeout())))
+            held = None if index is None else self._held.of(dataset, index, self._timeout())
+            # An index may be gone since the registry was read, or be hidden from this user.
+            if index is not None and held is not None and held.of(dimension) is not None:
+                keys.append((one, index, held))
         listed = keys[0][2].of(dimension) if keys else None
         if listed is None:
             return
@@ -256,7 +258,9 @@ class _Survey:
             return None
         filters = [_PRUNED] if len(listed) < known else []
         if own != ALWAYS:
-            filters.insert(0, Withheld.without_keys(dataset.entry.definition).filter(own))
+            definition = dataset.entry.definition
+            _, rename = as_indexed(read, definition.schema)
+            filters.insert(0, Withheld.without_keys(definition, rename=rename).filter(own))
         return left, "; ".join([*filters, *(one.by for one in implied)])
 
     def _timeout(self) -> float:

@@ -11,7 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import broadcast
 from pyspark.sql.types import LongType, StructField, StructType
 
 import es_skipping as esk
@@ -261,3 +263,45 @@ def test_a_store_that_lost_objects_is_not_the_listing(
 
     monkeypatch.setattr(store, "objects", without_one)
     assert ids(esk.read(parquet, dataset)) == list(range(800))
+
+
+@pytest.mark.parametrize("how", ["plain", "adaptive", "directory"])
+def test_an_overwrite_does_not_delete_what_it_reads(parquet: SparkSession, tmp_path: Path, how: str) -> None:
+    """Spark deletes the old files before it reads them; a new listing of the empty directory would have no rows."""
+    folder = str(tmp_path / "d")
+    few = esk.read(parquet, made(parquet, tmp_path / "d")).where("id >= 50")
+    few.createOrReplaceTempView("few")
+    writes = {
+        "plain": lambda: few.write.mode("overwrite").parquet(folder),
+        "adaptive": lambda: few.join(broadcast(parquet.range(900)), "id").write.mode("overwrite").parquet(folder),
+        "directory": lambda: parquet.sql(f"INSERT OVERWRITE DIRECTORY '{folder}' USING parquet SELECT * FROM few"),
+    }
+    for skipping in (True, False):
+        (esk.enable if skipping else esk.disable)(parquet)
+        with pytest.raises(IllegalArgumentException, match=r"this write overwrites .* by es_skipping\.read"):
+            writes[how]()
+    assert ids(parquet.read.parquet(folder)) == list(range(800))
+    few.write.mode("overwrite").parquet(str(tmp_path / "other"))
+    few.write.mode("append").parquet(folder)
+    assert len(ids(parquet.read.parquet(folder))) == 800 + 750
+    few.repartition(2).write.mode("overwrite").parquet(folder)  # adaptive execution reads the files in a stage before
+    assert ids(parquet.read.parquet(folder)) == list(range(50, 800))
+
+
+def test_an_overwrite_of_other_partitions(parquet: SparkSession, tmp_path: Path) -> None:
+    parquet.range(0, 40, 1, 2).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(str(tmp_path / "d"))
+    age(tmp_path / "d")
+    dataset = Dataset(parquet, str(tmp_path / "d"))
+    dataset.create_indexes(esk.MinMax("id"))
+    frame = esk.read(parquet, dataset)
+    with pytest.raises(IllegalArgumentException, match="keep the rows before"):
+        frame.where("p = 1").drop("p").write.mode("overwrite").parquet(str(tmp_path / "d" / "p=1"))
+    frame.where("p = 0").drop("p").write.mode("overwrite").parquet(str(tmp_path / "d" / "p=1"))
+    parquet.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        frame.where("p = 0").write.mode("overwrite").partitionBy("p").parquet(str(tmp_path / "d"))
+    finally:
+        parquet.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    assert sorted(row.id for row in parquet.read.parquet(str(tmp_path / "d")).collect()) == sorted(
+        2 * list(range(0, 40, 2))
+    )

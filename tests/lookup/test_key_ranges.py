@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -109,6 +110,23 @@ class Table:
 
     def as_indexed(self) -> IndexedDataset:
         return IndexedDataset.of(self.store, self.entry)
+
+
+class Mapped(Table):
+    """One whose columns have names of their own in the files; the index of ``ssn`` has a key that is not here."""
+
+    def _index(self, name: str, type: DataType) -> IndexDefinition:
+        made = super()._index(name, type)
+        secret = Protection("hashed", "env:ES_SKIPPING_NO_SUCH_KEY", "c", "s")
+        return replace(made, protection=secret, needs=("hashed",)) if name == "ssn" else made
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        fields = [
+            {**one, "metadata": {"delta.columnMapping.physicalName": f"p_{one['name']}"}}
+            for one in super().schema["fields"]
+        ]
+        return {"type": "struct", "fields": fields}
 
 
 def compared(comparator: str, column: str, value: Any, type: str = "int") -> Any:
@@ -317,6 +335,38 @@ def test_an_index_of_parts_of_the_key_does_not_bound_it() -> None:
     table = Table("orders", {"o_key": text}, objects, index_type="Prefix")
     filter = compared("EqualTo", "o_key", "a3xx", "string")
     assert asked(fact, [table], [table.dimension(filter)]).implied == []
+
+
+def test_an_index_of_a_second_key_that_is_gone() -> None:
+    """Another process dropped it since this one read the registry; the first key still says what it says."""
+    rows = [{"key": minmax(10 * n, 10 * n + 9), "key2": minmax(n, n)} for n in range(10)]
+    fact = Table("fact", {"key": KEY, "key2": KEY}, rows)
+    others = [{"o_key": row["key"], "o_key2": row["key2"], "o_day": row["key2"]} for row in rows]
+    table = Table("orders", {"o_key": KEY, "o_key2": KEY, "o_day": DAY}, others)
+    equal = ((-1, "key", 0, "o_key"), (-1, "key2", 0, "o_key2"))
+    assert len(asked(fact, [table], [table.dimension(BEFORE_2)], equal).implied) == 2
+    definition, gone = table.entry.definition, table.id("o_key2")
+    less = replace(definition, indexes=tuple(one for one in definition.indexes if one.id != gone))
+    with table.store.change(less) as change:
+        for object_id, row in zip(table.ids, others, strict=True):
+            kept = {table.id(name): found for name, found in row.items() if name != "o_key2"}
+            change.put([ObjectMetadata(object_id, 10, kept)])
+        change.publish()
+    found = asked(fact, [table], [table.dimension(BEFORE_2)], equal)
+    assert (len(found.implied), found.skipped) == (1, 8)
+
+
+def test_a_protected_column_that_was_renamed_is_not_named() -> None:
+    """The report says which filter left the objects; without the key it says no value of a protected column."""
+    days = [{"o_key": minmax(10 * n, 10 * n + 9), "o_day": minmax(n, n)} for n in range(10)]
+    table = Mapped("orders", {"o_key": KEY, "o_day": DAY, "ssn": DAY}, days, format="delta")
+    definition = replace(table.entry.definition, schema=json.dumps(table.schema))
+    table.entry = replace(table.entry, definition=definition)
+    for name in ("ssn", "x"):
+        fields = [{**one, "name": name if one["name"] == "ssn" else one["name"]} for one in table.schema["fields"]]
+        dimension = table.dimension(BEFORE_2, compared("EqualTo", name, 123456789))
+        (by,) = asked(facts(), [table], [replace(dimension, data_schema={**table.schema, "fields": fields})]).by
+        assert "o_day < 2" in by and "123456789" not in by
 
 
 def test_a_store_that_fails_implies_nothing() -> None:

@@ -41,6 +41,7 @@ public final class SkippingRule extends Rule<SparkPlan> {
   }
 
   @Override public SparkPlan apply(SparkPlan plan) {
+    OverwrittenFiles.refuse(plan);
     return IndexedWriteExec.of(skipping(plan), session.sessionState().conf());
   }
 

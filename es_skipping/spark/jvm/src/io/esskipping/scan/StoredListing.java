@@ -94,7 +94,7 @@ public final class StoredListing implements FileIndex {
   }
 
   /** A path as file systems list it: {@code file:///}, where its text begins with {@code file:/}. */
-  private static Path asListed(Path path) {
+  static Path asListed(Path path) {
     URI uri = path.toUri();
     return uri.getAuthority() == null && uri.getScheme() != null ? new Path(uri.getScheme(), "", uri.getPath()) : path;
   }
