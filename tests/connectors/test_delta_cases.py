@@ -309,6 +309,31 @@ def test_conflicts_are_those_that_there_are_without_skipping(delta: SparkSession
     assert not found[0][2].startswith("done"), found
 
 
+def test_a_column_dropped_and_added_again_after_a_query_was_made(delta: SparkSession) -> None:
+    """Where the session does not ask Delta to fail, the files are read by the names that the query was made with."""
+    delta.sql(
+        "CREATE TABLE made_before (k BIGINT, day INT) USING delta TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    )
+    delta.range(0, 40, 1, 4).selectExpr("id AS k", "CAST(id DIV 10 AS INT) AS day").write.insertInto("made_before")
+    dataset = esk.Dataset(delta, table="made_before")
+    dataset.create_indexes(esk.MinMax("k"))
+    off = delta.newSession()
+    delta.conf.set("spark.databricks.delta.checkLatestSchemaOnRead", "false")
+    off.conf.set("spark.databricks.delta.checkLatestSchemaOnRead", "false")
+    esk.disable(off)
+    try:
+        frames = [session.table("made_before").where("k = 5") for session in (delta, off)]
+        off.sql("ALTER TABLE made_before DROP COLUMN k")
+        off.sql("ALTER TABLE made_before ADD COLUMN k BIGINT")
+        off.sql("INSERT INTO made_before VALUES (9, 5)")
+        dataset.refresh()
+        ours, theirs = (sorted(map(repr, frame.collect())) for frame in frames)
+        assert ours == theirs == ["Row(k=5, day=0)"]
+    finally:
+        delta.conf.unset("spark.databricks.delta.checkLatestSchemaOnRead")
+        delta.sql("DROP TABLE made_before")
+
+
 def test_a_table_that_delta_rs_wrote(delta: SparkSession, tmp_path: Path) -> None:
     """Its files, statistics and paths are another writer's."""
     path = str(tmp_path / "by delta-rs")

@@ -117,11 +117,14 @@ final class DeltaTables {
     return String.valueOf(call(index, "version"));
   }
 
-  /** The relation's data schema with the table's own metadata, such as column mapping's physical names, which Delta strips. */
+  /**
+   * The relation's data schema with the table's own metadata, such as column mapping's physical names, which Delta strips.
+   * They are those by which the files are read. A snapshot that came after the query was analysed may have others.
+   */
   static StructType dataSchema(HadoopFsRelation relation) {
     Set<String> read = Set.of(relation.dataSchema().fieldNames()); // with columns that Delta adds to tell deleted rows
     List<StructField> fields = new ArrayList<>();
-    for (StructField field : ((StructType) call(relation.location(), "schema")).fields()) {
+    for (StructField field : ((StructType) call(relation.fileFormat(), "referenceSchema")).fields()) {
       if (read.contains(field.name())) fields.add(field);
     }
     return new StructType(fields.toArray(new StructField[0]));
