@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from es_skipping.build.columns import resolve
 from es_skipping.errors import ColumnError
 from es_skipping.lookup.built_with import columns_of
 from es_skipping.predicates.subsumption import subsumes
-from es_skipping.predicates.tree import Predicate, operands_of
+from es_skipping.predicates.tree import (
+    Call,
+    Cast,
+    Column,
+    Element,
+    HasElement,
+    Literal,
+    Operand,
+    Predicate,
+    leaves_of,
+    operands_in,
+    operands_of,
+)
 from es_skipping.predicates.truth import predicate_of, sql_of
+from es_skipping.predicates.types import DataType
 from es_skipping.workload.mining import never_by_time
 
 if TYPE_CHECKING:
     from es_skipping.build.source import Source
 
-__all__ = ["Condition", "condition_of", "is_usable"]
+__all__ = ["Condition", "condition_of", "is_usable", "never_fails"]
+
+_TOTAL: Final = frozenset({
+    "lower", "upper", "length", "substring", "stringtrim", "concat", "coalesce", "truncdate", "trunctimestamp", "year",
+    "quarter", "month", "weekofyear", "dayofyear", "dayofmonth", "dayofweek", "hour", "minute", "second",
+})  # fmt: skip
+"""Functions that have a value, or null, for all arguments of their types, in ANSI mode too."""
+_INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 
 
 class Condition(NamedTuple):
@@ -41,3 +61,50 @@ def is_usable(source: Source, predicate: Predicate) -> bool:
     """Whether a predicate is about what the files hold, and does not drift with time."""
     columns = columns_of(operands_of(predicate))
     return never_by_time(predicate) and not any(column.path[0] in source.partition_columns for column in columns)
+
+
+def never_fails(predicate: Predicate) -> bool:
+    """Whether Spark can evaluate a predicate for every row, in ANSI mode too.
+
+    A query may guard a part that can fail, as in ``y <> 0 AND x / y > 2``. A stored condition has no guard: a refresh
+    evaluates it for all rows of all files.
+
+    Examples
+    --------
+    >>> from es_skipping.predicates.tree import Comparison
+    >>> x, y = (Column((name,), DataType("int")) for name in "xy")
+    >>> never_fails(Comparison("=", x, y))
+    True
+    >>> never_fails(Comparison("=", Call("divide", (x, y), DataType("double")), x))
+    False
+    """
+    for leaf in leaves_of(predicate):
+        if isinstance(leaf, HasElement):
+            if not (_has_a_value(leaf.array) and never_fails(leaf.condition)):
+                return False
+        elif not all(map(_has_a_value, operands_in(leaf))):
+            return False
+    return True
+
+
+def _has_a_value(operand: Operand) -> bool:
+    match operand:
+        case Column() | Literal():
+            return True
+        case Element(array):
+            return _has_a_value(array)
+        case Cast(child, type, mode):
+            return (mode != "ANSI" or _widens(child.type, type)) and _has_a_value(child)
+        case Call("remainder", (dividend, Literal(divisor))):
+            return bool(divisor) and _has_a_value(dividend)
+        case Call(name, arguments, type):
+            total = name in _TOTAL or (type.is_float and name in ("add", "subtract", "multiply"))
+            return total and all(map(_has_a_value, arguments))
+    return False
+
+
+def _widens(from_: DataType, to: DataType) -> bool:
+    """Whether each value of a type has a value of the other."""
+    if from_.name in _INTEGERS and to.name in _INTEGERS:
+        return _INTEGERS.index(from_.name) <= _INTEGERS.index(to.name)
+    return to.name == "string" or (from_.name, to.name) in {("date", "timestamp"), ("float", "double")}

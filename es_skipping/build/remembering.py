@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from es_skipping.build.columns import resolve
-from es_skipping.build.conditions import condition_of, is_usable
+from es_skipping.build.conditions import condition_of, is_usable, never_fails
 from es_skipping.errors import ColumnError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.minmax import MinMax
@@ -179,12 +179,12 @@ def recurring(queries: Sequence[Query], most: int) -> list[Query]:
 def _wanted(source: Source, entry: DatasetEntry | None, queries: Sequence[Query], most: int) -> dict[Predicate, str]:
     """The conditions that recur, the most useful first, each as Spark reads it and as SQL.
 
-    None is about a column of a protected index, even if the log is older than that index.
+    None is about a column of a protected index, even if the log is older than that index, and none can fail for a row.
     """
     given = GivenProtection(None if entry is None else entry.definition)
 
     def usable(part: Predicate) -> bool:
-        return not given.of([part]) and is_usable(source, part)
+        return not given.of([part]) and is_usable(source, part) and never_fails(part)
 
     found: dict[Predicate, str] = {}
     for feature in candidates_of(queries, min_support=_RECURS, usable=usable):

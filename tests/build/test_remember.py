@@ -150,6 +150,27 @@ def test_within_a_budget_the_most_useful_stay(on: SparkSession, tmp_path: Path) 
     assert dataset.remember(budget="1 MB").added == (), "nothing is collected twice"
 
 
+@pytest.mark.parametrize(
+    "asked", ["shop <> 0 AND id DIV shop > 900", "city < 'd' AND CAST(substring(city, 2) AS INT) > 8"]
+)
+def test_a_condition_that_fails_for_some_rows(on: SparkSession, tmp_path: Path, asked: str) -> None:
+    """The query guards it. A refresh would fail for these rows, and for their files' other indexes too."""
+    folder = tmp_path / "d"
+    dataset = esk.Dataset(on, str(folder))
+    dataset.create_indexes(esk.MinMax("id"))
+    with_letters = on.range(1).selectExpr("id", "'cx' AS city", "0L AS shop", "CAST(id AS DOUBLE) AS price")
+    for _ in range(2):
+        on.read.parquet(str(folder)).where(asked).collect()
+    logged(on)
+    with_letters.coalesce(1).write.mode("append").parquet(str(folder))
+    age(folder)
+    result = dataset.refresh()
+    assert (result.added, len(result.failed)) == (1, 0)
+    texts = [str(row.columns) for row in dataset.describe().collect()]
+    assert not any(function in text for text in texts for function in ("DIV", "substring"))
+    assert opened(on, folder, "id = 1999") == 1
+
+
 def test_the_indexes_of_people_are_left_alone(on: SparkSession, tmp_path: Path) -> None:
     dataset = esk.Dataset(on, str(tmp_path / "d"))
     dataset.create_indexes(esk.MinMax("id"))
