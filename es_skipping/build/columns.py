@@ -90,6 +90,8 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
         The column is unknown, a partition column, or of a type that cannot be indexed; or it is an expression whose
         values depend on more than the objects.
     """
+    from pyspark.errors import PySparkException
+
     plain = _plain(source, given)
     if plain is not None:
         return plain
@@ -104,6 +106,8 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
         tree = expression_tree(projection)
     except DatasetError as error:
         raise ColumnError(f"column {shown!r} cannot be indexed: {error}") from None
+    except PySparkException as error:  # such as a constant that cannot be cast
+        raise ColumnError(f"column {shown!r} cannot be indexed: {_first_line(error)}") from None
     _refuse_unrepeatable(analyzed, shown)
     levels = 0 if elements is None else elements.levels
     operand = read_elements(tree, levels) if levels else read_operand(tree)

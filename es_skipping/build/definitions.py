@@ -16,6 +16,7 @@ from es_skipping.errors import ColumnError, IndexDefinitionError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.induced import Induced
 from es_skipping.indexes.registry import from_definition, index_id, readable_id
+from es_skipping.indexes.remembered import Remembered
 from es_skipping.indexes.toolkit.column import only
 from es_skipping.lookup.built_with import dataset_facts, index_facts, is_secret
 from es_skipping.predicates.codec import operand_to_data
@@ -62,7 +63,7 @@ def defined_dataset(
     ensure: bool,
     resolving: _Resolving = resolve,
 ) -> Defined:
-    """Define the stored indexes again, and these.
+    """Define the stored indexes again, and these. Remembered conditions on columns that are gone are left out.
 
     Parameters
     ----------
@@ -76,18 +77,19 @@ def defined_dataset(
     IndexDefinitionError
         An added index is there already, and ``ensure`` does not allow that.
     """
-    known = stored.indexes if stored else ()
-    kept = [
-        defined(
-            source,
-            _as_now(source, from_definition(index)),
-            again=True,
-            resolving=resolving,
-            protection=index.protection,
-        )
-        for index in known
-    ]
-    outdated = {now.id for (now, _), before in zip(kept, known, strict=True) if now.parameters != before.parameters}
+    kept: list[tuple[IndexDefinition, Wanted]] = []
+    outdated: set[str] = set()
+    for before in stored.indexes if stored else ():
+        index = _as_now(source, from_definition(before))
+        try:
+            now = defined(source, index, again=True, resolving=resolving, protection=before.protection)
+        except ColumnError:
+            if isinstance(index, Remembered):  # nobody named it, so nobody is asked to drop it
+                continue
+            raise
+        kept.append(now)
+        if now[0].parameters != before.parameters:
+            outdated.add(now[0].id)
     added: list[tuple[IndexDefinition, Wanted]] = []
     for index in add:
         asked = defined(source, index, resolving=resolving)

@@ -171,6 +171,26 @@ def test_a_condition_that_fails_for_some_rows(on: SparkSession, tmp_path: Path, 
     assert opened(on, folder, "id = 1999") == 1
 
 
+def test_a_column_that_is_gone(on: SparkSession, tmp_path: Path) -> None:
+    """Its conditions go with it, and with a column of another type; a refresh does not fail for what nobody named."""
+    folder = tmp_path / "d"
+    dataset = esk.Dataset(on, str(folder))
+    dataset.create_indexes(esk.MinMax("id"))
+    for _ in range(2):
+        on.read.parquet(str(folder)).where("city = 'c3'").collect()
+    logged(on)
+    dataset.refresh()
+    assert [row.type for row in dataset.describe().collect()] == ["MinMax", "Remembered"]
+    for city in ("", ", id AS city"):
+        on.sql(f"SELECT id, id % 3 AS shop {city} FROM range(0, 200, 1, 2)").write.mode("overwrite").parquet(
+            str(folder)
+        )
+        age(folder)
+        assert dataset.refresh().failed == ()
+        assert [row.type for row in dataset.describe().collect()] == ["MinMax"]
+        assert opened(on, folder, "id = 7") == 1
+
+
 def test_the_indexes_of_people_are_left_alone(on: SparkSession, tmp_path: Path) -> None:
     dataset = esk.Dataset(on, str(tmp_path / "d"))
     dataset.create_indexes(esk.MinMax("id"))
