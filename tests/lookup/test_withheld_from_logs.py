@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ SCHEMA = {
         {"name": one.path[0], "type": str(one.type), "nullable": True, "metadata": {}} for one in (CITY, PAY, DAY)
     ],
 }
-PLANTED = ("planted", "90070")
+PLANTED = re.compile(r"planted|\b90070\d\b")  # a time in seconds may have these digits somewhere
 
 
 def _index(type: type[MinMax] | type[ValueList], column: Column) -> IndexDefinition:
@@ -114,7 +115,7 @@ def _told(service: LookupService, folder: Path, predicate: Predicate) -> tuple[s
 
 
 def _tells(text: str) -> bool:
-    return any(one in text for one in PLANTED)
+    return PLANTED.search(text) is not None
 
 
 def _planted(rng: random.Random) -> Predicate:
