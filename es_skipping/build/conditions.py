@@ -35,7 +35,6 @@ _TOTAL: Final = frozenset({
     "quarter", "month", "weekofyear", "dayofyear", "dayofmonth", "dayofweek", "hour", "minute", "second",
 })  # fmt: skip
 """Functions that have a value, or null, for all arguments of their types, in ANSI mode too."""
-_INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 
 
 class Condition(NamedTuple):
@@ -105,6 +104,6 @@ def _has_a_value(operand: Operand) -> bool:
 
 def _widens(from_: DataType, to: DataType) -> bool:
     """Whether each value of a type has a value of the other."""
-    if from_.name in _INTEGERS and to.name in _INTEGERS:
-        return _INTEGERS.index(from_.name) <= _INTEGERS.index(to.name)
+    if from_.is_integer and to.is_integer:
+        return from_.bits <= to.bits
     return to.name == "string" or (from_.name, to.name) in {("date", "timestamp"), ("float", "double")}

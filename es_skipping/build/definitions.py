@@ -84,9 +84,9 @@ def defined_dataset(
         try:
             now = defined(source, index, again=True, resolving=resolving, protection=before.protection)
         except ColumnError:
-            if isinstance(index, Remembered):  # nobody named it, so nobody is asked to drop it
-                continue
-            raise
+            if not _may_go(source, index):
+                raise
+            continue
         kept.append(now)
         if now[0].parameters != before.parameters:
             outdated.add(now[0].id)
@@ -122,6 +122,16 @@ def defined_dataset(
         frozenset(one.id for one, _ in added) | outdated,
         stored is None or _is_rebuilt(stored, definition),
     )
+
+
+def _may_go(source: Source | FilesSource, index: Index) -> bool:
+    """Whether an index whose column is gone is left out: nobody named it, so nobody is asked to drop it.
+
+    Without Spark no condition can be read, whether its columns are there or not.
+    """
+    from es_skipping.build.source import Source
+
+    return isinstance(index, Remembered) and isinstance(source, Source)
 
 
 def _as_now(source: Source | FilesSource, index: Index) -> Index:

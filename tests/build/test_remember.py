@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 import es_skipping as esk
 from es_skipping.build.source import Reading, Source
-from es_skipping.errors import SettingError
+from es_skipping.errors import ColumnError, SettingError
 from es_skipping.spark.services import service_of
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX
 from tests.spark.objects_read import num_files
@@ -180,6 +180,8 @@ def test_a_column_that_is_gone(on: SparkSession, tmp_path: Path) -> None:
         on.read.parquet(str(folder)).where("city = 'c3'").collect()
     logged(on)
     dataset.refresh()
+    with pytest.raises(ColumnError, match="with Spark"):  # it cannot read the condition, and does not drop it
+        esk.index_files(str(folder), store=str(on.conf.get("spark.es_skipping.store.url")))
     assert [row.type for row in dataset.describe().collect()] == ["MinMax", "Remembered"]
     for city in ("", ", id AS city"):
         on.sql(f"SELECT id, id % 3 AS shop {city} FROM range(0, 200, 1, 2)").write.mode("overwrite").parquet(

@@ -85,8 +85,7 @@ final class DeltaTables {
 
   /** Whether a relation, before the rule or after it, reads some files of a snapshot for one of these actions of Delta's. */
   static boolean isOfFiles(HadoopFsRelation relation, Set<String> actions) {
-    FileIndex index = relation.location();
-    if (index instanceof SkippingFileIndex) index = ((SkippingFileIndex) index).inner;
+    FileIndex index = SkippingFileIndex.given(relation);
     return index.getClass().getName().equals(PACKAGE + "files.TahoeBatchFileIndex")
         && readsRows(relation.fileFormat()) && actions.contains(call(index, "actionType"));
   }

@@ -46,8 +46,7 @@ final class OverwrittenFiles {
     List<FileStatus> found = new ArrayList<>();
     if (node instanceof FileSourceScanExec) {
       FileSourceScanExec scan = (FileSourceScanExec) node;
-      FileIndex index = scan.relation().location();
-      if (index instanceof SkippingFileIndex) index = ((SkippingFileIndex) index).inner;
+      FileIndex index = SkippingFileIndex.given(scan.relation());
       if (index instanceof StoredListing) {
         List<Expression> known = new ArrayList<>();
         for (Expression filter : Scala.list(scan.partitionFilters())) {

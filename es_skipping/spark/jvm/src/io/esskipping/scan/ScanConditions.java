@@ -120,9 +120,8 @@ public final class ScanConditions {
     ScanConditions stopped = conjuncts.isEmpty() ? new ScanConditions(conjuncts, List.of(), projections, generators, this, node) : NONE;
     if (isEmpty() || projections == MAX_PROJECTIONS) return stopped;
     Map<ExprId, Expression> computed = new HashMap<>();
-    boolean marks = DeltaFindPass.marksRows(node);
     for (NamedExpression named : Scala.list(node.projectList())) {
-      if (!marks && !((Expression) named).deterministic()) return stopped;
+      if (!((Expression) named).deterministic() && !DeltaFindPass.marksRows(node)) return stopped;
       if (named instanceof Alias) computed.put(named.exprId(), ((Alias) named).child());
     }
     return new ScanConditions(

@@ -65,6 +65,12 @@ public final class SkippingFileIndex implements FileIndex {
     this(session, relation, table, conditions, null);
   }
 
+  /** A scan's file index as Spark or a table format made it, before the rule or after it. */
+  static FileIndex given(HadoopFsRelation relation) {
+    FileIndex index = relation.location();
+    return index instanceof SkippingFileIndex ? ((SkippingFileIndex) index).inner : index;
+  }
+
   /**
    * @param first the rows that suffice; null if the query needs all that pass the filters
    */
