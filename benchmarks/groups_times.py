@@ -7,10 +7,14 @@ docs/benchmarks/column-groups.md. What is written stays in the folder, so that t
 
 Some months of the denormalised table are written as plain Parquet and in each scheme of `benchmarks.groups_tpch`, in
 blocks of 5,000 rows or more; SOP is one group of all columns, so that all but plain Parquet are read in the same way.
-One query of each template takes the greatest value of each column that the template reads, and its rows' count. Every
-query is run on one scheme after another, in rounds of which each begins with another scheme, so that a machine that
-slows down does so for all. The first round only warms up. Of the others the median counts, and of a scheme's share of
-plain Parquet's seconds the median over the rounds. The answers must be those of plain Parquet.
+``--queries`` queries of each template take the greatest value of each column that the template reads, and their rows'
+count. Every query is run on one scheme after another, in rounds of which each begins with another scheme, so that a
+machine that slows down does so for all. The first round only warms up. Of the others the median counts, and of a
+scheme's share of plain Parquet's seconds the median over the rounds. The answers must be those of plain Parquet.
+
+Plain Parquet lies in as many files as SOP has blocks. ``Parquet, large files`` has the same rows in the same order, in
+files of about 128 MB, as somebody who lays nothing out would store them. The *floor* is what the same query takes on an
+empty table; seconds above it are what a scheme can change.
 """
 
 from __future__ import annotations
@@ -35,6 +39,9 @@ from es_skipping.layout import ColumnGroup, write_groups
 from tests.spark.objects_read import blocks_read, num_files
 
 PLAIN = "Parquet"
+LARGE = "Parquet, large files"
+EMPTY = "an empty table"
+LARGE_BYTES = 128 << 20
 MIN_ROWS = 5_000
 FORMAT = "es_skipping_groups"
 
@@ -49,17 +56,16 @@ class Tables:
         self.done: bool = known.get("done", False)
         self.facts: dict[str, Any] = known.get("facts", {})
         self.queries: list[tuple[int, str, list[str]]] = known.get("queries", [])
-        """Of each template one: its number, the filter, and the columns."""
+        """Of each: its template's number, the filter, and the columns."""
         self.schemes: dict[str, dict[str, Any]] = known.get("schemes", {})
 
     def write(self, study: Study) -> None:
         """What is not there yet."""
-        first = {template: at for at, template in reversed(list(enumerate(study.templates)))}
         self.facts = study.facts
-        self.queries = [
-            (number, study.test[at].text, list(study.test[at].columns or ())) for number, at in first.items()
-        ]
-        self.queries.sort()
+        self.queries = sorted(
+            (template, query.text, list(query.columns or ()))
+            for template, query in zip(study.templates, study.test, strict=True)
+        )
         if PLAIN not in self.schemes:
             self._plain(study)
         if self.number == 4:
@@ -79,8 +85,15 @@ class Tables:
 
     def frame(self, name: str) -> DataFrame:
         """Reads a table."""
-        reader = self.spark.read if name == PLAIN else self.spark.read.format(FORMAT)
+        reader = self.spark.read if name in (PLAIN, LARGE, EMPTY) else self.spark.read.format(FORMAT)
         return reader.load(self._place(name))
+
+    def asked(self, each: int) -> list[tuple[int, str, list[str]]]:
+        """The first queries of each template."""
+        by_template: dict[int, list[tuple[int, str, list[str]]]] = {}
+        for query in self.queries:
+            by_template.setdefault(query[0], []).append(query)
+        return [query for some in by_template.values() for query in some[:each]]
 
     def _place(self, name: str) -> str:
         return str(self.folder / name.replace(" ", "-"))
@@ -92,6 +105,13 @@ class Tables:
         rows = study.df.repartitionByRange(files, F.expr(MONTH), F.col("l_orderkey"))
         rows.write.mode("overwrite").parquet(self._place(PLAIN))
         self._written(PLAIN, since, files, 1, 1.0)
+        since = time.perf_counter()
+        size = sum(file.stat().st_size for file in Path(self._place(PLAIN)).glob("*.parquet"))
+        files = max(1, round(size / LARGE_BYTES))
+        rows = self.frame(PLAIN).repartitionByRange(files, F.expr(MONTH), F.col("l_orderkey"))
+        rows.sortWithinPartitions(F.expr(MONTH), "l_orderkey").write.mode("overwrite").parquet(self._place(LARGE))
+        self.frame(PLAIN).limit(0).coalesce(1).write.mode("overwrite").parquet(self._place(EMPTY))
+        self._written(LARGE, since, files, 1, 1.0)
 
     def _groups(self, name: str, groups: Sequence[ColumnGroup], stored: float = 1.0) -> None:
         if name in self.schemes or (self.wanted and name not in self.wanted):
@@ -119,47 +139,62 @@ class Tables:
         self._record.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
 
 
-def measured(tables: Tables, rounds: int) -> dict[str, dict[str, Any]]:
-    """Every query on every scheme, in so many rounds after one that is not timed."""
-    names = [name for name in tables.schemes if name == PLAIN or not tables.wanted or name in tables.wanted]
-    frames = {name: tables.frame(name) for name in names}
+def measured(tables: Tables, rounds: int, each: int) -> dict[str, dict[str, Any]]:
+    """Queries of each template on every scheme, in so many rounds after one that is not timed."""
+    names = [name for name in tables.schemes if name in (PLAIN, LARGE) or not tables.wanted or name in tables.wanted]
+    frames = {name: tables.frame(name) for name in [*names, EMPTY]}
+    queries = tables.asked(each)
     answers: dict[int, Any] = {}
-    took: dict[str, dict[int, list[float]]] = {name: {} for name in names}
-    read: dict[str, dict[int, int]] = {name: {} for name in names}
+    took: dict[str, list[list[float]]] = {name: [[] for _ in queries] for name in frames}
+    read: dict[str, list[int]] = {name: [0] * len(queries) for name in frames}
     same = dict.fromkeys(names, True)
     before = time.perf_counter()
     for number in range(rounds + 1):
-        for template, text, columns in tables.queries:
+        for at, (_, text, columns) in enumerate(queries):
             first = number % len(names)
             # Plain Parquet says what the answers are, and so is the first to be asked anything.
-            for name in names[first:] + names[:first]:
+            for name in [*names[first:], *names[:first], EMPTY]:
                 every = [F.max(column).alias(column) for column in columns]
                 df = frames[name].where(text).agg(F.count("*").alias("rows"), *every)
                 since = time.perf_counter()
                 answer = df.collect()
                 seconds = time.perf_counter() - since
-                same[name] &= answer == answers.setdefault(template, answer)
-                read[name][template] = sum(num_files(df) if name == PLAIN else blocks_read(df))
+                if name != EMPTY:
+                    same[name] &= answer == answers.setdefault(at, answer)
+                    read[name][at] = sum(num_files(df) if name in (PLAIN, LARGE) else blocks_read(df))
                 if number:
-                    took[name].setdefault(template, []).append(seconds)
+                    took[name][at].append(seconds)
         print(f"round {number} of {rounds}: {time.perf_counter() - before:.0f} s", flush=True)
+    totals = {name: [sum(own[at] for own in took[name]) for at in range(rounds)] for name in frames}
+    floor = totals.pop(EMPTY)
+
+    def share(name: str, of: str) -> float:
+        own = zip(totals[name], totals[of], floor, strict=True)
+        return round(statistics.median((some - least) / (all_ - least) for some, all_, least in own), 3)
+
     told = {}
     for name in names:
-        known = tables.schemes[name]
-        shares = [
-            sum(own[at] for own in took[name].values()) / sum(own[at] for own in took[PLAIN].values())
-            for at in range(rounds)
-        ]
-        median = {template: statistics.median(own) for template, own in took[name].items()}
+        shares = [own / plain for own, plain in zip(totals[name], totals[PLAIN], strict=True)]
+        median = [statistics.median(own) for own in took[name]]
+        by_template = {
+            template: [at for at, query in enumerate(queries) if query[0] == template] for template, *_ in queries
+        }
         told[name] = {
-            **known,
-            "seconds a query": round(statistics.fmean(median.values()), 3),
+            **tables.schemes[name],
+            "seconds a query": round(statistics.fmean(median), 3),
             "of plain Parquet's": round(statistics.median(shares), 3),
+            "above the floor, of plain Parquet's": share(name, PLAIN),
+            "of large files'": share(name, LARGE),
             "least and greatest": [round(min(shares), 3), round(max(shares), 3)],
-            "blocks read a query": round(statistics.fmean(read[name].values()), 1),
+            "floor": round(statistics.median(floor) / len(queries), 3),
+            "blocks read a query": round(statistics.fmean(read[name]), 1),
             "same answers": same[name],
             "by query, seconds and blocks": {
-                f"q{template}": [round(own, 3), read[name][template]] for template, own in median.items()
+                f"q{template}": [
+                    round(statistics.fmean(median[at] for at in some), 3),
+                    round(statistics.fmean(read[name][at] for at in some), 1),
+                ]
+                for template, some in by_template.items()
             },
         }
     return told
@@ -167,7 +202,8 @@ def measured(tables: Tables, rounds: int) -> dict[str, dict[str, Any]]:
 
 def table_of(told: dict[str, dict[str, Any]]) -> str:
     """For the page."""
-    keys = ("groups", "stored", "blocks", "blocks read a query", "seconds a query", "of plain Parquet's")
+    keys = ["groups", "stored", "blocks", "blocks read a query", "seconds a query", "of plain Parquet's"]
+    keys += ["above the floor, of plain Parquet's", "of large files'"]
     lines = ["| scheme | " + " | ".join(keys) + " |", "|---" * (len(keys) + 1) + "|"]
     lines += [f"| {name} | " + " | ".join(str(one[key]) for key in keys) + " |" for name, one in told.items()]
     return "\n".join(lines)
@@ -176,6 +212,7 @@ def table_of(told: dict[str, dict[str, Any]]) -> str:
 def main() -> None:
     options = arguments(__doc__, scale=1, memory="4g", min_rows=MIN_ROWS)
     options.add_argument("--rounds", type=int, default=5, help="that are timed, after one that is not")
+    options.add_argument("--queries", type=int, default=1, help="of each template")
     options.add_argument("--write", action="store_true", help="write what is not there, and measure nothing")
     options.add_argument("--schemes", nargs="+", metavar="NAME", help="these and plain Parquet only, such as GSOP")
     options.add_argument("--again", action="store_true", help="write all anew")
@@ -184,7 +221,8 @@ def main() -> None:
     folder = given.folder.resolve()
     spark = session(folder, given.memory)
     for number in CHAPTERS if given.chapter is None else [given.chapter]:
-        target = folder / f"groups-{given.scale:g}-{given.months}-{number}"
+        own = f"-{given.opening:g}" * (given.opening > 0)
+        target = folder / f"groups-{given.scale:g}-{given.months}-{number}{own}"
         if given.again:
             shutil.rmtree(target, ignore_errors=True)
         tables = Tables(spark, target, number, given.schemes)
@@ -197,10 +235,13 @@ def main() -> None:
 
 def tell(tables: Tables, given: argparse.Namespace) -> None:
     """Measure, and write it down."""
-    told = measured(tables, given.rounds)
+    told = measured(tables, given.rounds, given.queries)
     command = f"python -m benchmarks.groups_times --scale {given.scale:g} --months {given.months}"
     command += f" --features {given.features}" * (given.features != FEATURES)
-    command += f" --rounds {given.rounds} --chapter {tables.number}"
+    command += f" --opening {given.opening:g}" * (given.opening > 0)
+    command += f" --rounds {given.rounds} --chapter {tables.number}" + f" --queries {given.queries}" * (
+        given.queries > 1
+    )
     if given.schemes:
         command += " --schemes " + " ".join(f"'{name}'" if " " in name else name for name in given.schemes)
     bars = {name: one["seconds a query"] for name, one in told.items()}
@@ -216,7 +257,11 @@ def tell(tables: Tables, given: argparse.Namespace) -> None:
         place = f"seconds {tables.number}" + f" of {given.months} months" * other
         every = all(one["same answers"] for one in told.values())
         answers = "All answers were those of plain Parquet." if every else "**Some answers were wrong.**"
-        rows = f"{tables.facts['rows of these']:,} rows, one query of each template, {given.rounds} rounds. {answers}"
+        floor = told[PLAIN]["floor"]
+        rows = (
+            f"{tables.facts['rows of these']:,} rows, {given.queries} queries of each template, {given.rounds} rounds. "
+        )
+        rows += f"The same queries take {floor} s on an empty table, the floor. {answers}"
         fill(place, f"\n    {command}\n\n{rows}\n\n{text}\n\n{chart}\n", DOCS / "column-groups.md")
 
 

@@ -80,6 +80,7 @@ class Study:
         self.test = test
         self.histogram = histogram(self.df, conditions, [MONTH])
         self.names = tuple(source.df.columns)
+        self.opening = given.opening
         self.minimum = given.min_rows or self.histogram.rows // given.months // 100
         self.demands, self.others = (demands_of(some, features, self.names) for some in (train, test))
         self.single = [demands_of([query], features, self.names)[0] for query in test]
@@ -120,7 +121,7 @@ class Study:
         """Chapter 4."""
         designer = Designer(self.names, self.demands, GlobalVectors(self.histogram, self.minimum))
         with self._timed("GSOP"):
-            found = best_grouping(designer).grouping
+            found = best_grouping(designer, opening=self.opening).grouping
         return {
             "SOP": grouping_of(designer, one_for_all(self.names)),
             "one group per column": grouping_of(designer, one_per_column(self.names)),
@@ -132,10 +133,10 @@ class Study:
     def layouts(self, baselines: bool = True) -> tuple[Replicas, dict[str, Sequence[Layout]]]:
         """Chapter 5."""
         vectors = GlobalVectors(self.histogram, self.minimum, apart=True)
-        replicas = Replicas(self.names, self.demands, vectors)
+        replicas = Replicas(self.names, self.demands, vectors, opening=self.opening)
         designer = Designer(self.names, self.demands, vectors)
         with self._timed("GSOP"):
-            grouping = best_grouping(designer).grouping
+            grouping = best_grouping(designer, opening=self.opening).grouping
         groups = whole_layouts(grouping)
         made: dict[str, Sequence[Layout]] = {
             "SOP": whole_layouts(grouping_of(designer, one_for_all(self.names))),
@@ -221,10 +222,11 @@ def arguments(about: str | None, **defaults: Any) -> argparse.ArgumentParser:
     options.add_argument("--features", type=int, help="at most")
     options.add_argument("--support", type=int, help="queries that a feature must help")
     options.add_argument("--rank", choices=("queries", "savings"), help="how features are chosen")
+    options.add_argument("--opening", type=float, help="the cost of a reader in cells, as `GSOP` takes it")
     options.add_argument("--min-rows", type=int, help="of a block; a hundredth of a month if left out")
     options.add_argument("--chapter", type=int, choices=tuple(CHAPTERS), help="one only")
     options.add_argument("--memory")
-    shared = {"months": MONTHS, "features": FEATURES, "support": 3, "rank": "queries"}
+    shared = {"months": MONTHS, "features": FEATURES, "support": 3, "rank": "queries", "opening": 0.0}
     options.set_defaults(**{**shared, **defaults})
     return options
 

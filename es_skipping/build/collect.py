@@ -16,25 +16,21 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from es_skipping.build.columns import column_for_index
-from es_skipping.build.dimensions import bits_of, with_bits
-from es_skipping.build.elements import collected_elements
+from es_skipping.build.conditions import has_a_value
+from es_skipping.build.dimensions import bits_of
 from es_skipping.build.failures import is_systemic, named_in, withheld
 from es_skipping.build.footers import can_answer, from_footers
 from es_skipping.build.object_ids import encoded_path, xxhash64
 from es_skipping.build.origin import Rows
+from es_skipping.build.partials import partials_of
 from es_skipping.build.row_group_numbers import is_whole, numbered
 from es_skipping.build.shipping import own_python
 from es_skipping.build.text_doubts import Doubt, doubts_of, files_in_doubt
 from es_skipping.build.wanted import Wanted
 from es_skipping.build.worker import (
     FINISHED,
-    PARTIAL,
-    CollectPartials,
     Finish,
     FinishAndWrite,
-    Part,
-    RowGroupRuns,
     nothing,
 )
 from es_skipping.catalog import ObjectId, ObjectMetadata
@@ -43,10 +39,9 @@ from es_skipping.indexes.induced import Induced
 from es_skipping.indexes.registry import readable_id
 from es_skipping.lookup.built_with import TEXT_FORMATS, columns_of, depends_on_columns_read
 from es_skipping.spark.failures import error_text, reason
-from es_skipping.spark.relations import distinct_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from es_skipping.build.executor_writing import ExecutorWriting
     from es_skipping.build.source import Source
@@ -109,6 +104,8 @@ class Collection:
     unknown: dict[str, str] = field(default_factory=dict)
     _attempts: int = _MAX_FAILED_JOBS
     _bounded: bool = False
+    _done: int = 0
+    _total: int = 0
 
     def metadata(
         self,
@@ -145,7 +142,7 @@ class Collection:
                     self.progress(done, len(objects), "footers")
                 yield one
             all_objects = all_objects and not done
-            objects, done = left, 0
+            objects = left
         doubts = doubts_of(self.source, (c.type.name for one in wanted for c in columns_of(one.operands)))
         doubtful = self._doubtful(doubts, objects) if doubts else {}
         if doubtful:
@@ -157,29 +154,66 @@ class Collection:
             yield from (ObjectMetadata(object, None, {}) for object in objects)
             return
         groups = self._groups(wanted)
+        self._done, self._total = 0, len(objects) * len(groups)
         for group in groups:
-            rounds = iter(_chunks(objects, _OBJECTS_PER_JOB))
-            pending: list[Sequence[ObjectId]] = []
-            whole = all_objects and len(objects) <= _OBJECTS_PER_JOB
-            while pending or (pending := list(islice(rounds, 1))):
-                chunk = [object for object in pending.pop() if object not in self.failed]
-                if not chunk:
-                    continue
-                whole = whole and len(chunk) == len(objects)
-                share = None if writing is None or len(groups) > 1 else writing.share(chunk)
-                if writing is not None and share is not None:
-                    left_over = self._written(group, share, writing, whole=whole)
-                    done += len(chunk) - len(left_over)
-                    pending.append(left_over)
-                    continue
-                try:
-                    for one in self._read(group, chunk, whole=whole):
-                        done += 1
-                        if self.progress is not None:
-                            self.progress(min(done, len(objects) * len(groups)), len(objects) * len(groups), "collect")
-                        yield one
-                except _JobFailed as failure:
-                    pending.extend(self._without_culprit(chunk, failure.error))
+            yield from self._collected(group, objects, all_objects, None if len(groups) > 1 else writing)
+
+    def _collected(
+        self, group: Sequence[Wanted], objects: Sequence[ObjectId], all_objects: bool, writing: ExecutorWriting | None
+    ) -> Iterator[ObjectMetadata]:
+        """Collect the indexes in one pass, and read the objects that fail again, for some of the indexes at a time.
+
+        Spark may be unable to evaluate an expression for a row. Its index lacks such an object; the others have it.
+        """
+        before = set(self.failed)
+        yield from self._in_one_pass(group, objects, all_objects, writing)
+        lost = [object for object in self.failed if object not in before]
+        sturdy = [one for one in group if all(map(has_a_value, one.operands))]
+        if not lost or len(group) == 1 or len(sturdy) == len(group):
+            return
+        first = sturdy or group[: len(group) // 2]
+        second = [one for one in group if all(one is not other for other in first)]
+        if sturdy:
+            self._attempts = _MAX_FAILED_JOBS
+        for object in lost:
+            del self.failed[object]
+        yield from self._collected(first, lost, False, None)
+        failed = {object: self.failed.pop(object) for object in lost if object in self.failed}
+        unreadable = failed if sturdy else {}
+        yield from self._collected(second, [object for object in lost if object not in unreadable], False, None)
+        for object in lost:
+            if object in unreadable:
+                self.failed[object] = unreadable[object]
+            elif object in self.failed and object not in failed:
+                self._note(dict.fromkeys((one.id for one in second), self.failed.pop(object)))
+            elif object in failed and object not in self.failed:
+                self._note(dict.fromkeys((one.id for one in first), failed[object]))
+
+    def _in_one_pass(
+        self, group: Sequence[Wanted], objects: Sequence[ObjectId], all_objects: bool, writing: ExecutorWriting | None
+    ) -> Iterator[ObjectMetadata]:
+        rounds = iter(_chunks(objects, _OBJECTS_PER_JOB))
+        pending: list[Sequence[ObjectId]] = []
+        whole = all_objects and len(objects) <= _OBJECTS_PER_JOB
+        while pending or (pending := list(islice(rounds, 1))):
+            chunk = [object for object in pending.pop() if object not in self.failed]
+            if not chunk:
+                continue
+            whole = whole and len(chunk) == len(objects)
+            share = None if writing is None else writing.share(chunk)
+            if writing is not None and share is not None:
+                left_over = self._written(group, share, writing, whole=whole)
+                self._done += len(chunk) - len(left_over)
+                pending.append(left_over)
+                continue
+            try:
+                for one in self._read(group, chunk, whole=whole):
+                    self._done += 1
+                    if self.progress is not None:
+                        self.progress(min(self._done, self._total), self._total, "collect")
+                    yield one
+            except _JobFailed as failure:
+                pending.extend(self._without_culprit(chunk, failure.error))
 
     def _with_dimensions(self, wanted: Sequence[Wanted]) -> list[Wanted]:
         """The indexes whose dimensions can be read, with the bits of these."""
@@ -237,7 +271,7 @@ class Collection:
         from es_skipping.spark.classic import functions, map_in_arrow
 
         with own_python(frame.sparkSession):
-            parts, partials = _partials(rows, group, format, runs)
+            parts, partials = partials_of(rows, group, format, runs)
             finish: Finish | FinishAndWrite = Finish(parts)
             if writing is not None:
                 share, partitions = writing[0], min(partitions, writing[1])
@@ -342,64 +376,6 @@ class _JobFailed(Exception):
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
-
-
-def _partials(
-    read: Rows, group: Sequence[Wanted], format: str, runs: RowGroupRuns | None
-) -> tuple[list[Part], DataFrame]:
-    """The parts to collect, and the columns that each one reads."""
-    from es_skipping.spark.classic import classic_column, map_in_arrow
-    from es_skipping.spark.classic import functions as F
-
-    frame = read.frame
-    selected: list[Column] = [F.xxhash64(read.path).alias("object")]
-    plain: dict[str, int] = {}
-    parts: list[Part] = []
-    with_keys = [one for one in group if one.bits is not None]
-    for one in group:
-        if one.bits is not None:
-            continue
-        columns = [column_for_index(frame, column.text) for column in one.columns]
-        levels = max(column.levels for column in one.columns)
-        places = []
-        for column in collected_elements(one.index, columns, levels) if levels else one.index.collected(columns):
-            # Select a column once, even if several indexes read it.
-            text = next((c.text for c, given in zip(one.columns, columns, strict=True) if given is column), None)
-            place = None if text is None else plain.get(text)
-            if place is None:
-                place = len(selected)
-                selected.append(classic_column(column).alias(f"c{place}"))
-                if text is not None:
-                    plain[text] = place
-            places.append(place)
-        collector = one.index.collector(one.types)
-        known = format not in TEXT_FORMATS
-        kind, hidden = one.index.kind, one.is_protected
-        parts.append(Part(one.id, collector, tuple(places), kind, one.value_type, known, levels, hidden))
-    keys = [column_for_index(frame, one.columns[0].text).alias(f"k{at}") for at, one in enumerate(with_keys)]
-    rows = frame.select(*selected, *keys, *([] if runs is None else [read.place.alias("place")]))
-    width = len(selected)
-    for at, one in enumerate(with_keys):
-        assert one.bits is not None
-        rows = with_bits(rows, one.bits, f"k{at}", width)
-        places = list(range(width, width := width + len(one.bits.words)))
-        parts.append(Part(one.id, one.index.collector(one.types), tuple(places), one.index.kind, one.value_type))
-    # Arrays are never reduced: their elements and nulls are counted one by one.
-    every = runs is not None or any(part.collector.repeats_matter or part.levels for part in parts)
-    fewer = None if every else distinct_rows(rows, _limits(parts))
-    collect = CollectPartials(parts, distinct=fewer is not None, runs=runs)
-    partials = map_in_arrow(rows if fewer is None else fewer, collect, PARTIAL)
-    return parts, partials
-
-
-def _limits(parts: Sequence[Part]) -> list[int | None]:
-    """For each selected column, the largest number of distinct values per object that any collector uses."""
-    width = 1 + max(place for part in parts for place in part.columns)
-    limits: list[int | None] = []
-    for place in range(1, width):
-        known = [part.collector.distinct_limit for part in parts if place in part.columns]
-        limits.append(None if None in known else max(limit for limit in known if limit is not None))
-    return limits
 
 
 def _guarded(frame: DataFrame) -> Iterator[Any]:

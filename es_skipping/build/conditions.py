@@ -28,7 +28,7 @@ from es_skipping.workload.mining import never_by_time
 if TYPE_CHECKING:
     from es_skipping.build.source import Source
 
-__all__ = ["Condition", "condition_of", "is_usable", "never_fails"]
+__all__ = ["Condition", "condition_of", "has_a_value", "is_usable", "never_fails"]
 
 _TOTAL: Final = frozenset({
     "lower", "upper", "length", "substring", "stringtrim", "concat", "coalesce", "truncdate", "trunctimestamp", "year",
@@ -79,26 +79,34 @@ def never_fails(predicate: Predicate) -> bool:
     """
     for leaf in leaves_of(predicate):
         if isinstance(leaf, HasElement):
-            if not (_has_a_value(leaf.array) and never_fails(leaf.condition)):
+            if not (has_a_value(leaf.array) and never_fails(leaf.condition)):
                 return False
-        elif not all(map(_has_a_value, operands_in(leaf))):
+        elif not all(map(has_a_value, operands_in(leaf))):
             return False
     return True
 
 
-def _has_a_value(operand: Operand) -> bool:
+def has_a_value(operand: Operand) -> bool:
+    """Whether Spark can evaluate an operand for every row, to a value or to null, in ANSI mode too.
+
+    Examples
+    --------
+    >>> text = Column(("text",), DataType("string"))
+    >>> has_a_value(Call("upper", (text,), DataType("string"))), has_a_value(Cast(text, DataType("int"), "ANSI"))
+    (True, False)
+    """
     match operand:
         case Column() | Literal():
             return True
         case Element(array):
-            return _has_a_value(array)
+            return has_a_value(array)
         case Cast(child, type, mode):
-            return (mode != "ANSI" or _widens(child.type, type)) and _has_a_value(child)
+            return (mode != "ANSI" or _widens(child.type, type)) and has_a_value(child)
         case Call("remainder", (dividend, Literal(divisor))):
-            return bool(divisor) and _has_a_value(dividend)
+            return bool(divisor) and has_a_value(dividend)
         case Call(name, arguments, type):
             total = name in _TOTAL or (type.is_float and name in ("add", "subtract", "multiply"))
-            return total and all(map(_has_a_value, arguments))
+            return total and all(map(has_a_value, arguments))
     return False
 
 

@@ -110,6 +110,7 @@ class Dataset:
         )
         self._said_how = format is not None or options is not None or schema is not None
         self._id: str | None = None
+        self._rebuild = True
 
     def __repr__(self) -> str:
         return f"Dataset({self._as_given.name})"
@@ -326,7 +327,7 @@ class Dataset:
 
     def _updated(self, store: MetadataStore, settings: Settings, add: Sequence[Index], **options: Any) -> RefreshResult:
         limits = {"budget": settings["metadata.budget"], "writers": settings["build.executorWriters"]}
-        limits["retain_removed"] = settings["retainRemoved"] == "vacuum"
+        limits["retain_removed"], limits["rebuild"] = settings["retainRemoved"] == "vacuum", self._rebuild
         limits["granularity"] = settings["granularity"] if settings.written("granularity") is not None else None
         if self._protection[0] != "plain":
             add = [one if one.protect is not None else one.protected(*self._protection) for one in add]

@@ -11,7 +11,7 @@ Filters that compare a date or a time with a constant move on with the calendar.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,7 @@ from es_skipping.errors import ColumnError
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.minmax import MinMax
 from es_skipping.indexes.remembered import Remembered
-from es_skipping.lookup.built_with import columns_of
+from es_skipping.lookup.built_with import columns_of, depends_on_columns_read
 from es_skipping.lookup.given_protection import GivenProtection
 from es_skipping.predicates.codec import operand_from_data
 from es_skipping.predicates.show import quoted_name
@@ -118,24 +118,39 @@ def remembering(source: Source, entry: DatasetEntry | None, queries: Sequence[Qu
     if new or sum(len(batch.texts) for batch in batches) > most:
         batches.sort(key=lambda batch: batch.wanted(wanted) / len(batch.texts), reverse=True)
         while batches and (
-            len(batches) >= _MOST_BATCHES or sum(len(batch.texts) for batch in batches) + len(new) > most
+            len(batches) + max(1, len(_read_together(source, new))) > _MOST_BATCHES
+            or sum(len(batch.texts) for batch in batches) + len(new) > most
         ):
             least = batches.pop()
             dropped.append(least)
             new.update((one, wanted[one]) for one in least.predicates if one in wanted)
     kept = tuple(text for batch in batches for text in batch.texts)
-    texts = tuple(new.values())
+    added = _read_together(source, new)[:_MOST_BATCHES]
+    texts = tuple(text for batch in added for text in batch)
     given_up = tuple(
         text
         for batch in dropped
         for text, one in zip(batch.texts, batch.predicates, strict=True)
-        if one not in new and text not in kept
+        if text not in texts and text not in kept
     )
     return Remembering(
         RememberResult((*map(str, times), *texts), kept, given_up),
-        (*times, *([Remembered(*texts)] if texts else [])),
+        (*times, *(Remembered(*batch) for batch in added)),
         tuple(Remembered(*batch.texts) for batch in dropped),
     )
+
+
+def _read_together(source: Source, conditions: Mapping[Predicate, str]) -> list[tuple[str, ...]]:
+    """New conditions by batch: one, unless an index serves only queries that read all of its columns.
+
+    Then the conditions of a batch are about the same columns.
+    """
+    if not depends_on_columns_read(source.format, source.options):
+        return [tuple(conditions.values())] if conditions else []
+    found: dict[frozenset[Column], list[str]] = {}
+    for predicate, text in conditions.items():
+        found.setdefault(frozenset(columns_of(operands_of(predicate))), []).append(text)
+    return list(map(tuple, found.values()))
 
 
 def remembered_in(entry: DatasetEntry) -> list[IndexDefinition]:

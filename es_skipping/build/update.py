@@ -14,7 +14,7 @@ import numpy as np
 from es_skipping.build.budget import Budget
 from es_skipping.build.collect import Collection, Progress
 from es_skipping.build.collected import Collected, Put
-from es_skipping.build.definitions import Defined, defined_dataset
+from es_skipping.build.definitions import Defined, defined_dataset, same_fields
 from es_skipping.build.dimensions import refuse_protected
 from es_skipping.build.effectiveness import Effectiveness
 from es_skipping.build.executor_writing import LEARNED, ExecutorWriting
@@ -105,6 +105,8 @@ class Update:
         Whether row groups get metadata of their own; None keeps what the dataset has.
     new_key
         ``(to_key, from_key)`` of `es_skipping.stores.protection.rotation.with_new_key`: all metadata is built anew.
+    rebuild
+        Whether all metadata may be built anew, because this session reads the dataset otherwise than the last build.
     """
 
     spark: SparkSession
@@ -123,6 +125,7 @@ class Update:
     retain_removed: bool = False
     granularity: str | None = None
     new_key: tuple[str, str | None] | None = None
+    rebuild: bool = True
 
     def run(self) -> RefreshResult:
         """List the dataset, compare, collect the new metadata, and publish all of it at once.
@@ -208,23 +211,19 @@ class Update:
                 refuse_protected(source, one.index, self.store)
         if rotated != stored:  # stored tokens are of the old key
             defined = replace(defined, fresh=True)
-        if (
-            entry is not None
-            and restriction.everything
-            and not defined.fresh
-            and self.store.must_rebuild(entry, defined.definition)
-        ):
-            defined = replace(defined, fresh=True)
-        if stored is not None and not restriction.everything and defined.fresh:
+        if stored is not None and defined.fresh and not (self.rebuild and restriction.everything):
             raise DatasetError(
                 f"{self.reading.name} has another schema, other options or other settings than when it was indexed: "
-                "refresh it without paths and partitions to index all of it again"
+                "call refresh() without paths and partitions to index all of it again"
             )
+        if entry is not None and restriction.everything and self.store.must_rebuild(entry, defined.definition):
+            defined = replace(defined, fresh=True)
         if stored is not None and not restriction.everything:  # the other objects still await their refresh
             definition = defined.definition
             before = {index.id: index.parameters for index in stored.indexes}
             kept = tuple(replace(one, parameters=before.get(one.id, one.parameters)) for one in definition.indexes)
-            defined = replace(defined, definition=replace(definition, indexes=kept))
+            schema = stored.schema if same_fields(stored.schema, definition.schema) else definition.schema
+            defined = replace(defined, definition=replace(definition, indexes=kept, schema=schema))
         return defined
 
     def _run(

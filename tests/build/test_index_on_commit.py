@@ -107,6 +107,39 @@ def test_tables_and_buckets(on: SparkSession) -> None:
         on.sql("DROP TABLE committed_t")
 
 
+def test_tables_that_are_created_again(on: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    """Spark writes the files of a new table before it is in the catalog."""
+    rows(on, 0, 200).write.saveAsTable("created_t")
+    try:
+        dataset = Dataset(on, table="created_t")
+        time.sleep(0.1)
+        dataset.create_indexes(esk.MinMax("id"))
+        rows(on, 1_000, 1_200).write.mode("overwrite").saveAsTable("created_t")
+        assert dataset.health().coverage == 1
+        rows(on, 2_000, 2_200).write.mode("append").saveAsTable("created_t")
+        assert dataset.health().coverage == 1
+        for id, found in ((7, []), (1_007, [1_007]), (2_007, [2_007])):
+            query = on.table("created_t").where(f"id = {id}")
+            assert ([row.id for row in query.collect()], sum(num_files(query))) == (found, len(found))
+        on.sql("DROP TABLE created_t")
+        on.sql("CREATE TABLE created_t USING parquet AS SELECT id + 3000 AS id FROM range(100)")
+        assert dataset.health().coverage == 1
+        assert not warned(caplog)
+    finally:
+        on.sql("DROP TABLE IF EXISTS created_t")
+
+
+def test_columns_keep_their_order(on: SparkSession, tmp_path: Path) -> None:
+    """Though Spark lists a partition column that files store too at another place when it reads one partition."""
+    folder = tmp_path / "d"
+    dataset = made(on, folder, by=("p",))
+    before = esk.read(on, dataset).columns
+    rows(on, 500, 510).write.mode("overwrite").parquet(str(folder / "p=5"))
+    assert dataset.health().coverage == 1
+    assert esk.read(on, dataset).columns == before
+    assert [row.id for row in esk.read(on, dataset).where("id = 507").collect()] == [507]
+
+
 def test_a_failed_write_publishes_nothing(
     on: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

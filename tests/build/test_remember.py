@@ -171,6 +171,25 @@ def test_a_condition_that_fails_for_some_rows(on: SparkSession, tmp_path: Path, 
     assert opened(on, folder, "id = 1999") == 1
 
 
+def test_columns_of_json(on: SparkSession, tmp_path: Path) -> None:
+    """A record's values depend on which of its fields are read, so the conditions on each column are an index."""
+    folder, schema = tmp_path / "json", "city STRING, id BIGINT, shop BIGINT"
+    on.read.parquet(str(tmp_path / "d")).write.json(str(folder))
+    age(folder)
+    dataset = esk.Dataset(on, str(folder), format="json", schema=schema)
+    read = on.read.schema(schema).json(str(folder))
+    asked = {"city = 'c3'": 200, "shop = 5": 300, "city = 'c4'": 200, "shop = 5 AND city = 'c2'": 100}
+    for _ in range(2):
+        for condition in asked:
+            read.where(condition).collect()
+    logged(on)
+    dataset.refresh()
+    for condition, rows in asked.items():
+        found = read.where(condition)
+        assert (len(found.collect()), sum(num_files(found))) == (rows, rows // 100), condition
+    dataset.drop_indexes(all=True)
+
+
 def test_a_column_that_is_gone(on: SparkSession, tmp_path: Path) -> None:
     """Its conditions go with it, and with a column of another type; a refresh does not fail for what nobody named."""
     folder = tmp_path / "d"

@@ -287,8 +287,7 @@ class ParquetStore(MetadataStore):
         by_index = dict.fromkeys(single, 0)
         masks: list[np.ndarray] = []
         for segment in manifest.segments if asked != KEEP else ():
-            if deadline is not None and time.monotonic() > deadline:
-                raise StoreUnavailable(f"the look-up in {self._url} exceeded spark.es_skipping.store.timeout")
+            self._in_time(deadline)
             reader = _SegmentReader(self, entry.definition.id, segment, usable)
             masks.append(reader.refuted(asked))
             for id, alone in single.items():
@@ -316,8 +315,7 @@ class ParquetStore(MetadataStore):
             return ()
         found: list[Iterator[Guarantor]] = []
         for segment in manifest.segments:
-            if deadline is not None and time.monotonic() > deadline:
-                raise StoreUnavailable(f"the look-up in {self._url} exceeded spark.es_skipping.store.timeout")
+            self._in_time(deadline)
             chosen = _SegmentReader(self, id, segment, usable).refuted(asked)
             known = ordering is None or usable[ordering.index][1] in segment.columns
             if known and chosen.any():
@@ -327,17 +325,25 @@ class ParquetStore(MetadataStore):
     def metadata_by_key(
         self, entry: DatasetEntry, index: str, *, timeout: float | None = None
     ) -> Mapping[bytes, Metadata | None]:
+        deadline = None if timeout is None else time.monotonic() + timeout
         manifest, id = self._pinned(entry), entry.definition.id
         usable = {} if manifest is None else self._compared.usable(manifest, entry.definition)
         if manifest is None or index not in usable:
             return {}
         name = usable[index][1]
+
+        def keys(segment: Segment) -> np.ndarray:
+            self._in_time(deadline)
+            live: np.ndarray = self._keys(id, segment)[~segment.dead_rows()]
+            return live
+
         return by_key(
-            manifest,
-            usable[index],
-            lambda segment: self._keys(id, segment)[~segment.dead_rows()],
-            lambda segment: self._live(id, segment, [name])[name].combine_chunks(),
+            manifest, usable[index], keys, lambda segment: self._live(id, segment, [name])[name].combine_chunks()
         )
+
+    def _in_time(self, deadline: float | None) -> None:
+        if deadline is not None and time.monotonic() > deadline:
+            raise StoreUnavailable(f"the look-up in {self._url} exceeded spark.es_skipping.store.timeout")
 
     def _guarantors(
         self,

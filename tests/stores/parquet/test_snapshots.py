@@ -289,7 +289,10 @@ def test_a_look_up_past_its_time_is_given_up(tmp_path: Path) -> None:
     entry = write(store, ONE, [object_metadata(1, minmax=minmax(1, 1))])
     with pytest.raises(StoreUnavailable, match="exceeded spark"):
         store.lookup(entry, between(5, 5), timeout=0.0)
+    with pytest.raises(StoreUnavailable, match="exceeded spark"):
+        store.metadata_by_key(entry, MINMAX.id, timeout=0.0)
     assert store.lookup(entry, between(5, 5), timeout=30).skipped == 1
+    assert len(store.metadata_by_key(entry, MINMAX.id, timeout=30)) == 1
 
 
 def test_an_impossible_dataset_id_is_refused(tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ public final class IndexedWriteExec extends SparkPlan {
   private TableWrites.Target target() {
     if (!(write instanceof DataWritingCommandExec)) return TableWrites.of(write).get();
     InsertIntoHadoopFsRelationCommand command = (InsertIntoHadoopFsRelationCommand) ((DataWritingCommandExec) write).cmd();
+    if (TableWrites.creates(command, session().sessionState().catalog())) return null;
     return new TableWrites.Target(command.outputPath().toString(), TableWrites.name(command.catalogTable()), null);
   }
 

@@ -4,7 +4,10 @@ import static io.esskipping.scan.Reflection.call;
 
 import io.esskipping.util.Scala;
 import java.util.function.Supplier;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTableWithFilters;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -14,27 +17,33 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand;
 import org.apache.spark.sql.execution.command.ExecutedCommandExec;
 import org.apache.spark.sql.execution.command.RunnableCommand;
+import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
 import org.apache.spark.sql.execution.datasources.v2.V2CreateTableAsSelectBaseExec;
 import scala.Option;
 
-/** The commands that commit to Delta and Iceberg tables, and the table of each. */
+/** The commands that commit to Delta and Iceberg tables or create a table of files, and the table of each. */
 final class TableWrites {
   private TableWrites() {}
 
-  /** A table: the place that its index has as root, its name in the catalog or null, and its format. */
+  /** A table: the place that its index has as root, its name in the catalog or null, and its format or null for files. */
   record Target(String path, String table, String format) {}
 
   /**
    * The table that a command commits to, to be asked when the command has returned; null for other plans. What is asked
-   * answers null if the table is not one of Delta or Iceberg.
+   * answers null if there is no such table.
    */
   static Supplier<Target> of(SparkPlan plan) {
-    if (plan instanceof ExecutedCommandExec) return ofCommand(((ExecutedCommandExec) plan).cmd());
+    if (plan instanceof ExecutedCommandExec) {
+      RunnableCommand command = ((ExecutedCommandExec) plan).cmd();
+      return command instanceof CreateDataSourceTableAsSelectCommand
+          ? ofFiles(((CreateDataSourceTableAsSelectCommand) command).table().identifier(), plan) : ofCommand(command);
+    }
     if (plan instanceof V2CreateTableAsSelectBaseExec) return () -> created(plan);
     if (!(plan instanceof V2CommandExec) || plan.logicalLink().isEmpty()) return null;
     LogicalPlan command = plan.logicalLink().get();
@@ -45,6 +54,20 @@ final class TableWrites {
     else if (command instanceof DeleteFromTableWithFilters) target = of(((DeleteFromTableWithFilters) command).table());
     else if (command instanceof DeleteFromTable) target = of(((DeleteFromTable) command).table());
     return always(target);
+  }
+
+  /** A command writes the files of a new table before the table is there, so that write is not reported by itself. */
+  private static Supplier<Target> ofFiles(TableIdentifier name, SparkPlan plan) {
+    SessionCatalog catalog = plan.session().sessionState().catalog();
+    return catalog.tableExists(name) ? null : () -> {
+      CatalogTable table = catalog.getTableMetadata(name);
+      return new Target(new Path(table.location()).toString(), table.identifier().unquotedString(), null);
+    };
+  }
+
+  /** Whether files are written for a table that is not there yet. */
+  static boolean creates(InsertIntoHadoopFsRelationCommand command, SessionCatalog catalog) {
+    return command.catalogTable().isDefined() && !catalog.tableExists(command.catalogTable().get().identifier());
   }
 
   /** Commands of Delta that Spark runs as they are; those that only change settings write no file. */
