@@ -21,6 +21,7 @@ from es_skipping.lookup.given_protection import GivenProtection
 from es_skipping.lookup.induced import listing_digest, snapshot_digest
 from es_skipping.predicates.codec import operand_to_data, value_to_data
 from es_skipping.predicates.normal import normalise
+from es_skipping.predicates.show import sql_name
 from es_skipping.predicates.tree import And, Column, Comparator, Comparison, Literal, NullTest, Operand, Predicate
 from es_skipping.spark.failures import error_text, reason
 
@@ -278,7 +279,7 @@ def _snapshot(chain: Sequence[Listing]) -> str | None:
 
 
 def _key(source: Source, name: str) -> Column:
-    found = resolve(source, f"`{name.replace('`', '``')}`" if not name.isidentifier() else name).operand
+    found = resolve(source, sql_name(name)).operand
     if not isinstance(found, Column) or len(found.path) > 1 or found.type.name not in KEY_TYPES:
         raise ColumnError(
             f"{name!r} cannot be a key: a key is a column of whole numbers, decimals, strings, dates or timestamps"

@@ -24,7 +24,7 @@ from es_skipping.indexes.remembered import Remembered
 from es_skipping.lookup.built_with import columns_of, depends_on_columns_read
 from es_skipping.lookup.given_protection import GivenProtection
 from es_skipping.predicates.codec import operand_from_data
-from es_skipping.predicates.show import quoted_name
+from es_skipping.predicates.show import sql_name
 from es_skipping.predicates.tree import Column, Predicate, operands_of
 from es_skipping.predicates.truth import predicate_of
 from es_skipping.workload.mining import candidates_of, is_temporal, never_by_time
@@ -221,9 +221,7 @@ def _times(source: Source, entry: DatasetEntry | None, queries: Sequence[Query],
     definitions = () if entry is None else entry.definition.indexes
     there = {one.columns for one in definitions if one.kind != "fingerprints"}
     names = [
-        column.path[0]
-        if len(column.path) == 1 and column.path[0].isidentifier()
-        else ".".join(map(quoted_name, column.path))
+        ".".join(map(sql_name, column.path))
         for column, count in uses.most_common()
         if count >= _RECURS and column.path[0] not in source.partition_columns
     ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from es_skipping.build.dataset import Dataset
 from es_skipping.errors import EsSkippingError, IndexDefinitionError
 from es_skipping.indexes.registry import index_class, index_types
+from es_skipping.predicates.show import sql_name
 from es_skipping.reports.advisor import advise
 from es_skipping.reports.explainer import explain
 
@@ -77,11 +78,7 @@ def _rows(spark: SparkSession, statement: Statement) -> Rows:
 def _dataset(spark: SparkSession, parts: Sequence[str]) -> Dataset:
     if len(parts) == 2 and parts[0].lower() in _FORMATS:
         return Dataset(spark, parts[1], format=parts[0].lower())
-    return Dataset(spark, table=".".join(_quoted(part) for part in parts))
-
-
-def _quoted(part: str) -> str:
-    return part if part.isidentifier() else "`" + part.replace("`", "``") + "`"
+    return Dataset(spark, table=".".join(map(sql_name, parts)))
 
 
 def _index(number: int, written: Mapping[str, Any]) -> Index:

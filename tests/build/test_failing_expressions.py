@@ -51,7 +51,9 @@ def test_other_indexes_have_all_objects(on: SparkSession, folder: Path) -> None:
     ]  # fmt: skip
     assert opened(on, folder, "id = 157") == (1, 1)
     assert opened(on, folder, "id = 7") == (1, 1)
-    assert opened(on, folder, f"y <> 0 AND {QUOTIENT} = 307") == (1, 2), "its file, and the one that it knows nothing of"
+    assert opened(on, folder, f"y <> 0 AND {QUOTIENT} = 307") == (1, 2), (
+        "its file, and the one that it knows nothing of"
+    )
     assert opened(on, folder, f"text <> 'none' AND {NUMBER} = 7") == (1, 2)
     assert dataset.refresh().unchanged == 4
 
@@ -61,7 +63,9 @@ def test_an_object_that_cannot_be_read_has_no_metadata(on: SparkSession, folder:
     bad = sorted(folder.glob("*.parquet"))[3]
     bad.write_bytes(b"no file of Parquet")
     age(folder)
-    result = esk.Dataset(on, str(folder)).create_indexes(esk.ValueList("id"), esk.MinMax(QUOTIENT), esk.ValueList(NUMBER))
+    result = esk.Dataset(on, str(folder)).create_indexes(
+        esk.ValueList("id"), esk.MinMax(QUOTIENT), esk.ValueList(NUMBER)
+    )
     assert (result.added, [path.rpartition("/")[2] for path, _ in result.failed]) == (3, [bad.name])
     assert len(result.unknown) == 2
     bad.unlink()

@@ -23,6 +23,7 @@ from es_skipping.indexes.minmax import MinMax
 from es_skipping.indexes.valuelist import ValueList
 from es_skipping.lookup.request import ScanRequest
 from es_skipping.lookup.service import LookupService
+from es_skipping.predicates.show import quoted_name
 from es_skipping.stores.base import Answer
 from es_skipping.stores.parquet.store import ParquetStore
 
@@ -44,7 +45,7 @@ def indexes_of(schema: Mapping[str, Any]) -> Iterator[Any]:
     """An index of each type for each column that can carry it."""
     for field in schema["fields"]:
         type = field["type"].partition("(")[0] if isinstance(field["type"], str) else ""
-        name = "`" + field["name"].replace("`", "``") + "`"
+        name = quoted_name(field["name"])
         if "." in field["name"] or set(field.get("metadata") or {}) - {"comment"}:
             continue  # refused where nobody but Spark can read it
         if type in _BOUNDS:
