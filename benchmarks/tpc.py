@@ -331,7 +331,7 @@ def main() -> None:
         generate(given.benchmark, given.scale, raw)
     builder = SparkSession.builder.master("local[2]").config("spark.ui.showConsoleProgress", "false")
     builder = (
-        builder.config("spark.driver.memory", "3g")
+        builder.config("spark.driver.memory", "8g")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "4")
     )
