@@ -344,6 +344,7 @@ def main() -> None:
     spark = for_the_jvm_alone(
         esk.configure(builder.config("spark.es_skipping.store.url", (given.folder / "store").as_uri())).getOrCreate()
     )
+    spark.conf.set("spark.sql.ansi.enabled", "false")  # at a small scale q90 divides by zero
     spark.conf.set("spark.es_skipping.strict", "true")
     spark.conf.set("spark.es_skipping.store.timeout", "60s")
     spark.conf.set("spark.es_skipping.query.budget", "600s")
@@ -351,6 +352,7 @@ def main() -> None:
     lay_out(spark, given.benchmark, raw, tables, given.files)
     index(spark, given.benchmark, tables)
     delta = spark.newSession()
+    delta.conf.set("spark.sql.ansi.enabled", "false")
     converted(delta, tables, given.folder / "delta")
     named(delta, given.folder / "delta", "delta")
     known = json.loads(figures.read_text(encoding="utf-8")) if figures.exists() else {}
