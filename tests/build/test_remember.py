@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from elasticsearch import Elasticsearch
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
 from es_skipping.build.source import Reading, Source
@@ -31,10 +31,7 @@ def on(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> I
     if url is not None:
         spark.conf.set("spark.es_skipping.store.url", url)
     folder = tmp_path / "d"
-    rows = spark.range(0, 2000, 1, FILES).selectExpr(
-        "id", "concat('c', id div 200) AS city", "id div 100 % 7 AS shop", "CAST(id AS DOUBLE) AS price"
-    )
-    rows.write.parquet(str(folder))
+    visits(spark).write.parquet(str(folder))
     age(folder)
     spark.conf.set("spark.es_skipping.strict", "true")
     spark.conf.set("spark.es_skipping.remember", "true")
@@ -44,6 +41,12 @@ def on(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> I
     if url is not None:
         with Elasticsearch(url) as client:
             remove_query_log(client, DEFAULT_PREFIX)
+
+
+def visits(spark: SparkSession) -> DataFrame:
+    return spark.range(0, 2000, 1, FILES).selectExpr(
+        "id", "concat('c', id div 200) AS city", "id div 100 % 7 AS shop", "CAST(id AS DOUBLE) AS price"
+    )
 
 
 def opened(spark: SparkSession, folder: Path, condition: str) -> int:
@@ -174,11 +177,11 @@ def test_a_condition_that_fails_for_some_rows(on: SparkSession, tmp_path: Path, 
 def test_columns_of_json(on: SparkSession, tmp_path: Path) -> None:
     """A record's values depend on which of its fields are read, so the conditions on each column are an index."""
     folder, schema = tmp_path / "json", "city STRING, id BIGINT, shop BIGINT"
-    on.read.parquet(str(tmp_path / "d")).write.json(str(folder))
+    visits(on).write.json(str(folder))
     age(folder)
     dataset = esk.Dataset(on, str(folder), format="json", schema=schema)
     read = on.read.schema(schema).json(str(folder))
-    asked = {"city = 'c3'": 200, "shop = 5": 300, "city = 'c4'": 200, "shop = 5 AND city = 'c2'": 100}
+    asked = {"city = 'c3'": 200, "shop = 5": 300, "city = 'c4'": 200}
     for _ in range(2):
         for condition in asked:
             read.where(condition).collect()

@@ -4,6 +4,7 @@ import io.esskipping.util.Json;
 import io.esskipping.util.Scala;
 import java.util.List;
 import java.util.function.BiFunction;
+import java.util.function.Supplier;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -20,6 +21,8 @@ import scala.collection.immutable.Seq;
 /** A write of files, or a commit to a table, that reports its success to Python, on the thread that waits for the write. */
 public final class IndexedWriteExec extends SparkPlan {
   private static volatile BiFunction<Object, String, String> python;
+  /** Whether this thread runs a command that is reported when it returns. */
+  private static final ThreadLocal<Boolean> INSIDE = ThreadLocal.withInitial(() -> false);
 
   private final SparkPlan write;
 
@@ -53,15 +56,25 @@ public final class IndexedWriteExec extends SparkPlan {
   }
 
   @Override public InternalRow[] executeCollect() {
-    InternalRow[] rows = write.executeCollect();
-    report();
-    return rows;
+    return reported(write::executeCollect);
   }
 
   @Override public RDD<InternalRow> doExecute() {
-    RDD<InternalRow> rows = write.execute();
-    report();
-    return rows;
+    return reported(write::execute);
+  }
+
+  /** The files of a table that a command creates are written before the table is there: only the command is reported. */
+  private <T> T reported(Supplier<T> written) {
+    boolean inside = INSIDE.get();
+    INSIDE.set(true);
+    T result;
+    try {
+      result = written.get();
+    } finally {
+      INSIDE.set(inside);
+    }
+    if (!inside) report();
+    return result;
   }
 
   /** The files are committed: whatever fails here, the write succeeded. */
@@ -83,7 +96,6 @@ public final class IndexedWriteExec extends SparkPlan {
   private TableWrites.Target target() {
     if (!(write instanceof DataWritingCommandExec)) return TableWrites.of(write).get();
     InsertIntoHadoopFsRelationCommand command = (InsertIntoHadoopFsRelationCommand) ((DataWritingCommandExec) write).cmd();
-    if (TableWrites.creates(command, session().sessionState().catalog())) return null;
     return new TableWrites.Target(command.outputPath().toString(), TableWrites.name(command.catalogTable()), null);
   }
 

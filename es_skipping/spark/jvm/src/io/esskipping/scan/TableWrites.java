@@ -5,6 +5,7 @@ import static io.esskipping.scan.Reflection.call;
 import io.esskipping.util.Scala;
 import java.util.function.Supplier;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
@@ -20,7 +21,6 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand;
 import org.apache.spark.sql.execution.command.ExecutedCommandExec;
 import org.apache.spark.sql.execution.command.RunnableCommand;
-import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand;
 import org.apache.spark.sql.execution.datasources.SaveIntoDataSourceCommand;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
@@ -41,8 +41,9 @@ final class TableWrites {
   static Supplier<Target> of(SparkPlan plan) {
     if (plan instanceof ExecutedCommandExec) {
       RunnableCommand command = ((ExecutedCommandExec) plan).cmd();
-      return command instanceof CreateDataSourceTableAsSelectCommand
-          ? ofFiles(((CreateDataSourceTableAsSelectCommand) command).table().identifier(), plan) : ofCommand(command);
+      if (!(command instanceof CreateDataSourceTableAsSelectCommand)) return ofCommand(command);
+      TableIdentifier name = ((CreateDataSourceTableAsSelectCommand) command).table().identifier();
+      return () -> created(name, plan.session().sessionState().catalog());
     }
     if (plan instanceof V2CreateTableAsSelectBaseExec) return () -> created(plan);
     if (!(plan instanceof V2CommandExec) || plan.logicalLink().isEmpty()) return null;
@@ -56,18 +57,14 @@ final class TableWrites {
     return always(target);
   }
 
-  /** A command writes the files of a new table before the table is there, so that write is not reported by itself. */
-  private static Supplier<Target> ofFiles(TableIdentifier name, SparkPlan plan) {
-    SessionCatalog catalog = plan.session().sessionState().catalog();
-    return catalog.tableExists(name) ? null : () -> {
+  /** A table of files that a command creates, or appends to by its name. */
+  private static Target created(TableIdentifier name, SessionCatalog catalog) {
+    try {
       CatalogTable table = catalog.getTableMetadata(name);
       return new Target(new Path(table.location()).toString(), table.identifier().unquotedString(), null);
-    };
-  }
-
-  /** Whether files are written for a table that is not there yet. */
-  static boolean creates(InsertIntoHadoopFsRelationCommand command, SessionCatalog catalog) {
-    return command.catalogTable().isDefined() && !catalog.tableExists(command.catalogTable().get().identifier());
+    } catch (AnalysisException error) {
+      return null; // it was dropped again
+    }
   }
 
   /** Commands of Delta that Spark runs as they are; those that only change settings write no file. */
