@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from es_skipping.build.arrow.source import FilesSource
     from es_skipping.build.source import Source
 
-__all__ = ["Defined", "defined", "defined_dataset", "is_protected_so", "same_fields", "same_index"]
+__all__ = ["Defined", "defined", "defined_dataset", "is_protected_so", "same_index"]
 
 _Resolving: TypeAlias = Callable[[Any, Any], ResolvedColumn]
 
@@ -244,18 +244,6 @@ def same_index(first: IndexDefinition, second: IndexDefinition) -> bool:
         and list(first.operands) == list(second.operands)
         and dict(first.parameters) == dict(second.parameters)
     )
-
-
-def same_fields(first: str, second: str) -> bool:
-    """Whether two schemas, as definitions store them, have the same fields in any order.
-
-    Examples
-    --------
-    >>> same_fields('{"fields": [{"name": "x"}, {"name": "y"}]}', '{"fields": [{"name": "y"}, {"name": "x"}]}')
-    True
-    """
-    one, other = (sorted(json.loads(schema)["fields"], key=str) for schema in (first, second))
-    return bool(one == other)
 
 
 def is_protected_so(definition: IndexDefinition, index: Index) -> bool:

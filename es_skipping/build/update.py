@@ -14,7 +14,7 @@ import numpy as np
 from es_skipping.build.budget import Budget
 from es_skipping.build.collect import Collection, Progress
 from es_skipping.build.collected import Collected, Put
-from es_skipping.build.definitions import Defined, defined_dataset, same_fields
+from es_skipping.build.definitions import Defined, defined_dataset
 from es_skipping.build.dimensions import refuse_protected
 from es_skipping.build.effectiveness import Effectiveness
 from es_skipping.build.executor_writing import LEARNED, ExecutorWriting
@@ -156,6 +156,9 @@ class Update:
             refuse_table_formats(self.spark, set(listing.source.roots) - set(self.reading.paths), self.reading.name)
             restriction = self._restriction(entry, listing.source)
             defined = self._defined(entry, listing.source, restriction)
+            if part is not None:  # it was read with the stored schema, whose columns it may list in another order
+                schema = part.stored.schema
+                defined = replace(defined, definition=replace(defined.definition, schema=schema))
             result = self._run(entry, listing, reading, defined, restriction, None if part is None else part.paths)
             self._row_groups(reading).run(listing, defined, restriction, partly=part is not None)
             return result
@@ -222,8 +225,7 @@ class Update:
             definition = defined.definition
             before = {index.id: index.parameters for index in stored.indexes}
             kept = tuple(replace(one, parameters=before.get(one.id, one.parameters)) for one in definition.indexes)
-            schema = stored.schema if same_fields(stored.schema, definition.schema) else definition.schema
-            defined = replace(defined, definition=replace(definition, indexes=kept, schema=schema))
+            defined = replace(defined, definition=replace(definition, indexes=kept))
         return defined
 
     def _run(

@@ -1,4 +1,4 @@
-"""An expression that Spark cannot evaluate for some row costs its own index that object, and no other index anything."""
+"""An expression that Spark cannot evaluate for some row costs its own index that object, and no other index any."""
 
 from __future__ import annotations
 

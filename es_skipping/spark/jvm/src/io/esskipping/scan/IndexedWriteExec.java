@@ -63,7 +63,7 @@ public final class IndexedWriteExec extends SparkPlan {
     return reported(write::execute);
   }
 
-  /** The files of a table that a command creates are written before the table is there: only the command is reported. */
+  /** A command writes the files of a new table before the table is there: the command alone is reported. */
   private <T> T reported(Supplier<T> written) {
     boolean inside = INSIDE.get();
     INSIDE.set(true);
