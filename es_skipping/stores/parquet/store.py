@@ -330,16 +330,12 @@ class ParquetStore(MetadataStore):
         usable = {} if manifest is None else self._compared.usable(manifest, entry.definition)
         if manifest is None or index not in usable:
             return {}
-        name = usable[index][1]
 
-        def keys(segment: Segment) -> np.ndarray:
+        def read(segment: Segment) -> Any:
             self._in_time(deadline)
-            live: np.ndarray = self._keys(id, segment)[~segment.dead_rows()]
-            return live
+            return self._live(id, segment, [usable[index][1]]).column(0).combine_chunks()
 
-        return by_key(
-            manifest, usable[index], keys, lambda segment: self._live(id, segment, [name])[name].combine_chunks()
-        )
+        return by_key(manifest, usable[index], lambda one: self._keys(id, one)[~one.dead_rows()], read)
 
     def _in_time(self, deadline: float | None) -> None:
         if deadline is not None and time.monotonic() > deadline:
