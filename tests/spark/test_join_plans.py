@@ -84,6 +84,19 @@ def test_equal_joins_still_share_their_exchange(spark: SparkSession) -> None:
     assert reused(spark, sql) == shared >= 1
 
 
+def test_filters_in_another_order_share_an_exchange(spark: SparkSession) -> None:
+    """TPC-DS's q78 names a year of `date_dim` three times, and the optimiser writes its filter in two orders."""
+    one, other = "d_year = 2020 AND d_month = 5", "d_month = 5 AND d_year = 2020"
+    part = """SELECT /*+ BROADCAST(d) */ date_key, qty FROM fact
+              JOIN (SELECT d_key FROM dates WHERE {0}) d ON date_key = d_key WHERE qty = {1}"""
+    sql = f"{part.format(one, 1)} UNION ALL {part.format(other, 2)}"
+    same(spark, sql)
+    esk.disable(spark)
+    shared = reused(spark, sql)
+    esk.enable(spark)
+    assert reused(spark, sql) == shared >= 1
+
+
 def test_a_join_within_a_broadcast_side_and_within_a_subquery(spark: SparkSession) -> None:
     sql = f"""SELECT s_city, n FROM stores
               JOIN (SELECT store_key, count(*) AS n FROM fact JOIN {MAY} ON date_key = d_key GROUP BY 1)

@@ -11,9 +11,11 @@ import io.esskipping.util.Json;
 import io.esskipping.util.OwnJar;
 import io.esskipping.util.Scala;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.function.UnaryOperator;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
@@ -49,7 +51,8 @@ public final class SkippingFileIndex implements FileIndex {
   /** The joins whose keys are not known yet, for people. */
   List<String> awaited = List.of();
   private final List<Expression> conditions;
-  private final List<Expression> canonical;
+  /** In any order, because the optimiser writes the same filter in several, and two equal scans share their exchange. */
+  private final Set<Expression> canonical = new HashSet<>();
   private final FirstRows.Wanted first;
   /** Whether the scan's reader can leave out row groups. */
   private boolean choosesRowGroups;
@@ -82,7 +85,6 @@ public final class SkippingFileIndex implements FileIndex {
     this.inner = relation.location();
     this.table = table;
     this.conditions = conditions;
-    this.canonical = new ArrayList<>();
     for (Expression condition : conditions) canonical.add(condition.canonicalized());
   }
 

@@ -39,7 +39,7 @@ public abstract class SkippingScan implements Scan {
   final FirstRows.Wanted first;
   /** The joins whose keys are not known yet, for people. */
   private List<String> awaited = List.of();
-  private final List<Expression> canonical = new ArrayList<>();
+  private final Set<Expression> canonical = new HashSet<>();
   private final ColumnarSupportMode columnar;
   private List<?> asked;
   private Set<FileKey> leftOut = Set.of();
