@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import es_skipping as esk
-from es_skipping.build import collect, origin
+from es_skipping.build import origin, partials
 from es_skipping.build.footers import Footer, read_extent
 from es_skipping.build.object_ids import encoded_path, path_number
 from es_skipping.build.results import RefreshResult
@@ -137,7 +137,7 @@ def test_a_worker_without_our_needs_is_told(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = write_each(tmp_path / "data", {"a": {"x": [1.5]}})
-    monkeypatch.setattr(collect, "CollectPartials", _Failing)
+    monkeypatch.setattr(partials, "CollectPartials", _Failing)
     dataset = esk.Dataset(spark, str(data))
     with pytest.raises(DatasetError, match="a Python worker failed with RuntimeError: no luck"):
         dataset.create_indexes(esk.MinMax("x"))
