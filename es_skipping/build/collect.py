@@ -61,7 +61,7 @@ _OBJECTS_PER_JOB: Final = 20_000
 """Objects in one Spark job."""
 _OBJECTS_PER_PARTITION: Final = 256
 _MAX_FAILED_JOBS: Final = 64
-"""Give up after this many failed jobs in one build."""
+"""Give up after this many failed jobs in one pass."""
 
 _SMALL_BATCHES: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "512",
@@ -155,39 +155,41 @@ class Collection:
             return
         groups = self._groups(wanted)
         self._done, self._total = 0, len(objects) * len(groups)
+        lost: dict[ObjectId, str] = {}
         for group in groups:
+            before = set(self.failed)
             yield from self._collected(group, objects, all_objects, None if len(groups) > 1 else writing)
+            lost = self._aside(before) | lost
+        self.failed.update(lost)
 
     def _collected(
         self, group: Sequence[Wanted], objects: Sequence[ObjectId], all_objects: bool, writing: ExecutorWriting | None
     ) -> Iterator[ObjectMetadata]:
         """Collect the indexes in one pass, and read the objects that fail again, for some of the indexes at a time.
 
-        Spark may be unable to evaluate an expression for a row. Its index lacks such an object; the others have it.
+        Spark may be unable to evaluate an expression for a row. The object has failed then, and the next refresh tries
+        it again, but it has the metadata of the other indexes.
         """
         before = set(self.failed)
         yield from self._in_one_pass(group, objects, all_objects, writing)
-        lost = [object for object in self.failed if object not in before]
         sturdy = [one for one in group if all(map(has_a_value, one.operands))]
-        if not lost or len(group) == 1 or len(sturdy) == len(group):
+        if len(self.failed) == len(before) or len(group) == 1 or len(sturdy) == len(group):
             return
+        lost = self._aside(before)
         first = sturdy or group[: len(group) // 2]
-        second = [one for one in group if all(one is not other for other in first)]
         if sturdy:
             self._attempts = _MAX_FAILED_JOBS
-        for object in lost:
-            del self.failed[object]
-        yield from self._collected(first, lost, False, None)
-        failed = {object: self.failed.pop(object) for object in lost if object in self.failed}
-        unreadable = failed if sturdy else {}
-        yield from self._collected(second, [object for object in lost if object not in unreadable], False, None)
-        for object in lost:
-            if object in unreadable:
-                self.failed[object] = unreadable[object]
-            elif object in self.failed and object not in failed:
-                self._note(dict.fromkeys((one.id for one in second), self.failed.pop(object)))
-            elif object in failed and object not in self.failed:
-                self._note(dict.fromkeys((one.id for one in first), failed[object]))
+        yield from self._collected(first, list(lost), False, None)
+        unreadable = self._aside(before) if sturdy else {}
+        readable = [object for object in lost if object not in unreadable]
+        second = [one for one in group if all(one is not other for other in first)]
+        self._aside(before)
+        yield from self._collected(second, readable, False, None)
+        self.failed.update(lost)
+
+    def _aside(self, before: set[ObjectId]) -> dict[ObjectId, str]:
+        """Take out the objects that failed since, so that another pass reads them."""
+        return {object: self.failed.pop(object) for object in [*self.failed] if object not in before}
 
     def _in_one_pass(
         self, group: Sequence[Wanted], objects: Sequence[ObjectId], all_objects: bool, writing: ExecutorWriting | None

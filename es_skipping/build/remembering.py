@@ -11,7 +11,7 @@ Filters that compare a date or a time with a constant move on with the calendar.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -111,46 +111,73 @@ def remembering(source: Source, entry: DatasetEntry | None, queries: Sequence[Qu
     recent = recurring(queries, _MOST_QUERIES)
     times = _times(source, entry, recent, budget)
     most = _most(entry, definitions, budget)
-    wanted = _wanted(source, entry, recent, most)
+    wanted = _in_few_batches(source, _wanted(source, entry, recent, most))
     known = {predicate for batch in batches for predicate in batch.predicates}
     new = {predicate: text for predicate, text in wanted.items() if predicate not in known}
     dropped: list[_Batch] = []
+
+    def gives_up(batch: _Batch) -> None:
+        batches.remove(batch)
+        dropped.append(batch)
+        new.update((one, wanted[one]) for one in batch.predicates if one in wanted)
+
+    if _reads_by_column(source):
+        for batch in [one for one in batches if _columns(one.predicates) in _by_columns(new)]:
+            gives_up(batch)  # its conditions and the new ones are one index
     if new or sum(len(batch.texts) for batch in batches) > most:
         batches.sort(key=lambda batch: batch.wanted(wanted) / len(batch.texts), reverse=True)
         while batches and (
-            len(batches) + max(1, len(_read_together(source, new))) > _MOST_BATCHES
+            len(batches) + max(1, len(_made(source, new))) > _MOST_BATCHES
             or sum(len(batch.texts) for batch in batches) + len(new) > most
         ):
-            least = batches.pop()
-            dropped.append(least)
-            new.update((one, wanted[one]) for one in least.predicates if one in wanted)
-    kept = tuple(text for batch in batches for text in batch.texts)
-    added = _read_together(source, new)[:_MOST_BATCHES]
+            gives_up(batches[-1])
+    made = _made(source, new)
+    stays = {batch.texts for batch in dropped} & set(made)
+    added = [batch for batch in made if batch not in stays]
+    kept = (*(text for batch in batches for text in batch.texts), *(text for batch in stays for text in batch))
     texts = tuple(text for batch in added for text in batch)
     given_up = tuple(
         text
         for batch in dropped
         for text, one in zip(batch.texts, batch.predicates, strict=True)
-        if text not in texts and text not in kept
+        if one not in new and text not in kept
     )
     return Remembering(
         RememberResult((*map(str, times), *texts), kept, given_up),
         (*times, *(Remembered(*batch) for batch in added)),
-        tuple(Remembered(*batch.texts) for batch in dropped),
+        tuple(Remembered(*batch.texts) for batch in dropped if batch.texts not in stays),
     )
 
 
-def _read_together(source: Source, conditions: Mapping[Predicate, str]) -> list[tuple[str, ...]]:
-    """New conditions by batch: one, unless an index serves only queries that read all of its columns.
+def _reads_by_column(source: Source) -> bool:
+    """Whether an index serves only queries that read all of its columns, so that each set of columns is a batch."""
+    return depends_on_columns_read(source.format, source.options)
 
-    Then the conditions of a batch are about the same columns.
-    """
-    if not depends_on_columns_read(source.format, source.options):
-        return [tuple(conditions.values())] if conditions else []
+
+def _columns(conditions: Iterable[Predicate]) -> frozenset[Column]:
+    return frozenset(column for one in conditions for column in columns_of(operands_of(one)))
+
+
+def _by_columns(conditions: Mapping[Predicate, str]) -> dict[frozenset[Column], list[str]]:
     found: dict[frozenset[Column], list[str]] = {}
     for predicate, text in conditions.items():
-        found.setdefault(frozenset(columns_of(operands_of(predicate))), []).append(text)
-    return list(map(tuple, found.values()))
+        found.setdefault(_columns([predicate]), []).append(text)
+    return found
+
+
+def _in_few_batches(source: Source, wanted: dict[Predicate, str]) -> dict[Predicate, str]:
+    """The conditions that have room in all batches together, the most useful first."""
+    if not _reads_by_column(source):
+        return wanted
+    room = list(_by_columns(wanted))[:_MOST_BATCHES]
+    return {predicate: text for predicate, text in wanted.items() if _columns([predicate]) in room}
+
+
+def _made(source: Source, new: Mapping[Predicate, str]) -> list[tuple[str, ...]]:
+    """New conditions by batch."""
+    if not _reads_by_column(source):
+        return [tuple(new.values())] if new else []
+    return [tuple(texts) for texts in _by_columns(new).values()]
 
 
 def remembered_in(entry: DatasetEntry) -> list[IndexDefinition]:

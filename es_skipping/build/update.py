@@ -156,7 +156,7 @@ class Update:
             refuse_table_formats(self.spark, set(listing.source.roots) - set(self.reading.paths), self.reading.name)
             restriction = self._restriction(entry, listing.source)
             defined = self._defined(entry, listing.source, restriction)
-            if part is not None:  # it was read with the stored schema, whose columns it may list in another order
+            if part is not None:  # Spark may list the columns of a part in another order
                 schema = part.stored.schema
                 defined = replace(defined, definition=replace(defined.definition, schema=schema))
             result = self._run(entry, listing, reading, defined, restriction, None if part is None else part.paths)
@@ -219,7 +219,8 @@ class Update:
                 f"{self.reading.name} has another schema, other options or other settings than when it was indexed: "
                 "call refresh() without paths and partitions to index all of it again"
             )
-        if entry is not None and restriction.everything and self.store.must_rebuild(entry, defined.definition):
+        whole = self.rebuild and restriction.everything and not defined.fresh
+        if entry is not None and whole and self.store.must_rebuild(entry, defined.definition):
             defined = replace(defined, fresh=True)
         if stored is not None and not restriction.everything:  # the other objects still await their refresh
             definition = defined.definition

@@ -38,7 +38,7 @@ _MAX_VALUES: Final = 10
 _MAX_CHILDREN: Final = 100
 _MAX_TEXT: Final = 200
 _MAX_LEVELS: Final = 60
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z_]\w*")
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 

@@ -120,13 +120,11 @@ def test_why_an_object_failed_quotes_no_value(spark: SparkSession, tmp_path: Pat
     for object in objects:
         object.unlink()
     dataset = esk.Dataset(spark, str(data), protect="sealed", key="env:PAY_KEY")
-    result = dataset.create_indexes(esk.MinMax("cast(city AS int)"))
-    ((_, reason),) = result.failed
-    assert dataset.health().failed[0][1] == reason
-    dataset.ensure_indexes(esk.MinMax("pay"))
+    ((_, reason),) = dataset.create_indexes(esk.MinMax("cast(city AS int)"), esk.MinMax("pay")).failed
     assert reason.startswith("org.apache.spark.SparkNumberFormatException: [CAST_INVALID_INPUT] (withheld")
     for file, text in _written(tmp_path / "store"):
         assert not [one for one in PLANTED if one in text], file
+    assert dataset.health().failed[0][1] == reason
 
 
 def test_what_a_build_refuses(spark: SparkSession, data: Path) -> None:

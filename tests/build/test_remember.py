@@ -10,6 +10,7 @@ from elasticsearch import Elasticsearch
 from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
+from es_skipping.build.remembering import RememberResult
 from es_skipping.build.source import Reading, Source
 from es_skipping.errors import ColumnError, SettingError
 from es_skipping.spark.services import service_of
@@ -190,6 +191,40 @@ def test_columns_of_json(on: SparkSession, tmp_path: Path) -> None:
     for condition, rows in asked.items():
         found = read.where(condition)
         assert (len(found.collect()), sum(num_files(found))) == (rows, rows // 100), condition
+    dataset.drop_indexes(all=True)
+
+
+def test_many_columns_of_json(on: SparkSession, tmp_path: Path) -> None:
+    """There is room for eight batches; they stay when one more column is asked for, and a batch grows in its place."""
+    folder = tmp_path / "json"
+    schema = ", ".join(f"c{at} BIGINT" for at in range(9))
+    on.range(0, 40, 1, 4).selectExpr(*(f"id div 10 + {at} AS c{at}" for at in range(9))).write.json(str(folder))
+    age(folder)
+    dataset = esk.Dataset(on, str(folder), format="json", schema=schema)
+    read = on.read.schema(schema).json(str(folder))
+
+    def asked(*conditions: str) -> RememberResult:
+        for condition in conditions:
+            for _ in range(2):
+                assert len(read.where(condition).collect()) == 10
+        logged(on)
+        return dataset.remember()
+
+    def batches() -> set[str]:
+        return {row.id for row in dataset.describe().collect()}
+
+    assert len(asked(*(f"c{at} = {at + 1}" for at in range(8))).added) == 8
+    eight = batches()
+    assert len(eight) == 8
+    grown = asked("c0 = 2")
+    assert (len(batches()), len(batches() & eight)) == (8, 7)
+    assert (grown.dropped, any("c0" in text for text in grown.added)) == ((), True)
+    before = batches()
+    asked("c8 = 9")
+    assert len(batches()) == 8
+    stays = batches()
+    assert dataset.remember().added == () and batches() == stays
+    assert len(stays & before) >= 7
     dataset.drop_indexes(all=True)
 
 

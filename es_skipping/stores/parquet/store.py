@@ -331,11 +331,12 @@ class ParquetStore(MetadataStore):
         if manifest is None or index not in usable:
             return {}
 
-        def read(segment: Segment) -> Any:
+        def keys(segment: Segment) -> Any:
             self._in_time(deadline)
-            return self._live(id, segment, [usable[index][1]]).column(0).combine_chunks()
+            return self._keys(id, segment)[~segment.dead_rows()]
 
-        return by_key(manifest, usable[index], lambda one: self._keys(id, one)[~one.dead_rows()], read)
+        name = usable[index][1]
+        return by_key(manifest, usable[index], keys, lambda one: self._live(id, one, [name]).column(0).combine_chunks())
 
     def _in_time(self, deadline: float | None) -> None:
         if deadline is not None and time.monotonic() > deadline:
