@@ -41,7 +41,8 @@ class RefreshResult(Rendered):
     added, updated, removed, unchanged
         Numbers of objects that are new; whose metadata was rebuilt or extended; that were deleted; and that stayed.
     failed
-        ``(path, reason)`` of objects that were not indexed. Queries read them; the next refresh tries them again.
+        ``(path, reason)`` of objects that were not indexed, or not by an index on an expression that failed for a row.
+        Queries read them; the next refresh tries them again.
     unknown
         ``(index id, reason)`` of indexes that failed on some objects, with the first such object's reason. Such an
         index has no metadata for these objects and never skips them; the other indexes still do.
