@@ -239,9 +239,8 @@ def tell(tables: Tables, given: argparse.Namespace) -> None:
     command = f"python -m benchmarks.groups_times --scale {given.scale:g} --months {given.months}"
     command += f" --features {given.features}" * (given.features != FEATURES)
     command += f" --opening {given.opening:g}" * (given.opening > 0)
-    command += f" --rounds {given.rounds} --chapter {tables.number}" + f" --queries {given.queries}" * (
-        given.queries > 1
-    )
+    command += f" --queries {given.queries}" * (given.queries > 1)
+    command += f" --rounds {given.rounds} --chapter {tables.number}"
     if given.schemes:
         command += " --schemes " + " ".join(f"'{name}'" if " " in name else name for name in given.schemes)
     bars = {name: one["seconds a query"] for name, one in told.items()}

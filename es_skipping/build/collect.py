@@ -27,12 +27,7 @@ from es_skipping.build.row_group_numbers import is_whole, numbered
 from es_skipping.build.shipping import own_python
 from es_skipping.build.text_doubts import Doubt, doubts_of, files_in_doubt
 from es_skipping.build.wanted import Wanted
-from es_skipping.build.worker import (
-    FINISHED,
-    Finish,
-    FinishAndWrite,
-    nothing,
-)
+from es_skipping.build.worker import FINISHED, Finish, FinishAndWrite, nothing
 from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.induced import Induced
@@ -180,10 +175,9 @@ class Collection:
         if sturdy:
             self._attempts = _MAX_FAILED_JOBS
         yield from self._collected(first, list(lost), False, None)
-        unreadable = self._aside(before) if sturdy else {}
-        readable = [object for object in lost if object not in unreadable]
+        failed = self._aside(before)
+        readable = [object for object in lost if not sturdy or object not in failed]
         second = [one for one in group if all(one is not other for other in first)]
-        self._aside(before)
         yield from self._collected(second, readable, False, None)
         self.failed.update(lost)
 

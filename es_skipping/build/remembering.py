@@ -122,7 +122,8 @@ def remembering(source: Source, entry: DatasetEntry | None, queries: Sequence[Qu
         new.update((one, wanted[one]) for one in batch.predicates if one in wanted)
 
     if _reads_by_column(source):
-        for batch in [one for one in batches if _columns(one.predicates) in _by_columns(new)]:
+        grows = _by_columns(new)
+        for batch in [one for one in batches if _columns(one.predicates) in grows]:
             gives_up(batch)  # its conditions and the new ones are one index
     if new or sum(len(batch.texts) for batch in batches) > most:
         batches.sort(key=lambda batch: batch.wanted(wanted) / len(batch.texts), reverse=True)
