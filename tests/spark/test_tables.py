@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
+from tests.spark.objects_read import scans
 from tests.spark.skipping_on_off import age, objects_by_predicate, objects_read, reading, same_rows
 
 ROWS = "SELECT /*+ REPARTITION_BY_RANGE(4, id) */ id, concat('w', id div 20) AS word, int(id % 2) AS q FROM range(80)"
@@ -40,7 +41,14 @@ def test_tables(spark: SparkSession, name: str, tmp_path: Path, kind: str) -> No
     assert objects_read(spark, f"SELECT * FROM {name} WHERE id < 20") == [times]
     assert objects_read(spark, f"SELECT * FROM {name} WHERE word = 'w3' AND q = 1") == [1]
     assert objects_read(spark, f"SELECT * FROM {name} WHERE (q = 1 AND id < 20) OR (q = 0 AND id >= 60)") in ([2], [2])
-    assert objects_read(spark, f"SELECT a.id FROM {name} a JOIN {name} b ON a.id = b.id WHERE a.id < 20") == [times] * 2
+    # both sides of a shuffled join are one exchange, which Spark runs once: the sizes of "parted" make it shuffle
+    scanned = 1 if kind == "parted" else 2
+    joined = f"SELECT a.id FROM {name} a JOIN {name} b ON a.id = b.id WHERE a.id < 20"
+    esk.disable(spark)
+    plain = spark.sql(joined)
+    plain.collect()
+    assert len(scans(plain)) == scanned
+    assert objects_read(spark, joined) == [times] * scanned
     assert dataset.is_indexed()
     # by its path as well
     path = str(location(spark, name))
