@@ -260,6 +260,18 @@ def _is_rebuilt(stored: DatasetDefinition, now: DatasetDefinition) -> bool:
     return any(_facts(index) != _facts(indexes[index.id]) for index in stored.indexes if index.id in indexes)
 
 
+def only_schema_differs(stored: DatasetDefinition, now: DatasetDefinition) -> bool:
+    """Whether the same options and settings hold for two definitions of a dataset: its schema may differ."""
+    indexes = {index.id: index for index in stored.indexes}
+    pairs = [(stored, now), *((indexes[index.id], index) for index in now.indexes if index.id in indexes)]
+    return stored.format == now.format and all(
+        before.built_with.get(name, fact) == fact
+        for before, after in pairs
+        for name, fact in after.built_with.items()
+        if name != "schema" and not name.startswith("column ")
+    )
+
+
 def _facts(index: IndexDefinition) -> tuple[Any, ...]:
     plain = replace(index, operands=(), built_with={}, parameters={})
     parameters = lasting(from_definition(index), index.parameters)

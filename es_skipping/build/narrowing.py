@@ -7,6 +7,7 @@ completely, and objects outside the part are left out.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -43,16 +44,26 @@ class Part:
         How to read the part.
     paths
         Files and directories: the part contains all stored objects at or below them.
+    stored
+        The dataset as it was indexed.
+    schema
+        The data's as it was indexed; None if the reader was given one, which may be another.
     """
 
     reading: Reading
     paths: tuple[str, ...]
     stored: DatasetDefinition
+    schema: Mapping[str, Any] | None
 
     def restored(self, source: Source) -> Source:
-        """Give a source that `reading` opened the facts of the whole dataset."""
+        """Give a source that `reading` opened the facts of the whole dataset.
+
+        Spark takes a partition column out of a schema that it is given, and not out of one that it infers from files
+        which store the column.
+        """
         options = {name: value for name, value in source.options.items() if name != _BASE.lower()}
-        return replace(source, roots=self.stored.roots, options=options)
+        schema = source.schema if self.schema is None else self.schema
+        return replace(source, roots=self.stored.roots, options=options, schema=schema)
 
 
 def narrowed(
@@ -86,9 +97,11 @@ def narrowed(
         wanted = there = found
     if not there:
         return None
-    schema = reading.schema if reading.schema is not None else schema_of(stored.schema)
-    part = replace(reading, paths=tuple(there), schema=schema, options={**reading.options, _BASE: root})
-    return Part(part, tuple(wanted), stored)
+    options = {**reading.options, _BASE: root}
+    if reading.schema is not None:
+        return Part(replace(reading, paths=tuple(there), options=options), tuple(wanted), stored, None)
+    part = replace(reading, paths=tuple(there), options=options, schema=schema_of(stored.schema))
+    return Part(part, tuple(wanted), stored, json.loads(stored.schema))
 
 
 def _readable(root: str, path: str) -> bool:

@@ -87,7 +87,7 @@ class RowGroupsUpdate:
             return
         definition = definition_of_row_groups(defined.definition)
         has_row_groups(self.spark, defined.definition.roots)
-        fresh = entry is None or entry.definition != definition or self.store.must_rebuild(entry, definition)
+        fresh = entry is None or _differs(entry.definition, definition) or self.store.must_rebuild(entry, definition)
         partly = partly or not restriction.everything
         if fresh and partly and entry is not None:
             return  # the next refresh of the whole dataset makes all of it
@@ -157,6 +157,11 @@ class RowGroupsUpdate:
     ) -> Iterator[ObjectMetadata]:
         found = collection.metadata(wanted, files, all_objects=all_objects)
         return found if self.budget is None else Budget(self.budget, 0.0).kept(found, len(wanted), added=False)
+
+
+def _differs(stored: DatasetDefinition, now: DatasetDefinition) -> bool:
+    """Whether metadata is built otherwise; columns that nobody indexed may come and go."""
+    return replace(stored, schema=now.schema) != now
 
 
 def _file_keys(keys: Keys) -> Keys:

@@ -14,7 +14,7 @@ import numpy as np
 from es_skipping.build.budget import Budget
 from es_skipping.build.collect import Collection, Progress
 from es_skipping.build.collected import Collected, Put
-from es_skipping.build.definitions import Defined, defined_dataset
+from es_skipping.build.definitions import Defined, defined_dataset, only_schema_differs
 from es_skipping.build.dimensions import refuse_protected
 from es_skipping.build.effectiveness import Effectiveness
 from es_skipping.build.executor_writing import LEARNED, ExecutorWriting
@@ -107,6 +107,7 @@ class Update:
         ``(to_key, from_key)`` of `es_skipping.stores.protection.rotation.with_new_key`: all metadata is built anew.
     rebuild
         Whether all metadata may be built anew, because this session reads the dataset otherwise than the last build.
+        It may always if a table has another schema since.
     """
 
     spark: SparkSession
@@ -156,9 +157,6 @@ class Update:
             refuse_table_formats(self.spark, set(listing.source.roots) - set(self.reading.paths), self.reading.name)
             restriction = self._restriction(entry, listing.source)
             defined = self._defined(entry, listing.source, restriction)
-            if part is not None:  # Spark may list the columns of a part in another order
-                schema = part.stored.schema
-                defined = replace(defined, definition=replace(defined.definition, schema=schema))
             result = self._run(entry, listing, reading, defined, restriction, None if part is None else part.paths)
             self._row_groups(reading).run(listing, defined, restriction, partly=part is not None)
             return result
@@ -214,7 +212,10 @@ class Update:
                 refuse_protected(source, one.index, self.store)
         if rotated != stored:  # stored tokens are of the old key
             defined = replace(defined, fresh=True)
-        if stored is not None and defined.fresh and not (self.rebuild and restriction.everything):
+        rebuild = self.rebuild
+        if stored is not None and (source.is_table or source.table is not None):  # the schema is no session's choice
+            rebuild = rebuild or only_schema_differs(stored, defined.definition)
+        if stored is not None and defined.fresh and not (rebuild and restriction.everything):
             raise DatasetError(
                 f"{self.reading.name} has another schema, other options or other settings than when it was indexed: "
                 "call refresh() without paths and partitions to index all of it again"

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from es_skipping.clauses.check import why_no_clause
@@ -159,23 +159,27 @@ def merge_clause(predicate: Predicate, labellers: Sequence[Labeller]) -> Clause:
 
 def merge_traced(predicate: Predicate, labellers: Sequence[Labeller]) -> Trace:
     """Like `merge_clause`, and also returns what became of each node."""
-    heard = [labeller for labeller in labellers if all(map(_is_certain, labeller.target.operands))]
+    heard = [labeller for labeller in labellers if _is_certain(labeller.target.operands)]
     return _merge(predicate, heard, 0, _within(heard, None))
 
 
-def _is_certain(operand: Operand) -> bool:
-    """Whether an operand that looks like this one is the same. An opaque part may hide a difference, and a function may
-    have been redefined under its name: such an index recognises nothing."""
-    return not has_opaque(operand) and not undeclared_functions(operand)
+@lru_cache(maxsize=1024)
+def _is_certain(operands: tuple[Operand, ...]) -> bool:
+    """Whether operands that look like these are the same. An opaque part may hide a difference, and a function may have
+    been redefined under its name: such an index recognises nothing."""
+    return not any(has_opaque(operand) or undeclared_functions(operand) for operand in operands)
 
 
 def _within(labellers: Sequence[Labeller], array: Operand | None) -> list[Labeller]:
     """The indexes of rows, and those of the elements of an array; outside of any array only the first."""
-    return [one for one in labellers if all(_array_of(operand) in (None, array) for operand in one.target.operands)]
+    return [one for one in labellers if _arrays_of(one.target.operands) <= {array}]
 
 
-def _array_of(operand: Operand) -> Operand | None:
-    return next((part.array for part in parts_of(operand) if isinstance(part, Element)), None)
+@lru_cache(maxsize=1024)
+def _arrays_of(operands: tuple[Operand, ...]) -> frozenset[Operand]:
+    """Of each operand that is about the elements of an array, the array."""
+    parts = (next((part for part in parts_of(operand) if isinstance(part, Element)), None) for operand in operands)
+    return frozenset(part.array for part in parts if part is not None)
 
 
 def _merge(node: Predicate, every: Sequence[Labeller], depth: int, labellers: Sequence[Labeller]) -> Trace:

@@ -16,6 +16,7 @@ from es_skipping.clauses.merge import Labeller
 from es_skipping.indexes.base import Target
 from es_skipping.indexes.filters import filters_of
 from es_skipping.indexes.registry import from_definition
+from es_skipping.predicates.asked_often import Operands
 from es_skipping.predicates.codec import operand_from_data
 from es_skipping.row_groups import row_groups_of
 from es_skipping.stores.base import MetadataStore
@@ -44,7 +45,7 @@ class IndexedDataset:
                 unusable.append((definition.id, f"it needs {', '.join(lacking)}: upgrade es_skipping here"))
                 continue
             try:
-                operands = tuple(operand_from_data(data) for data in definition.operands)
+                operands = Operands(operand_from_data(data) for data in definition.operands)
                 target = Target(definition.id, operands, definition.column_types)
                 index = from_definition(definition)
                 labellers.append((definition, Labeller(index, target, filters_of(type(index)))))

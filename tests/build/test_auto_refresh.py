@@ -149,6 +149,26 @@ def test_nothing_is_built_anew_for_another_session(
     dataset.drop_indexes(all=True)
 
 
+def test_a_table_has_a_column_more(on: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    """The catalog says a table's schema, so that it is built anew: ORC may find columns by position."""
+    on.sql("CREATE TABLE wider_t USING orc AS SELECT /*+ REPARTITION_BY_RANGE(4, id) */ id FROM range(400)")
+    try:
+        dataset = Dataset(on, table="wider_t")
+        time.sleep(0.1)
+        dataset.create_indexes(esk.MinMax("id"))
+        on.sql("ALTER TABLE wider_t ADD COLUMN name STRING")
+        on.sql("INSERT INTO wider_t SELECT id + 1000, 'new' FROM range(100)")
+        end = time.monotonic() + PATIENCE
+        while True:
+            found = on.table("wider_t").where("id = 7")
+            if (len(found.collect()), sum(num_files(found))) == (1, 1):
+                break
+            assert time.monotonic() < end, "\n".join(record.getMessage() for record in caplog.records)
+            time.sleep(0.2)
+    finally:
+        on.sql("DROP TABLE wider_t")
+
+
 def test_a_dataset_that_is_gone_is_one_warning(
     on: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

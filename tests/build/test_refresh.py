@@ -95,6 +95,34 @@ def listed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
+@pytest.mark.parametrize("format", ["orc", "parquet"])
+def test_refresh_of_a_part_whose_files_store_the_partition(spark: SparkSession, tmp_path: Path, format: str) -> None:
+    folder = tmp_path / "d"
+
+    def fill(part: int, first: int) -> None:
+        rows = spark.range(first, first + 10).selectExpr("id AS x", f"{part} AS p", "string(id) AS s").coalesce(1)
+        before = set(folder.rglob("part-*"))
+        rows.write.mode("append").format(format).save(f"{folder}/p={part}")
+        for file in set(folder.rglob("part-*")) - before:
+            os.utime(file, (1e9, 1e9))
+
+    for part in (0, 1):
+        fill(part, 10 * part)
+    dataset = esk.Dataset(spark, str(folder), format=format)
+    dataset.create_indexes(esk.MinMax("x"))
+    before = store_of(spark).dataset(dataset.id)
+    fill(1, 100)
+    assert dataset.refresh(partitions={"p": 1}) == RefreshResult(added=1, unchanged=1)
+    after = store_of(spark).dataset(dataset.id)
+    assert before is not None and after is not None
+    assert after.definition == before.definition
+    narrower = esk.Dataset(spark, str(folder), format=format, schema="x BIGINT, s STRING")
+    if format == "orc":  # it may find columns by position
+        with pytest.raises(DatasetError, match="has another schema"):
+            narrower.refresh(partitions={"p": 1})
+    assert dataset.refresh() == RefreshResult(unchanged=3)
+
+
 @pytest.mark.parametrize("on_elasticsearch", [False, True])
 def test_only_what_is_named_is_listed(
     spark: SparkSession, tmp_path: Path, listed: list[int], on_elasticsearch: bool, request: pytest.FixtureRequest

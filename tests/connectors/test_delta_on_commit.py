@@ -156,6 +156,23 @@ def test_other_indexes_follow_in_the_background(
     until(lambda: opened(on, "id = 1007" if mapped else "v = 'v1007'") == ([1007], 1))
 
 
+def test_a_widened_type_is_built_again_in_the_background(on: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    """The table says its schema, so that no other session would build it back."""
+    on.sql("DROP TABLE t")
+    make(on, **{"delta.enableTypeWidening": "true"})
+    on.sql("ALTER TABLE t ADD COLUMN small INT")
+    on.range(4).selectExpr("id", "'w' AS v", "0 AS p", "CAST(id AS INT) AS small").write.format("delta").mode(
+        "append"
+    ).saveAsTable("t")
+    dataset = esk.Dataset(on, table="t")
+    dataset.create_indexes(esk.MinMax("small"))
+    on.sql("ALTER TABLE t ALTER COLUMN small TYPE BIGINT")
+    on.sql("INSERT INTO t VALUES (1007, 'v1007', 1, 5000000000)")
+    until(lambda: opened(on, "small = 5000000000") == ([1007], 1))
+    assert dataset.health().coverage == 1
+    assert not warned(caplog)
+
+
 def test_names_in_footers_are_not_those_of_a_mapped_table(on: SparkSession) -> None:
     """Two columns exchange their names; the files keep the old ones."""
     on.sql("DROP TABLE t")

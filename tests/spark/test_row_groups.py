@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
+from es_skipping.build import row_groups
 from es_skipping.row_groups import row_groups_of
 from es_skipping.spark.services import store_of
 from tests.spark.objects_read import num_files, scans
@@ -230,6 +232,36 @@ def test_life(spark: SparkSession, tmp_path: Path) -> None:
     assert (read("id = 2101"), known()) == (5 * 2 + 1, GROUPS)  # the other file is read whole
     dataset.drop_indexes(all=True)
     assert (known(), store_of(spark).datasets()) == (0, [])
+
+
+def test_a_column_more_leaves_row_groups_as_they_are(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    for file in range(3):
+        write(lake / f"f{file}.parquet", file)
+    age(lake)
+    spark.conf.set(GRANULARITY, "rowGroup")
+    names = spark.read.parquet(str(lake)).schema.simpleString().removeprefix("struct<").removesuffix(">")
+    schema = ", ".join(name.replace(":", " ") for name in names.split(","))
+    esk.Dataset(spark, str(lake), schema=schema).create_indexes(esk.MinMax("id"))
+    (lake / "f2.parquet").unlink()
+    write(lake / "f3.parquet", 3)
+    age(lake / "f3.parquet")
+    read: list[int] = []
+    whole = row_groups.Collection.metadata
+
+    def noted(self: Any, wanted: Any, objects: Any, **options: Any) -> Any:
+        read.append(len(objects))
+        return whole(self, wanted, objects, **options)
+
+    monkeypatch.setattr(row_groups.Collection, "metadata", noted)
+    dataset = esk.Dataset(spark, str(lake), schema=f"{schema}, later STRING")
+    assert (dataset.refresh().added, read) == (1, [1, 1])  # the file, and its row groups
+    entry = store_of(spark).dataset(row_groups_of(dataset.id))
+    assert entry is not None and entry.objects == 3 * GROUPS
+    dataset.drop_indexes(all=True)
 
 
 def test_other_scans_keep_sparks_own_format(indexed: SparkSession, spark: SparkSession, tmp_path: Path) -> None:

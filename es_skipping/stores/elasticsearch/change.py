@@ -24,12 +24,11 @@ from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
 from es_skipping.stores.elasticsearch.documents import (
     PROVING_FORMAT,
     document_id,
-    groups_of,
     new_document,
     object_id,
     object_metadata,
     shrunk,
-    weight,
+    weights,
 )
 from es_skipping.stores.elasticsearch.fields import Group, mapping, needs_prefix
 from es_skipping.stores.elasticsearch.retract import retract
@@ -174,7 +173,6 @@ class ElasticsearchChange(Change):
         first = self._claim(len(batch))
         self._writer.write(self._writes(batch, first, stored, again))
         self._mine.add([(ordinal, one.id) for ordinal, one in enumerate(batch, first)])
-        self._weighed += len(batch)
 
     def _writes(
         self,
@@ -194,11 +192,13 @@ class ElasticsearchChange(Change):
             document = new_document(one, ordinal, self._groups, self._token, self._version, same)
             id = self._id(one.id.key)
             if mine is not None:
+                for own in (one for one in before if one["change"] == self._token):
+                    self._weigh(weights(own), -1)
                 if self._mine.key(mine) != one.id.key:
                     self._dead[self._id(self._mine.key(mine))] = 0
                 self._mine.forget(mine)
             self._dead.pop(id, None)
-            self._weigh({name: weight(document[name]) for name in groups_of(document)})
+            self._weigh(weights(document))
             yield Write.of(id, document, shrunk)
 
     def _learn(self, batch: list[ObjectMetadata]) -> None:
@@ -271,9 +271,11 @@ class ElasticsearchChange(Change):
         """Under which this change's documents are written."""
         return 1 if self._base is None else self._base.version + 1
 
-    def _weigh(self, sizes: Mapping[str, int]) -> None:
+    def _weigh(self, sizes: Mapping[str, int], sign: int = 1) -> None:
+        """Count a document, or with -1 no longer, because another takes its place."""
+        self._weighed += sign
         for name, size in sizes.items():
-            self._weights[name] = self._weights.get(name, 0) + size
+            self._weights[name] = self._weights.get(name, 0) + sign * size
 
     # --- what others put
 
@@ -299,7 +301,6 @@ class ElasticsearchChange(Change):
                     self._dead.pop(self._id(id.key), None)
                     self._weigh(one.sizes or {})
                 self._mine.add([(share.first + one.place, id) for one, id in zip(batch, ids, strict=True)])
-                self._weighed += len(batch)
 
     # --- removing
 

@@ -33,7 +33,7 @@ __all__ = [
     "object_id",
     "object_metadata",
     "shrunk",
-    "weight",
+    "weights",
     "whole",
 ]
 
@@ -166,12 +166,18 @@ def as_json(document: Mapping[str, Any]) -> bytes:
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
+def weights(document: Mapping[str, Any]) -> dict[str, int]:
+    """Estimated bytes of each group's fields in a document, be it new or the ``_source`` of a stored one."""
+    return {name: weight(document[name]) for name in groups_of(document)}
+
+
 def weight(fields: Mapping[str, Any]) -> int:
     """Estimated bytes of one index's fields."""
-    if "prints" not in fields:
-        return len(as_json(fields))
+    prints = fields.get("prints", ())
+    if not prints and fields.keys() >= PACKED:
+        prints = terms_of(decode_prints(fields))
     kept = {name: value for name, value in fields.items() if name != "prints"}
-    return len(as_json(kept)) + len(fields["prints"]) * _PRINT_BITS // 8
+    return len(as_json(kept)) + len(prints) * _PRINT_BITS // 8
 
 
 def metadata_size(index: IndexDefinition, metadata: Metadata) -> int:

@@ -19,7 +19,7 @@ from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.errors import EsSkippingError, StoreError
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
 from es_skipping.stores.elasticsearch.client import connect, translated
-from es_skipping.stores.elasticsearch.documents import document_id, groups_of, new_document, shrunk, weight
+from es_skipping.stores.elasticsearch.documents import document_id, new_document, shrunk, weights
 from es_skipping.stores.elasticsearch.fields import Group, needs_prefix, with_prefix, with_room_for
 from es_skipping.stores.share import Outcome, Share
 
@@ -86,8 +86,7 @@ class ElasticsearchShare(Share):
                     outcomes.append(Outcome(place, "its metadata needs fields that are not there yet"))
                     continue
                 document = new_document(one, self.first + place, self.groups, self.token, self.version)
-                sizes = {name: weight(document[name]) for name in groups_of(document)}
-                outcomes.append(Outcome(place, sizes=sizes))
+                outcomes.append(Outcome(place, sizes=weights(document)))
                 yield Write.of(document_id(one.id.key, self.token), document, shrunk, new=True)
 
         try:

@@ -203,6 +203,31 @@ def test_reports_count_the_bytes_of_blocks(spark: SparkSession, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("packed", [True, False])
+def test_small_partitions_share_a_task(spark: SparkSession, tmp_path: Path, packed: bool) -> None:
+    """Each block of texts has a dictionary of its own, which outlives the reading of the next block of its file."""
+    df = spark.range(0, 600, 1, 1).selectExpr(
+        "id", "id % 10 AS a", "concat('b', id DIV 7) AS b", "concat('c', id % 10, '-', id DIV 9) AS c"
+    )
+    df.write.parquet(str(tmp_path / "lake"))
+    df = spark.read.parquet(str(tmp_path / "lake"))
+    groups = column_groups(df, ((("id", "b"), ("id % 3 = 0",)), (("a", "c"), ("a = 3",))))
+    layout.write_groups(df, groups, str(tmp_path / "groups"), min_rows=5, partition_rows=50, packed=packed)
+    manifest = manifest_of(tmp_path / "groups")
+    assert len(manifest.partitions) == 12
+    assert len(manifest.blocks) > 12 * 2 * 2, "blocks of several sizes in each"
+    spark.read.format(FORMAT).load(str(tmp_path / "groups")).createOrReplaceTempView("t")
+    df.createOrReplaceTempView("plain")
+    esk.enable(spark)
+    assert spark.sparkContext.defaultParallelism == 2
+    for query, groups_opened in (("SELECT * FROM t", 2), ("SELECT b, c FROM t", 2), ("SELECT a, c FROM t", 1)):
+        df = spark.sql(query)
+        assert rows_of(df) == rows_of(spark.sql(query.replace("FROM t", "FROM plain"))), query
+        assert df.rdd.getNumPartitions() in (4, 5), "two for each core, if sizes allow"
+        blocks = sum(len(one.blocks[group]) for one in manifest.partitions for group in (0, 1)[2 - groups_opened :])
+        assert blocks_read(df) == [blocks], query
+
+
+@pytest.mark.parametrize("packed", [True, False])
 def test_idle_cores_take_part_in_a_merge(spark: SparkSession, tmp_path: Path, packed: bool) -> None:
     """Each of two tasks streams half of one group's blocks, if the other group has few cells to hold."""
     df = spark.range(0, 600, 1, 1).selectExpr("id", "id % 10 AS a", "id * 2 AS b", "id * 3 AS c", "id * 5 AS d")

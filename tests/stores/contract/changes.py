@@ -68,6 +68,17 @@ class Changes(StoreTests):
         }
         assert entry.objects == 2
 
+    def test_an_index_that_comes_later_in_one_change_has_its_bytes(self, store: MetadataStore) -> None:
+        values = [Values(frozenset(f"{n}-{k}" for k in range(20)), 0) for n in range(50)]
+        lists = [object_metadata(n, list=one) for n, one in enumerate(values)]
+        once = write(store, dataset_definition(LIST), lists).metadata_bytes[LIST.id]
+        with store.change(dataset_definition(MINMAX, LIST), fresh=True) as change:
+            change.put(object_metadata(n, minmax=minmax(n, n)) for n in range(50))
+            change.put(lists)
+            twice = change.publish().metadata_bytes
+        assert twice[LIST.id] == pytest.approx(once, rel=0.1)
+        assert 0 < twice[MINMAX.id] < twice[LIST.id]
+
     def test_another_identity_of_a_path_replaces(self, store: MetadataStore) -> None:
         first = write(
             store, dataset_definition(MINMAX, LIST), [object_metadata(1, minmax=minmax(1, 1)), object_metadata(2)]

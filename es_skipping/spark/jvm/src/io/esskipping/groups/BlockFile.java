@@ -4,6 +4,7 @@ import io.esskipping.util.Scala;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.fs.FileStatus;
@@ -41,6 +42,28 @@ final class BlockFile implements Serializable {
 
   boolean isPacked() {
     return firstRowGroup >= 0;
+  }
+
+  /**
+   * The same, with blocks of a packed file apart that have more than twice the rows of others: vectors that have room for
+   * the largest block of a run do not take twice the memory.
+   */
+  static List<BlockFile[]> runsOfLikeSize(BlockFile[] blocks) {
+    BlockFile[] bySize = blocks.clone();
+    Arrays.sort(bySize, Comparator.comparingInt(BlockFile::size)); // stable, so that a run is read in its file's order
+    List<BlockFile[]> found = new ArrayList<>();
+    int first = 0;
+    for (int i = 1; i <= bySize.length; i++) {
+      if (i < bySize.length && bySize[i].size() == bySize[first].size()) continue;
+      found.addAll(runs(Arrays.copyOfRange(bySize, first, i)));
+      first = i;
+    }
+    return found;
+  }
+
+  /** The number of bits of its rows. */
+  private int size() {
+    return 32 - Integer.numberOfLeadingZeros(rows);
   }
 
   /** The blocks in turn, those of the same packed file together: one reader reads them. */

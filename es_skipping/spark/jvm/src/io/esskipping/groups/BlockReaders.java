@@ -29,11 +29,16 @@ final class BlockReaders implements Serializable {
     return run[0].isPacked() ? packed.stream(run) : streamed.buildColumnarReader(run[0].file);
   }
 
+  /** A reader of packed blocks of one file, whose batches can be kept. */
+  PackedReader holdPacked(BlockFile[] run) throws IOException {
+    return packed.hold(run);
+  }
+
   /**
-   * All rows of a block, if possible in one batch, whose vectors stay valid until the reader is closed. A factory
-   * closes its last reader when it makes the next one, so each reader has its own factory.
+   * All rows of a block that is a file, if possible in one batch, whose vectors stay valid until the reader is closed. A
+   * factory closes its last reader when it makes the next one, so each reader has its own factory.
    */
   PartitionReader<ColumnarBatch> hold(BlockFile block) throws IOException {
-    return block.isPacked() ? packed.hold(block) : SerializationUtils.clone(held).buildColumnarReader(block.file);
+    return SerializationUtils.clone(held).buildColumnarReader(block.file);
   }
 }

@@ -5,6 +5,7 @@ import java.util.Map;
 import java.util.WeakHashMap;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.mapred.JobConf;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.util.SerializableConfiguration;
 import scala.reflect.ClassTag$;
@@ -32,7 +33,7 @@ final class GroupConfiguration extends Broadcast<SerializableConfiguration> {
   @Override public SerializableConfiguration getValue() {
     Configuration common = shared.value().value();
     return MADE.computeIfAbsent(common, key -> new ConcurrentHashMap<>()).computeIfAbsent(columns, key -> {
-      Configuration own = new Configuration(common);
+      Configuration own = new JobConf(common); // a reader would make another of what is none
       own.set("org.apache.spark.sql.parquet.row.requested_schema", columns);
       own.set("org.apache.spark.sql.parquet.row.attributes", columns);
       return new SerializableConfiguration(own);

@@ -1,12 +1,12 @@
 package io.esskipping.groups;
 
+import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import org.apache.spark.sql.connector.read.InputPartition;
 
-/** One task's input: the blocks of one coarse partition in each opened group. */
-final class GroupsPartition implements InputPartition {
+/** The blocks of one coarse partition in each opened group, or a share of them: what a task reads in one go. */
+final class GroupsPartition implements Serializable {
   private static final long serialVersionUID = 1L;
   private static final int ALL = -1;
 
@@ -91,6 +91,17 @@ final class GroupsPartition implements InputPartition {
     long rows = 0;
     for (BlockFile block : blocks) rows += block.rows;
     return rows;
+  }
+
+  /**
+   * The bytes of the blocks, and of a reader for each group.
+   *
+   * @param opening the cost of a reader, in bytes
+   */
+  long cost(long opening) {
+    long bytes = opening * blocks.length;
+    for (BlockFile[] some : blocks) for (BlockFile block : some) bytes += block.bytes;
+    return bytes;
   }
 
   /** The largest number of rows in a block. */

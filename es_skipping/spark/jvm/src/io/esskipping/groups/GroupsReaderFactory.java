@@ -30,7 +30,6 @@ final class GroupsReaderFactory implements PartitionReaderFactory {
   }
 
   @Override public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
-    GroupsPartition blocks = (GroupsPartition) partition;
-    return groups.length == 1 ? new OneGroupReader(groups[0], blocks, width) : new MergingReader(groups, blocks, width);
+    return new TaskReader(groups, (GroupsTask) partition, width);
   }
 }

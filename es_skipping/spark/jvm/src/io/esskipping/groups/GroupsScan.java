@@ -49,6 +49,8 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
   private final String description;
   private final List<OpenedGroup> groups = new ArrayList<>();
   private final List<GroupsPartition> partitions;
+  private final List<GroupsTask> tasks;
+  private final boolean onLocalDisk;
   private long bytes;
   private PartitionReaderFactory factory;
 
@@ -58,6 +60,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
     this.filters = filters;
     this.session = session;
     this.columns = columns;
+    this.onLocalDisk = table.isOnLocalDisk();
     GroupsManifest manifest = table.manifest;
     Map<String, Integer> path = RetrievalPath.of(manifest, columns.fieldNames(), kept);
     List<Integer> opened = path.isEmpty() ? List.of(lightest(table, kept)) : new ArrayList<>(new TreeSet<>(path.values()));
@@ -94,7 +97,9 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
       coarse.addAll(GroupsPartition.of(partition.tuples, files, split));
     }
     int[] widths = groups.stream().mapToInt(OpenedGroup::width).toArray();
-    partitions = GroupsPartition.spread(coarse, widths, session.sparkContext().defaultParallelism());
+    int cores = session.sparkContext().defaultParallelism();
+    partitions = GroupsPartition.spread(coarse, widths, cores);
+    tasks = GroupsTask.of(partitions, session.sessionState().conf(), cores);
     List<String> names = new ArrayList<>();
     for (int group : opened) names.add(manifest.groups.get(group).directory.getName());
     description = table.name() + " groups=" + names + " blocks=" + blocks + " partitions=" + partitions.size() + " columns="
@@ -179,7 +184,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
   }
 
   @Override public InputPartition[] planInputPartitions() {
-    return partitions.toArray(new InputPartition[0]);
+    return tasks.toArray(new InputPartition[0]);
   }
 
   @Override public CustomMetric[] supportedCustomMetrics() {
@@ -209,7 +214,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
     int most = 1;
     for (GroupsPartition partition : partitions) most = Math.max(most, partition.mostRows());
     BlockReaders[] readers = new BlockReaders[groups.size()];
-    Broadcast<SerializableConfiguration> shared = OpenedGroup.shared(session);
+    Broadcast<SerializableConfiguration> shared = OpenedGroup.shared(session, onLocalDisk);
     for (int i = 0; i < readers.length; i++) readers[i] = groups.get(i).readers(session, shared, most);
     return new GroupsReaderFactory(readers, columns.length());
   }

@@ -138,6 +138,10 @@ public final class GroupsTable implements SupportsRead {
     return root.hashCode();
   }
 
+  boolean isOnLocalDisk() {
+    return root.toUri().getScheme().equals("file");
+  }
+
   /** Identifies each block, with a mark between partitions; no two groups share a directory. */
   private List<Object> blocks() {
     List<Object> found = new ArrayList<>();

@@ -26,17 +26,47 @@ final class HeldGroup {
     this.shift = 32 - Integer.numberOfLeadingZeros(mostRows - 1);
   }
 
+  /** Reads blocks, and returns how many readers that took. */
+  int add(BlockReaders group, BlockFile[] blocks) throws IOException {
+    int before = readers.size();
+    for (BlockFile[] run : BlockFile.runsOfLikeSize(blocks)) {
+      if (run[0].isPacked()) addPacked(group.holdPacked(run), run);
+      else for (BlockFile block : run) addFile(group, block);
+    }
+    return readers.size() - before;
+  }
+
+  private void addPacked(PackedReader reader, BlockFile[] run) throws IOException {
+    readers.add(reader);
+    for (BlockFile block : run) {
+      int rows = 0;
+      while (rows < block.rows) {
+        if (!reader.next()) throw fewer(block);
+        rows += keep(reader.keep());
+      }
+      checkNoMore(block, rows);
+    }
+  }
+
   /** Reads a block in one batch, or if its file has several row groups, each with its own reader. */
-  void add(BlockReaders group, BlockFile block) throws IOException {
+  private void addFile(BlockReaders group, BlockFile block) throws IOException {
     int rows = 0;
     for (int at = 0; rows < block.rows; at++) {
       PartitionReader<ColumnarBatch> reader = group.hold(block);
       readers.add(reader);
       for (int skipped = 0; skipped <= at; skipped++) {
-        if (!reader.next()) throw new IOException(block.file.filePath() + " has fewer than its " + block.rows + " rows");
+        if (!reader.next()) throw fewer(block);
       }
       rows += keep(reader.get());
     }
+    checkNoMore(block, rows);
+  }
+
+  private static IOException fewer(BlockFile block) {
+    return new IOException(block.file.filePath() + " has fewer than its " + block.rows + " rows");
+  }
+
+  private static void checkNoMore(BlockFile block, int rows) throws IOException {
     if (rows > block.rows) throw new IOException(block.file.filePath() + " has more than its " + block.rows + " rows");
   }
 
@@ -70,5 +100,6 @@ final class HeldGroup {
 
   void close() throws IOException {
     for (PartitionReader<ColumnarBatch> reader : readers) reader.close();
+    for (ColumnarBatch batch : batches) batch.close();
   }
 }

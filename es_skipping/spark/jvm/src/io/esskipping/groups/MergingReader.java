@@ -3,7 +3,6 @@ package io.esskipping.groups;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.List;
-import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -12,7 +11,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * Joins the rows of several groups by their tuple ids. It streams the group with most rows and holds the others in
  * memory. A row that is missing in a group's remaining blocks fails the filter, so it is left out.
  */
-final class MergingReader implements PartitionReader<ColumnarBatch> {
+final class MergingReader implements TaskReader.Part {
   private final BlockReaders[] groups;
   private final GroupsPartition partition;
   private final int width;
@@ -68,11 +67,8 @@ final class MergingReader implements PartitionReader<ColumnarBatch> {
     for (int group = 0; group < groups.length; group++) {
       if (group == lead) continue;
       held[group] = new HeldGroup(groups[group].places.length, partition.tuples, partition.mostRows(group));
-      for (BlockFile block : partition.blocks[group]) {
-        if (partition.counts(group)) blocks++;
-        readers++;
-        held[group].add(groups[group], block);
-      }
+      readers += held[group].add(groups[group], partition.blocks[group]);
+      if (partition.counts(group)) blocks += partition.blocks[group].length;
     }
   }
 
@@ -112,8 +108,12 @@ final class MergingReader implements PartitionReader<ColumnarBatch> {
     return batch;
   }
 
-  @Override public CustomTaskMetric[] currentMetricsValues() {
-    return BlocksRead.of(blocks, readers);
+  @Override public int blocks() {
+    return blocks;
+  }
+
+  @Override public int readers() {
+    return readers;
   }
 
   @Override public void close() throws IOException {

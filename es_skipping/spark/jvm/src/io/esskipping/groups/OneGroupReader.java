@@ -2,13 +2,12 @@ package io.esskipping.groups;
 
 import java.io.IOException;
 import java.util.List;
-import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Reads the blocks of one group, with the batches of Spark's reader unchanged. */
-final class OneGroupReader implements PartitionReader<ColumnarBatch> {
+final class OneGroupReader implements TaskReader.Part {
   private final BlockReaders group;
   private final List<BlockFile[]> runs;
   private final int width;
@@ -47,8 +46,12 @@ final class OneGroupReader implements PartitionReader<ColumnarBatch> {
     return batch;
   }
 
-  @Override public CustomTaskMetric[] currentMetricsValues() {
-    return BlocksRead.of(blocks, next);
+  @Override public int blocks() {
+    return blocks;
+  }
+
+  @Override public int readers() {
+    return next;
   }
 
   @Override public void close() throws IOException {

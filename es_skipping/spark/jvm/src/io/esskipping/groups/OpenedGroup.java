@@ -3,6 +3,7 @@ package io.esskipping.groups;
 import io.esskipping.util.Scala;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.parquet.hadoop.ParquetInputFormat;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetOptions;
@@ -50,12 +51,19 @@ final class OpenedGroup {
     return places.length;
   }
 
-  /** The part that the readers of all groups share. */
-  static Broadcast<SerializableConfiguration> shared(SparkSession session) {
+  /**
+   * The part that the readers of all groups share.
+   *
+   * @param onLocalDisk whether no range is worth a thread of its own: blocks have many small ones
+   */
+  static Broadcast<SerializableConfiguration> shared(SparkSession session, boolean onLocalDisk) {
     SQLConf conf = session.sessionState().conf();
     Configuration hadoop = session.sessionState().newHadoopConf();
     hadoop.set("parquet.read.support.class", ParquetReadSupport.class.getName());
     for (String key : READER_SETTINGS) hadoop.set(key, conf.getConfString(key));
+    // Blocks that are kept would lose their dictionaries with such a buffer. Packed blocks are never encrypted.
+    hadoop.set(ParquetInputFormat.OFF_HEAP_DECRYPT_BUFFER_ENABLED, "false");
+    if (onLocalDisk) hadoop.setIfUnset(ParquetInputFormat.HADOOP_VECTORED_IO_ENABLED, "false");
     return session.sparkContext()
         .broadcast(new SerializableConfiguration(hadoop), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
   }

@@ -31,6 +31,7 @@ final class PackedReader implements PartitionReader<ColumnarBatch> {
   private static final String MODE = "CORRECTED";
 
   private final VectorizedParquetRecordReader reader;
+  private boolean kept;
 
   /** @param footer the footer of the file with the chosen row groups alone */
   PackedReader(Configuration configuration, PartitionedFile file, ParquetMetadata footer, boolean offHeap, int batchRows)
@@ -38,7 +39,7 @@ final class PackedReader implements PartitionReader<ColumnarBatch> {
     reader = new VectorizedParquetRecordReader(null, MODE, "UTC", MODE, "UTC", offHeap && TaskContext.get() != null, batchRows);
     try {
       open(configuration, file, footer);
-      reader.initBatch(new StructType(), InternalRow.empty());
+      allocate();
       reader.enableReturningBatches();
     } catch (IOException | RuntimeException error) {
       reader.close();
@@ -93,8 +94,20 @@ final class PackedReader implements PartitionReader<ColumnarBatch> {
         new FileStatus(file.fileSize(), false, 1, file.fileSize(), file.modificationTime(), file.toPath()), configuration);
   }
 
+  private void allocate() {
+    reader.initBatch(new StructType(), InternalRow.empty());
+  }
+
   @Override public boolean next() throws IOException {
+    if (kept) allocate();
+    kept = false;
     return reader.nextBatch();
+  }
+
+  /** The batch, which the caller keeps and closes: the next one has vectors of its own. */
+  ColumnarBatch keep() {
+    kept = true;
+    return reader.resultBatch();
   }
 
   @Override public ColumnarBatch get() {

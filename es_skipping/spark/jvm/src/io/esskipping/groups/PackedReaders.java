@@ -6,6 +6,7 @@ import java.lang.reflect.Constructor;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.mapred.JobConf;
 import org.apache.parquet.filter2.predicate.FilterApi;
 import org.apache.parquet.filter2.predicate.FilterPredicate;
 import org.apache.parquet.hadoop.ParquetInputFormat;
@@ -22,8 +23,8 @@ import org.apache.spark.util.SerializableConfiguration;
 import scala.Option;
 
 /**
- * Opens blocks of packed files: one reader for all that are streamed from a file, and one for each that is held. The
- * footer of a file is read once and comes from memory then.
+ * Opens blocks of packed files, with one reader for several of a file. The footer of a file is read once and comes from
+ * memory then.
  */
 final class PackedReaders implements Serializable {
   private static final long serialVersionUID = 1L;
@@ -35,6 +36,8 @@ final class PackedReaders implements Serializable {
   private final boolean caseSensitive;
   private final boolean offHeap;
   private final int batchRows;
+  private transient Configuration filtered;
+  private transient MessageType filteredSchema;
 
   /** @param filters by which Parquet's statistics may drop streamed rows */
   PackedReaders(SQLConf conf, Broadcast<SerializableConfiguration> configuration, Filter[] filters) {
@@ -52,22 +55,32 @@ final class PackedReaders implements Serializable {
   PackedReader stream(BlockFile[] run) throws IOException {
     Configuration own = configuration.value().value();
     ParquetMetadata footer = footer(own, run);
-    FilterPredicate predicate = predicate(footer.getFileMetaData().getSchema());
-    if (predicate != null) {
-      own = new Configuration(own);
-      ParquetInputFormat.setFilterPredicate(own, predicate);
-    }
-    return new PackedReader(own, run[0].file, footer, offHeap, batchRows);
+    return new PackedReader(filtering(own, footer.getFileMetaData().getSchema()), run[0].file, footer, offHeap, batchRows);
   }
 
-  /** A reader whose vectors hold the whole block, and no more: a scan has many of them at once. */
-  PackedReader hold(BlockFile block) throws IOException {
+  /** The configuration with what Parquet may drop rows by; files of one schema in turn share it. */
+  private synchronized Configuration filtering(Configuration own, MessageType schema) {
+    if (filtered != null && schema.equals(filteredSchema)) return filtered;
+    filtered = own;
+    filteredSchema = schema;
+    FilterPredicate predicate = predicate(schema);
+    if (predicate != null) {
+      filtered = new JobConf(own);
+      ParquetInputFormat.setFilterPredicate(filtered, predicate);
+    }
+    return filtered;
+  }
+
+  /** A reader of a file's blocks, each a batch or several. The vectors of a batch have room for the largest block. */
+  PackedReader hold(BlockFile[] run) throws IOException {
+    int most = 1;
+    for (BlockFile block : run) most = Math.max(most, block.rows);
     Configuration own = configuration.value().value();
-    return new PackedReader(own, block.file, footer(own, block), offHeap, Math.max(1, block.rows));
+    return new PackedReader(own, run[0].file, footer(own, run), offHeap, most);
   }
 
   /** The footer of a packed file with the row groups of these blocks alone. */
-  private static ParquetMetadata footer(Configuration configuration, BlockFile... blocks) throws IOException {
+  private static ParquetMetadata footer(Configuration configuration, BlockFile[] blocks) throws IOException {
     PartitionedFile file = blocks[0].file;
     ParquetMetadata all = PackedFooters.of(file, configuration);
     List<BlockMetaData> wanted = new ArrayList<>();
