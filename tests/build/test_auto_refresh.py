@@ -118,35 +118,40 @@ def test_only_where_it_is_turned_on(on: SparkSession, tmp_path: Path, refreshes:
     assert refreshes == []
 
 
-@pytest.mark.parametrize("reads", ["another time zone", "another schema"])
+@pytest.mark.parametrize("reads", ["another time zone", "another schema", "a table in another time zone"])
 def test_nothing_is_built_anew_for_another_session(
     on: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, reads: str
 ) -> None:
     """Its queries read the dataset otherwise than the build: a refresh would serve it, and no longer the first one."""
     folder = tmp_path / "t"
-    on.range(0, 400, 1, 4).selectExpr("CAST(id AS INT) AS id", "timestamp_seconds(id * 1000) AS ts").write.parquet(
-        str(folder)
-    )
-    age(folder)
+    table = "zoned_t" if reads.startswith("a table") else None
     wider = "id BIGINT, ts TIMESTAMP" if reads == "another schema" else None
-    dataset = Dataset(on, str(folder), schema=wider)
+
+    def write(first: int, last: int, files: int) -> None:
+        rows = on.range(first, last, 1, files).selectExpr("CAST(id AS INT) AS id", "timestamp_seconds(id * 1000) AS ts")
+        into = rows.write.mode("append").option("path", str(folder))
+        into.saveAsTable(table) if table else into.save()
+        age(folder)
+
+    write(0, 400, 4)
+    dataset = Dataset(on, table=table) if table else Dataset(on, str(folder), schema=wider)
     dataset.create_indexes(esk.MinMax("id"), esk.MinMax("hour(ts)"))
     before = dataset._store().dataset(dataset.id)
     if wider is None:
         on.conf.set("spark.sql.session.timeZone", "Asia/Kathmandu")
-    more = on.range(1_000, 1_100, 1, 1).selectExpr("CAST(id AS INT) AS id", "timestamp_seconds(id * 1000) AS ts")
-    more.write.mode("append").parquet(str(folder))
-    age(folder)
+    write(1_000, 1_100, 1)
     end = time.monotonic() + PATIENCE
     while not any("is not refreshed in the background" in record.message for record in caplog.records):
         assert time.monotonic() < end
-        on.read.schema(wider or "id INT, ts TIMESTAMP").parquet(str(folder)).where("id = 7").collect()
+        reader = on.read.schema(wider or "id INT, ts TIMESTAMP")
+        (on.table(table) if table else reader.parquet(str(folder))).where("id = 7").collect()
         time.sleep(0.2)
     assert "other settings than when it was indexed: call refresh()" in caplog.text
     assert dataset._store().dataset(dataset.id) == before
     dataset.refresh()
     assert dataset.health().coverage == 1
     dataset.drop_indexes(all=True)
+    on.sql("DROP TABLE IF EXISTS zoned_t")
 
 
 def test_a_table_has_a_column_more(on: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
