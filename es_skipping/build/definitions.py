@@ -263,11 +263,11 @@ def _is_rebuilt(stored: DatasetDefinition, now: DatasetDefinition) -> bool:
 def only_schema_differs(stored: DatasetDefinition, now: DatasetDefinition) -> bool:
     """Whether the same options and settings hold for two definitions of a dataset: its schema may differ."""
     indexes = {index.id: index for index in stored.indexes}
-    pairs = [(stored, now), *((indexes[index.id], index) for index in now.indexes if index.id in indexes)]
+    both = [(indexes[index.id].built_with, index.built_with) for index in now.indexes if index.id in indexes]
     return stored.format == now.format and all(
-        before.built_with.get(name, fact) == fact
-        for before, after in pairs
-        for name, fact in after.built_with.items()
+        before.get(name, fact) == fact
+        for before, after in [(stored.built_with, now.built_with), *both]
+        for name, fact in after.items()
         if name != "schema" and not name.startswith("column ")
     )
 

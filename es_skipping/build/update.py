@@ -213,7 +213,7 @@ class Update:
         if rotated != stored:  # stored tokens are of the old key
             defined = replace(defined, fresh=True)
         rebuild = self.rebuild
-        if stored is not None and (source.is_table or source.table is not None):  # the schema is no session's choice
+        if stored is not None and (source.is_table or source.table is not None):  # no session chooses the schema
             rebuild = rebuild or only_schema_differs(stored, defined.definition)
         if stored is not None and defined.fresh and not (rebuild and restriction.everything):
             raise DatasetError(

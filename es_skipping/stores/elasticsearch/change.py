@@ -184,12 +184,9 @@ class ElasticsearchChange(Change):
         """One document at a time, so that none is held longer than needed."""
         for ordinal, (one, mine) in enumerate(zip(batch, again, strict=True), first):
             before = stored.get(one.id.path, [])
-            same = max(
-                (document for document in before if object_id(document) == one.id),
-                key=lambda document: int(document["ordinal"]),
-                default=None,
-            )
-            document = new_document(one, ordinal, self._groups, self._token, self._version, same)
+            same = [document for document in before if object_id(document) == one.id]
+            newest = max(same, key=lambda document: int(document["ordinal"]), default=None)
+            document = new_document(one, ordinal, self._groups, self._token, self._version, newest)
             id = self._id(one.id.key)
             if mine is not None:
                 for own in (one for one in before if one["change"] == self._token):
