@@ -360,6 +360,19 @@ def test_two_of_one_name_at_once_never_share_an_ordinal(elasticsearch_store: Ela
     assert skipped(elasticsearch_store, entry, between(5000, 5000)) == {one.id.key for one in objects(3)}
 
 
+def test_what_a_continued_change_replaces_counts_once(elasticsearch_store: ElasticsearchStore) -> None:
+    """Its documents were weighed in another process."""
+    values = [Values(frozenset(f"{n}-{k}" for k in range(20)), 0) for n in range(30)]
+    with elasticsearch_store.change(dataset_definition(LIST), fresh=True) as change:
+        change.put(object_metadata(n, list=one) for n, one in enumerate(values))
+        once = change.publish().metadata_bytes[LIST.id]
+    with elasticsearch_store.change(dataset_definition(LIST), fresh=True, name="again") as change:
+        change.put(object_metadata(n, list=one) for n, one in enumerate(values))
+    with elasticsearch_store.change(dataset_definition(LIST), fresh=True, name="again") as change:
+        change.put(object_metadata(n, mtime=9, list=one) for n, one in enumerate(values))
+        assert change.publish().metadata_bytes[LIST.id] == pytest.approx(once, rel=0.1)
+
+
 def test_what_arrives_late_from_a_killed_writer_is_nobody(
     elasticsearch_store: ElasticsearchStore, client: Elasticsearch, prefix: str
 ) -> None:

@@ -189,8 +189,9 @@ class ElasticsearchChange(Change):
             document = new_document(one, ordinal, self._groups, self._token, self._version, newest)
             id = self._id(one.id.key)
             if mine is not None:
-                for own in (one for one in before if one["change"] == self._token):
-                    self._weigh(weights(own), -1)
+                if not self._is_continued:  # what another process wrote was never weighed here
+                    for own in (one for one in before if one["change"] == self._token):
+                        self._weigh(weights(own), -1)
                 if self._mine.key(mine) != one.id.key:
                     self._dead[self._id(self._mine.key(mine))] = 0
                 self._mine.forget(mine)

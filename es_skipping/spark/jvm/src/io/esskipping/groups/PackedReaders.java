@@ -71,12 +71,13 @@ final class PackedReaders implements Serializable {
     return filtered;
   }
 
-  /** A reader of a file's blocks, each a batch or several. The vectors of a batch have room for the largest block. */
+  /** A reader of a file's blocks, with a batch for each row group. Vectors have room for the largest row group. */
   PackedReader hold(BlockFile[] run) throws IOException {
-    int most = 1;
-    for (BlockFile block : run) most = Math.max(most, block.rows);
     Configuration own = configuration.value().value();
-    return new PackedReader(own, run[0].file, footer(own, run), offHeap, most);
+    ParquetMetadata footer = footer(own, run);
+    long most = 1;
+    for (BlockMetaData group : footer.getBlocks()) most = Math.max(most, group.getRowCount());
+    return new PackedReader(own, run[0].file, footer, offHeap, (int) most);
   }
 
   /** The footer of a packed file with the row groups of these blocks alone. */
