@@ -23,6 +23,7 @@ from es_skipping.spark.services import service_of, session_id, store_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from es_skipping.build.update import Rebuild
     from es_skipping.catalog import DatasetDefinition, DatasetEntry
     from es_skipping.lookup.request import ScanRequest
 
@@ -127,16 +128,23 @@ def _refresh(spark: SparkSession, due: _Due) -> None:
     entry = store_of(spark).dataset(due.definition.id)
     if entry is None or (due.spark is None and time.time() - entry.refreshed / 1000 < due.interval):
         return  # dropped, or refreshed by another process
-    result = indexed_dataset(spark, due.definition).refresh(due.paths, progress=lambda done, total, phase: None)
+    result = indexed_dataset(spark, due.definition, "schema").refresh(
+        due.paths, progress=lambda done, total, phase: None
+    )
     if result.added or result.updated or result.removed or result.failed:
         _log.info("%s was refreshed in the background: %s", due.definition.id, result)
 
 
-def indexed_dataset(spark: SparkSession, definition: DatasetDefinition) -> Dataset:
-    """The dataset of a definition, for refreshes that nobody asked for: they add to its metadata and never replace it.
+def indexed_dataset(spark: SparkSession, definition: DatasetDefinition, rebuild: Rebuild) -> Dataset:
+    """The dataset of a definition, for refreshes that nobody asked for: they add to its metadata.
 
     A session that reads the dataset with another time zone or another schema than the last build would build all
     metadata anew, for its own queries alone.
+
+    Parameters
+    ----------
+    rebuild
+        ``schema`` if the metadata may be replaced where a table itself has another schema, ``never`` if somebody waits.
 
     Raises
     ------
@@ -149,7 +157,7 @@ def indexed_dataset(spark: SparkSession, definition: DatasetDefinition) -> Datas
         dataset = Dataset(spark, list(definition.roots))
     if dataset.id != definition.id:
         raise DatasetError(f"it was indexed by another path than {', '.join(definition.roots)}: call its refresh()")
-    dataset._rebuild = False
+    dataset._rebuild = rebuild
     return dataset
 
 

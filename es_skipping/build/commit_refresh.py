@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.build.auto_refresh import AutoRefresh, indexed_dataset
 from es_skipping.build.footers import WITH_FOOTERS
+from es_skipping.errors import DatasetError
 from es_skipping.settings import Settings
 from es_skipping.spark import bridge
 from es_skipping.spark.classic import python_session
@@ -81,12 +82,17 @@ def _index(spark: SparkSession, path: str, table: str | None, format: str | None
         paths = None if format or definition.table is not None or path in definition.roots else (path,)
         if paths is not None and not is_under(path, definition.roots):
             continue
-        waits = found.row_groups is None and _by_footers(definition)
-        remembers = settings["remember"] and paths is None
-        if waits or not isinstance(service.on_use, AutoRefresh):
-            _refresh(indexed_dataset(spark, definition), paths, remembers=remembers)
-        if isinstance(service.on_use, AutoRefresh) and (not waits or remembers):
-            service.on_use.soon(spark, store.url, definition, paths)
+        background = service.on_use if isinstance(service.on_use, AutoRefresh) else None
+        remembers, done = settings["remember"] and paths is None, False
+        if background is None or (found.row_groups is None and _by_footers(definition)):
+            try:
+                _refresh(indexed_dataset(spark, definition, "never"), paths, remembers=remembers)
+                done = not remembers
+            except DatasetError:  # the table has another schema: to build its metadata anew takes too long to wait for
+                if background is None:
+                    raise
+        if background is not None and not done:
+            background.soon(spark, store.url, definition, paths)
 
 
 def _refresh(dataset: Dataset, paths: tuple[str, ...] | None, *, remembers: bool) -> None:

@@ -20,7 +20,7 @@ from es_skipping.build.remembering import Remembering, RememberResult, remembere
 from es_skipping.build.results import Health, RefreshResult, dataset_html, index_table, shown_as
 from es_skipping.build.source import DELTA_SKIPPING, Reading, Source, as_paths, schema_of
 from es_skipping.build.table_formats import table_format_at
-from es_skipping.build.update import Update
+from es_skipping.build.update import Rebuild, Update
 from es_skipping.catalog import DatasetEntry, IndexDefinition
 from es_skipping.errors import DatasetError, IndexDefinitionError, StoreError
 from es_skipping.indexes.base import Index
@@ -110,7 +110,7 @@ class Dataset:
         )
         self._said_how = format is not None or options is not None or schema is not None
         self._id: str | None = None
-        self._rebuild = True
+        self._rebuild: Rebuild = "always"
 
     def __repr__(self) -> str:
         return f"Dataset({self._as_given.name})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -20,6 +20,7 @@ from es_skipping.indexes.remembered import Remembered
 from es_skipping.indexes.toolkit.column import only
 from es_skipping.lookup.built_with import dataset_facts, index_facts, is_secret
 from es_skipping.predicates.codec import operand_to_data
+from es_skipping.predicates.types import DataType
 from es_skipping.stores.protection.definitions import protected
 from es_skipping.stores.protection.keys import check_protection, key_of, new_protection
 
@@ -261,15 +262,24 @@ def _is_rebuilt(stored: DatasetDefinition, now: DatasetDefinition) -> bool:
 
 
 def only_schema_differs(stored: DatasetDefinition, now: DatasetDefinition) -> bool:
-    """Whether the same options and settings hold for two definitions of a dataset: its schema may differ."""
+    """Whether a build sees columns of the same names with other types at most, by the same options and settings.
+
+    Only indexes of columns qualify: what an expression computes can change for other reasons too.
+    """
     indexes = {index.id: index for index in stored.indexes}
-    both = [(indexes[index.id].built_with, index.built_with) for index in now.indexes if index.id in indexes]
-    return stored.format == now.format and all(
-        before.get(name, fact) == fact
-        for before, after in [(stored.built_with, now.built_with), *both]
-        for name, fact in after.items()
-        if name != "schema" and not name.startswith("column ")
+    return (stored.format, _without_schema(stored.built_with)) == (now.format, _without_schema(now.built_with)) and all(
+        _without_types(indexes[index.id]) == _without_types(index) for index in now.indexes if index.id in indexes
     )
+
+
+def _without_schema(facts: Mapping[str, str]) -> dict[str, str]:
+    return {name: "" if name == "schema" or name.startswith("column ") else fact for name, fact in facts.items()}
+
+
+def _without_types(index: IndexDefinition) -> tuple[Any, ...]:
+    plain, operands, built_with, parameters = _facts(index)
+    columns = [{"column": operand["column"]} if "column" in operand else operand for operand in operands]
+    return replace(plain, column_types=(), value_type=DataType("int")), columns, _without_schema(built_with), parameters
 
 
 def _facts(index: IndexDefinition) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -46,7 +46,9 @@ if TYPE_CHECKING:
     from es_skipping.catalog import DatasetEntry
     from es_skipping.stores.base import Change, MetadataStore
 
-__all__ = ["Update"]
+__all__ = ["Rebuild", "Update"]
+
+Rebuild: TypeAlias = Literal["always", "schema", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,8 @@ class Update:
     new_key
         ``(to_key, from_key)`` of `es_skipping.stores.protection.rotation.with_new_key`: all metadata is built anew.
     rebuild
-        Whether all metadata may be built anew, because this session reads the dataset otherwise than the last build.
-        It may always if a table has another schema since.
+        Whether all metadata may be built anew, because this session reads the dataset otherwise than the last build:
+        ``always``, only if it is a table whose own ``schema`` has changed, or ``never``.
     """
 
     spark: SparkSession
@@ -126,7 +128,7 @@ class Update:
     retain_removed: bool = False
     granularity: str | None = None
     new_key: tuple[str, str | None] | None = None
-    rebuild: bool = True
+    rebuild: Rebuild = "always"
 
     def run(self) -> RefreshResult:
         """List the dataset, compare, collect the new metadata, and publish all of it at once.
@@ -212,15 +214,15 @@ class Update:
                 refuse_protected(source, one.index, self.store)
         if rotated != stored:  # stored tokens are of the old key
             defined = replace(defined, fresh=True)
-        rebuild = self.rebuild
-        if stored is not None and (source.is_table or source.table is not None):  # no session chooses the schema
-            rebuild = rebuild or only_schema_differs(stored, defined.definition)
+        rebuild = self.rebuild == "always"
+        if stored is not None and self.rebuild == "schema" and (source.is_table or source.table is not None):
+            rebuild = only_schema_differs(stored, defined.definition)  # no session chooses the schema of a table
         if stored is not None and defined.fresh and not (rebuild and restriction.everything):
             raise DatasetError(
                 f"{self.reading.name} has another schema, other options or other settings than when it was indexed: "
                 "call refresh() without paths and partitions to index all of it again"
             )
-        whole = self.rebuild and restriction.everything and not defined.fresh
+        whole = self.rebuild == "always" and restriction.everything and not defined.fresh
         if entry is not None and whole and self.store.must_rebuild(entry, defined.definition):
             defined = replace(defined, fresh=True)
         if stored is not None and not restriction.everything:  # the other objects still await their refresh

@@ -156,8 +156,10 @@ def test_other_indexes_follow_in_the_background(
     until(lambda: opened(on, "id = 1007" if mapped else "v = 'v1007'") == ([1007], 1))
 
 
-def test_a_widened_type_is_built_again_in_the_background(on: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
-    """The table says its schema, so that no other session would build it back."""
+def test_a_widened_type_is_built_again_in_the_background(
+    on: SparkSession, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table says its schema, so that no other session would build it back. A write does not wait for that."""
     on.sql("DROP TABLE t")
     make(on, **{"delta.enableTypeWidening": "true"})
     on.sql("ALTER TABLE t ADD COLUMN small INT")
@@ -166,9 +168,13 @@ def test_a_widened_type_is_built_again_in_the_background(on: SparkSession, caplo
     ).saveAsTable("t")
     dataset = esk.Dataset(on, table="t")
     dataset.create_indexes(esk.MinMax("small"))
+    begun: list[str] = []
+    whole = auto_refresh._refresh
+    monkeypatch.setattr(auto_refresh, "_refresh", lambda *args: (begun.append("now"), whole(*args)))
     on.sql("ALTER TABLE t ALTER COLUMN small TYPE BIGINT")
     on.sql("INSERT INTO t VALUES (1007, 'v1007', 1, 5000000000)")
     until(lambda: opened(on, "small = 5000000000") == ([1007], 1))
+    assert begun
     assert dataset.health().coverage == 1
     assert not warned(caplog)
 

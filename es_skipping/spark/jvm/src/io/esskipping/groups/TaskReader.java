@@ -20,6 +20,7 @@ final class TaskReader implements PartitionReader<ColumnarBatch> {
   private final GroupsPartition[] parts;
   private final int width;
   private Part current;
+  private boolean closed;
   private int next;
   private int blocks;
   private int readers;
@@ -31,6 +32,7 @@ final class TaskReader implements PartitionReader<ColumnarBatch> {
   }
 
   @Override public boolean next() throws IOException {
+    if (closed) throw new IllegalStateException("this reader of column groups is closed: its rows cannot be read on");
     while (true) {
       if (current == null) {
         if (next == parts.length) return false;
@@ -38,7 +40,7 @@ final class TaskReader implements PartitionReader<ColumnarBatch> {
         current = groups.length == 1 ? new OneGroupReader(groups[0], part, width) : new MergingReader(groups, part, width);
       }
       if (current.next()) return true;
-      close();
+      finish();
     }
   }
 
@@ -52,6 +54,11 @@ final class TaskReader implements PartitionReader<ColumnarBatch> {
   }
 
   @Override public void close() throws IOException {
+    closed = true;
+    finish();
+  }
+
+  private void finish() throws IOException {
     if (current == null) return;
     Part done = current;
     current = null;
