@@ -46,14 +46,14 @@ class Part:
         Files and directories: the part contains all stored objects at or below them.
     stored
         The dataset as it was indexed.
-    schema
-        The data's as it was indexed; None if the reader was given one, which may be another.
+    given
+        Whether the reader was given a schema, which may be another than the dataset was indexed with.
     """
 
     reading: Reading
     paths: tuple[str, ...]
     stored: DatasetDefinition
-    schema: Mapping[str, Any] | None
+    given: bool
 
     def restored(self, source: Source) -> Source:
         """Give a source that `reading` opened the facts of the whole dataset.
@@ -62,7 +62,7 @@ class Part:
         which store the column.
         """
         options = {name: value for name, value in source.options.items() if name != _BASE.lower()}
-        schema = source.schema if self.schema is None else self.schema
+        schema = source.schema if self.given else json.loads(self.stored.schema)
         return replace(source, roots=self.stored.roots, options=options, schema=schema)
 
 
@@ -97,11 +97,10 @@ def narrowed(
         wanted = there = found
     if not there:
         return None
-    options = {**reading.options, _BASE: root}
-    if reading.schema is not None:
-        return Part(replace(reading, paths=tuple(there), options=options), tuple(wanted), stored, None)
-    part = replace(reading, paths=tuple(there), options=options, schema=schema_of(stored.schema))
-    return Part(part, tuple(wanted), stored, json.loads(stored.schema))
+    given = reading.schema is not None
+    schema = reading.schema if given else schema_of(stored.schema)
+    part = replace(reading, paths=tuple(there), schema=schema, options={**reading.options, _BASE: root})
+    return Part(part, tuple(wanted), stored, given)
 
 
 def _readable(root: str, path: str) -> bool:

@@ -214,10 +214,11 @@ class Update:
                 refuse_protected(source, one.index, self.store)
         if rotated != stored:  # stored tokens are of the old key
             defined = replace(defined, fresh=True)
-        rebuild = self.rebuild == "always"
-        if stored is not None and self.rebuild == "schema" and (source.is_table or source.table is not None):
-            rebuild = only_schema_differs(stored, defined.definition)  # no session chooses the schema of a table
-        if stored is not None and defined.fresh and not (rebuild and restriction.everything):
+        if (
+            stored is not None
+            and defined.fresh
+            and not (restriction.everything and self._may_rebuild(source, stored, defined.definition))
+        ):
             raise DatasetError(
                 f"{self.reading.name} has another schema, other options or other settings than when it was indexed: "
                 "call refresh() without paths and partitions to index all of it again"
@@ -231,6 +232,11 @@ class Update:
             kept = tuple(replace(one, parameters=before.get(one.id, one.parameters)) for one in definition.indexes)
             defined = replace(defined, definition=replace(definition, indexes=kept))
         return defined
+
+    def _may_rebuild(self, source: Source, stored: DatasetDefinition, now: DatasetDefinition) -> bool:
+        if self.rebuild == "schema":  # no session chooses the schema of a table
+            return (source.is_table or source.table is not None) and only_schema_differs(stored, now)
+        return self.rebuild == "always"
 
     def _run(
         self,

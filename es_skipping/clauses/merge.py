@@ -35,7 +35,7 @@ from es_skipping.clauses.clause import (
     disjunction,
 )
 from es_skipping.predicates import reasons
-from es_skipping.predicates.codec import has_opaque, undeclared_functions
+from es_skipping.predicates.codec import are_certain
 from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import (
     And,
@@ -159,15 +159,12 @@ def merge_clause(predicate: Predicate, labellers: Sequence[Labeller]) -> Clause:
 
 def merge_traced(predicate: Predicate, labellers: Sequence[Labeller]) -> Trace:
     """Like `merge_clause`, and also returns what became of each node."""
-    heard = [labeller for labeller in labellers if _is_certain(labeller.target.operands)]
+    heard = [labeller for labeller in labellers if _are_certain(labeller.target.operands)]
     return _merge(predicate, heard, 0, _within(heard, None))
 
 
-@lru_cache(maxsize=1024)
-def _is_certain(operands: tuple[Operand, ...]) -> bool:
-    """Whether operands that look like these are the same. An opaque part may hide a difference, and a function may have
-    been redefined under its name: such an index recognises nothing."""
-    return not any(has_opaque(operand) or undeclared_functions(operand) for operand in operands)
+_are_certain: Final = lru_cache(maxsize=1024)(are_certain)
+"""An index of other operands recognises nothing."""
 
 
 def _within(labellers: Sequence[Labeller], array: Operand | None) -> list[Labeller]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import reprlib
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from es_skipping.predicates.tree import (
 from es_skipping.predicates.types import DataType, Value, parse_type
 
 __all__ = [
+    "are_certain",
     "float32",
     "has_opaque",
     "operand_from_data",
@@ -153,6 +154,12 @@ def undeclared_functions(operand: Operand) -> tuple[str, ...]:
         if isinstance(part, Call) and part.name.startswith("udf:") and "version" not in dict(part.parameters)
     ]
     return tuple(dict.fromkeys(names))
+
+
+def are_certain(operands: Iterable[Operand]) -> bool:
+    """Whether operands that look like these are the same: an opaque part may hide a difference, and a function may have
+    been redefined under its name."""
+    return not any(has_opaque(operand) or undeclared_functions(operand) for operand in operands)
 
 
 def operand_to_data(operand: Operand) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from es_skipping.predicates.codec import has_opaque, undeclared_functions
+from es_skipping.predicates.codec import are_certain
 from es_skipping.predicates.text import passes
 from es_skipping.predicates.tree import (
     ALWAYS,
@@ -74,7 +74,7 @@ def is_certain(predicate: Predicate) -> bool:
         return False
     if isinstance(predicate, And | Or):
         return all(map(is_certain, predicate.children))
-    return not any(has_opaque(operand) or undeclared_functions(operand) for operand in operands_of(predicate))
+    return are_certain(operands_of(predicate))
 
 
 def _subsumes(looser: Predicate, stricter: Predicate, steps: list[int]) -> bool:

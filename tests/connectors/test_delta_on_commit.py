@@ -35,6 +35,15 @@ def on(delta: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
         esk.disable(on)
 
 
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Grows with each background refresh that begins."""
+    found: list[str] = []
+    whole = auto_refresh._refresh
+    monkeypatch.setattr(auto_refresh, "_refresh", lambda *args: (found.append("now"), whole(*args)))
+    return found
+
+
 def make(spark: SparkSession, how: str = "CREATE TABLE t", **properties: str) -> None:
     set = {"delta.dataSkippingNumIndexedCols": "0", "delta.enableDeletionVectors": "false", **properties}
     spark.sql(
@@ -138,13 +147,8 @@ def test_files_that_a_command_replaced(on: SparkSession, command: str) -> None:
 
 
 @pytest.mark.parametrize("mapped", [False, True])
-def test_other_indexes_follow_in_the_background(
-    on: SparkSession, monkeypatch: pytest.MonkeyPatch, mapped: bool
-) -> None:
+def test_other_indexes_follow_in_the_background(on: SparkSession, begun: list[str], mapped: bool) -> None:
     """Those that need the rows, and any of a table whose files name their columns otherwise."""
-    begun: list[str] = []
-    whole = auto_refresh._refresh
-    monkeypatch.setattr(auto_refresh, "_refresh", lambda *args: (begun.append("now"), whole(*args)))
     if mapped:
         on.sql("DROP TABLE t")
         make(on, **{"delta.columnMapping.mode": "name"})
@@ -157,7 +161,7 @@ def test_other_indexes_follow_in_the_background(
 
 
 def test_a_widened_type_is_built_again_in_the_background(
-    on: SparkSession, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    on: SparkSession, begun: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """The table says its schema, so that no other session would build it back. A write does not wait for that."""
     on.sql("DROP TABLE t")
@@ -168,9 +172,6 @@ def test_a_widened_type_is_built_again_in_the_background(
     ).saveAsTable("t")
     dataset = esk.Dataset(on, table="t")
     dataset.create_indexes(esk.MinMax("small"))
-    begun: list[str] = []
-    whole = auto_refresh._refresh
-    monkeypatch.setattr(auto_refresh, "_refresh", lambda *args: (begun.append("now"), whole(*args)))
     on.sql("ALTER TABLE t ALTER COLUMN small TYPE BIGINT")
     on.sql("INSERT INTO t VALUES (1007, 'v1007', 1, 5000000000)")
     until(lambda: opened(on, "small = 5000000000") == ([1007], 1))

@@ -112,10 +112,13 @@ def forms_of(group: Group, source: Mapping[str, Any]) -> tuple[str, ...]:
 
 def whole(group: Group, source: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that `encode` made, again from a stored document's ``_source``, which lacks some of them."""
-    fields = dict(source.get(group.name, {}))
-    if fields.keys() >= PACKED:
-        fields["prints"] = terms_of(decode_prints(fields))
-    return fields
+    return _with_prints(source.get(group.name, {}))
+
+
+def _with_prints(fields: Mapping[str, Any]) -> dict[str, Any]:
+    if "prints" in fields or not fields.keys() >= PACKED:
+        return dict(fields)
+    return {**fields, "prints": terms_of(decode_prints(fields))}
 
 
 def _stored(group: Group, source: Mapping[str, Any]) -> Encoded:
@@ -173,10 +176,8 @@ def weights(document: Mapping[str, Any]) -> dict[str, int]:
 
 def weight(fields: Mapping[str, Any]) -> int:
     """Estimated bytes of one index's fields."""
-    prints = fields.get("prints", ())
-    if not prints and fields.keys() >= PACKED:
-        prints = terms_of(decode_prints(fields))
-    kept = {name: value for name, value in fields.items() if name != "prints"}
+    kept = _with_prints(fields)
+    prints = kept.pop("prints", ())
     return len(as_json(kept)) + len(prints) * _PRINT_BITS // 8
 
 

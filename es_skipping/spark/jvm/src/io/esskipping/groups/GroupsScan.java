@@ -48,7 +48,6 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
   private final StructType columns;
   private final String description;
   private final List<OpenedGroup> groups = new ArrayList<>();
-  private final List<GroupsPartition> partitions;
   private final List<GroupsTask> tasks;
   private final boolean onLocalDisk;
   private long bytes;
@@ -98,7 +97,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
     }
     int[] widths = groups.stream().mapToInt(OpenedGroup::width).toArray();
     int cores = session.sparkContext().defaultParallelism();
-    partitions = GroupsPartition.spread(coarse, widths, cores);
+    List<GroupsPartition> partitions = GroupsPartition.spread(coarse, widths, cores);
     tasks = GroupsTask.of(partitions, session.sessionState().conf(), cores);
     List<String> names = new ArrayList<>();
     for (int group : opened) names.add(manifest.groups.get(group).directory.getName());
@@ -212,7 +211,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
   private PartitionReaderFactory readerFactory() {
     OwnJar.ship(session.sparkContext());
     int most = 1;
-    for (GroupsPartition partition : partitions) most = Math.max(most, partition.mostRows());
+    for (GroupsTask task : tasks) for (GroupsPartition part : task.parts) most = Math.max(most, part.mostRows());
     BlockReaders[] readers = new BlockReaders[groups.size()];
     Broadcast<SerializableConfiguration> shared = OpenedGroup.shared(session, onLocalDisk);
     for (int i = 0; i < readers.length; i++) readers[i] = groups.get(i).readers(session, shared, most);
