@@ -72,18 +72,19 @@ def measured(tables: Tables) -> str:
 
 
 def main() -> None:
-    options = arguments(__doc__, scale=1, memory="4g")
+    options = arguments(__doc__, scale=1, memory="4g", again=False)
     options.add_argument("--schemes", nargs="+", metavar="NAME", help="these and plain Parquet only, such as GSOP")
     options.add_argument("--page", action="store_true", help="put the table into docs/benchmarks/column-groups.md")
     given = options.parse_args()
     folder: Path = given.folder.resolve()
     spark = session(folder, given.memory)
     number = given.chapter or 4
-    tables = Tables(spark, folder / f"groups-{given.scale:g}-{given.months}-{number}", number, given.schemes)
+    tables = Tables.of(spark, given, number)
     if not tables.complete:
         raise SystemExit(f"write the tables first: python -m benchmarks.groups_times --chapter {number} --write")
     text = measured(tables)
     command = f"python -m benchmarks.groups_memory --scale {given.scale:g} --months {given.months} --chapter {number}"
+    command += f" --opening {given.opening:g}" * (given.opening > 0)
     if given.schemes:
         command += " --schemes " + " ".join(f"'{name}'" if " " in name else name for name in given.schemes)
     rows = f"{tables.facts['rows of these']:,} rows of 68 columns in two partitions, both read at once."

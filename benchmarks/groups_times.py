@@ -15,6 +15,10 @@ scheme's share of plain Parquet's seconds the median over the rounds. The answer
 Plain Parquet lies in as many files as SOP has blocks. ``Parquet, large files`` has the same rows in the same order, in
 files of about 128 MB, as somebody who lays nothing out would store them. The *floor* is what the same query takes on an
 empty table; seconds above it are what a scheme can change.
+
+*Cells read* are counted in the same run: those of the blocks that the readers opened, row ids included, and for plain
+Parquet those of the rows that are left after its own least and greatest values. They are shares of all rows' cells, so
+the months that a date leaves out count for every scheme.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ from benchmarks.layout_tpch import DOCS, session
 from benchmarks.pages import fill
 from benchmarks.tpch_workload import MONTH, table
 from es_skipping.layout import ColumnGroup, write_groups
-from tests.spark.objects_read import blocks_read, num_files
+from tests.spark.objects_read import blocks_read, cells_read, num_files, scans
 
 PLAIN = "Parquet"
 LARGE = "Parquet, large files"
@@ -82,6 +86,15 @@ class Tables:
     def complete(self) -> bool:
         """Whether all that is wanted is written."""
         return self.done or (self.wanted is not None and {PLAIN, *self.wanted} <= set(self.schemes))
+
+    @classmethod
+    def of(cls, spark: SparkSession, given: argparse.Namespace, number: int) -> Tables:
+        """A chapter's tables as the options say."""
+        own = f"-{given.opening:g}" * (given.opening > 0)
+        folder = given.folder.resolve() / f"groups-{given.scale:g}-{given.months}-{number}{own}"
+        if given.again:
+            shutil.rmtree(folder, ignore_errors=True)
+        return cls(spark, folder, number, given.schemes)
 
     def frame(self, name: str) -> DataFrame:
         """Reads a table."""
@@ -147,6 +160,8 @@ def measured(tables: Tables, rounds: int, each: int) -> dict[str, dict[str, Any]
     answers: dict[int, Any] = {}
     took: dict[str, list[list[float]]] = {name: [[] for _ in queries] for name in frames}
     read: dict[str, list[int]] = {name: [0] * len(queries) for name in frames}
+    cells: dict[str, list[int]] = {name: [0] * len(queries) for name in frames}
+    widths = [0] * len(queries)
     same = dict.fromkeys(names, True)
     before = time.perf_counter()
     for number in range(rounds + 1):
@@ -161,7 +176,11 @@ def measured(tables: Tables, rounds: int, each: int) -> dict[str, dict[str, Any]
                 seconds = time.perf_counter() - since
                 if name != EMPTY:
                     same[name] &= answer == answers.setdefault(at, answer)
-                    read[name][at] = sum(num_files(df) if name in (PLAIN, LARGE) else blocks_read(df))
+                    plain = name in (PLAIN, LARGE)
+                    read[name][at] = sum(num_files(df) if plain else blocks_read(df))
+                    cells[name][at] = sum(_cells_of(scan) for scan in scans(df)) if plain else sum(cells_read(df))
+                if name == PLAIN:
+                    widths[at] = sum(scan.output().size() for scan in scans(df))
                 if number:
                     took[name][at].append(seconds)
         print(f"round {number} of {rounds}: {time.perf_counter() - before:.0f} s", flush=True)
@@ -187,6 +206,7 @@ def measured(tables: Tables, rounds: int, each: int) -> dict[str, dict[str, Any]
             "of large files'": share(name, LARGE),
             "least and greatest": [round(min(shares), 3), round(max(shares), 3)],
             "floor": round(statistics.median(floor) / len(queries), 3),
+            "cells read": f"{sum(cells[name]) / (tables.facts['rows of these'] * sum(widths)):.1%}",
             "blocks read a query": round(statistics.fmean(read[name]), 1),
             "same answers": same[name],
             "by query, seconds and blocks": {
@@ -200,9 +220,14 @@ def measured(tables: Tables, rounds: int, each: int) -> dict[str, dict[str, Any]
     return told
 
 
+def _cells_of(scan: Any) -> int:
+    """Those of a plain scan's rows that Parquet's own statistics left."""
+    return int(scan.metrics().apply("numOutputRows").value()) * int(scan.output().size())
+
+
 def table_of(told: dict[str, dict[str, Any]]) -> str:
     """For the page."""
-    keys = ["groups", "stored", "blocks", "blocks read a query", "seconds a query", "of plain Parquet's"]
+    keys = ["groups", "stored", "blocks", "blocks read a query", "cells read", "seconds a query", "of plain Parquet's"]
     keys += ["above the floor, of plain Parquet's", "of large files'"]
     lines = ["| scheme | " + " | ".join(keys) + " |", "|---" * (len(keys) + 1) + "|"]
     lines += [f"| {name} | " + " | ".join(str(one[key]) for key in keys) + " |" for name, one in told.items()]
@@ -221,11 +246,7 @@ def main() -> None:
     folder = given.folder.resolve()
     spark = session(folder, given.memory)
     for number in CHAPTERS if given.chapter is None else [given.chapter]:
-        own = f"-{given.opening:g}" * (given.opening > 0)
-        target = folder / f"groups-{given.scale:g}-{given.months}-{number}{own}"
-        if given.again:
-            shutil.rmtree(target, ignore_errors=True)
-        tables = Tables(spark, target, number, given.schemes)
+        tables = Tables.of(spark, given, number)
         if not tables.complete:
             tables.write(Study(spark, table(spark, folder, given.scale), CHAPTERS[number], given))
         if not given.write:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 __all__ = [
     "batch_scans",
     "blocks_read",
+    "cells_read",
     "file_indexes",
     "files_of_batches",
     "files_of_rows",
@@ -66,6 +67,11 @@ def blocks_read(df: DataFrame) -> list[int]:
 def readers_opened(df: DataFrame) -> list[int]:
     """The same of Parquet readers, each of which reads one block or several of a packed file."""
     return _of_groups(df, "readersOpened")
+
+
+def cells_read(df: DataFrame) -> list[int]:
+    """The same of the opened blocks' cells, those of row ids included where several groups are joined."""
+    return _of_groups(df, "cellsRead")
 
 
 def _of_groups(df: DataFrame, metric: str) -> list[int]:

@@ -18,7 +18,7 @@ from es_skipping.layout.groups.numbered_rows import TUPLE
 from tests.layout.manifests import manifest_of
 from tests.layout.spark.test_groups import FORMAT, column_groups, rows_of
 from tests.spark.building import ROOT_SETTING, spark, write
-from tests.spark.objects_read import blocks_read, readers_opened
+from tests.spark.objects_read import blocks_read, cells_read, readers_opened
 
 __all__ = ["spark"]
 
@@ -102,6 +102,8 @@ def test_the_same_blocks_with_fewer_readers(spark: SparkSession, tmp_path: Path)
         assert sorted(map(tuple, table.collect())) == rows
         one = table.select("id").where("id > 103")
         assert sorted(row.id for row in one.collect()) == [row for row, _ in rows if row > 103]
+        assert cells_read(table) == [24 * 2 + 24 * 2], "both groups have a column and the ids"
+        assert cells_read(one) == [24], "no other group is opened, so no ids are read"
         return blocks_read(table), readers_opened(table), blocks_read(one), readers_opened(one)
 
     assert opened() == ([12], [12], [6], [6])

@@ -187,7 +187,7 @@ public final class GroupsScan implements Scan, Batch, SupportsReportStatistics {
   }
 
   @Override public CustomMetric[] supportedCustomMetrics() {
-    return new CustomMetric[] {new BlocksRead(), new ReadersOpened()};
+    return new CustomMetric[] {new BlocksRead(), new ReadersOpened(), new CellsRead()};
   }
 
   @Override public Statistics estimateStatistics() {

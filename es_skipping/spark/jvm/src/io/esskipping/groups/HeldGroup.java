@@ -1,9 +1,11 @@
 package io.esskipping.groups;
 
+import java.io.Closeable;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import org.apache.hadoop.io.IOUtils;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -98,8 +100,9 @@ final class HeldGroup {
     return new GatheredVector(vectors, found, shift);
   }
 
-  void close() throws IOException {
-    for (PartitionReader<ColumnarBatch> reader : readers) reader.close();
+  /** A reader that cannot be closed keeps no other one open. */
+  void close() {
+    IOUtils.cleanupWithLogger(null, readers.toArray(new Closeable[0]));
     for (ColumnarBatch batch : batches) batch.close();
   }
 }

@@ -3,6 +3,7 @@ package io.esskipping.groups;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.List;
+import org.apache.hadoop.io.IOUtils;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -11,23 +12,23 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * Joins the rows of several groups by their tuple ids. It streams the group with most rows and holds the others in
  * memory. A row that is missing in a group's remaining blocks fails the filter, so it is left out.
  */
-final class MergingReader implements TaskReader.Part {
+final class MergingReader implements PartitionReader<ColumnarBatch> {
   private final BlockReaders[] groups;
   private final GroupsPartition partition;
   private final int width;
   private final int lead;
+  private final Opened opened;
   private HeldGroup[] held;
   private PartitionReader<ColumnarBatch> current;
   private ColumnarBatch batch;
   private List<BlockFile[]> runs;
   private int next;
-  private int blocks;
-  private int readers;
 
-  MergingReader(BlockReaders[] groups, GroupsPartition partition, int width) {
+  MergingReader(BlockReaders[] groups, GroupsPartition partition, int width, Opened opened) {
     this.groups = groups;
     this.partition = partition;
     this.width = width;
+    this.opened = opened;
     int most = 0;
     long mostRows = -1;
     for (int group = 0; group < groups.length; group++) {
@@ -47,8 +48,8 @@ final class MergingReader implements TaskReader.Part {
       if (current == null) {
         if (next == runs.size()) return false;
         BlockFile[] run = runs.get(next++);
-        if (partition.counts(lead)) blocks += run.length;
-        readers++;
+        count(lead, run);
+        opened.countReaders(1);
         current = groups[lead].stream(run);
       }
       if (!current.next()) {
@@ -67,9 +68,13 @@ final class MergingReader implements TaskReader.Part {
     for (int group = 0; group < groups.length; group++) {
       if (group == lead) continue;
       held[group] = new HeldGroup(groups[group].places.length, partition.tuples, partition.mostRows(group));
-      readers += held[group].add(groups[group], partition.blocks[group]);
-      if (partition.counts(group)) blocks += partition.blocks[group].length;
+      opened.countReaders(held[group].add(groups[group], partition.blocks[group]));
+      count(group, partition.blocks[group]);
     }
+  }
+
+  private void count(int group, BlockFile[] read) {
+    opened.countBlocks(read, groups[group].places.length + 1, partition.counts(group));
   }
 
   /** The batch's rows that every group has; null if there are none. */
@@ -108,16 +113,8 @@ final class MergingReader implements TaskReader.Part {
     return batch;
   }
 
-  @Override public int blocks() {
-    return blocks;
-  }
-
-  @Override public int readers() {
-    return readers;
-  }
-
-  @Override public void close() throws IOException {
-    if (current != null) current.close();
+  @Override public void close() {
+    IOUtils.cleanupWithLogger(null, current);
     if (held == null) return;
     for (HeldGroup group : held) if (group != null) group.close();
   }

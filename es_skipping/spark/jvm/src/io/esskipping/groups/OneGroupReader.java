@@ -7,19 +7,20 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Reads the blocks of one group, with the batches of Spark's reader unchanged. */
-final class OneGroupReader implements TaskReader.Part {
+final class OneGroupReader implements PartitionReader<ColumnarBatch> {
   private final BlockReaders group;
   private final List<BlockFile[]> runs;
   private final int width;
+  private final Opened opened;
   private PartitionReader<ColumnarBatch> current;
   private ColumnarBatch batch;
   private int next;
-  private int blocks;
 
-  OneGroupReader(BlockReaders group, GroupsPartition partition, int width) {
+  OneGroupReader(BlockReaders group, GroupsPartition partition, int width, Opened opened) {
     this.group = group;
     this.runs = BlockFile.runs(partition.blocks[0]);
     this.width = width;
+    this.opened = opened;
   }
 
   @Override public boolean next() throws IOException {
@@ -27,7 +28,8 @@ final class OneGroupReader implements TaskReader.Part {
       if (current == null) {
         if (next == runs.size()) return false;
         BlockFile[] run = runs.get(next++);
-        blocks += run.length;
+        opened.countBlocks(run, width, true);
+        opened.countReaders(1);
         current = group.stream(run);
       }
       if (current.next()) {
@@ -44,14 +46,6 @@ final class OneGroupReader implements TaskReader.Part {
 
   @Override public ColumnarBatch get() {
     return batch;
-  }
-
-  @Override public int blocks() {
-    return blocks;
-  }
-
-  @Override public int readers() {
-    return next;
   }
 
   @Override public void close() throws IOException {

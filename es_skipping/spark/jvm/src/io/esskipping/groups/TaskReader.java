@@ -7,23 +7,13 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Reads the coarse partitions of a task, one after another, and counts what they opened. */
 final class TaskReader implements PartitionReader<ColumnarBatch> {
-  /** Reads one coarse partition. */
-  interface Part extends PartitionReader<ColumnarBatch> {
-    /** The number of blocks so far. */
-    int blocks();
-
-    /** The number of Parquet readers so far. */
-    int readers();
-  }
-
   private final BlockReaders[] groups;
   private final GroupsPartition[] parts;
   private final int width;
-  private Part current;
+  private final Opened opened = new Opened();
+  private PartitionReader<ColumnarBatch> current;
   private boolean closed;
   private int next;
-  private int blocks;
-  private int readers;
 
   TaskReader(BlockReaders[] groups, GroupsTask task, int width) {
     this.groups = groups;
@@ -37,7 +27,9 @@ final class TaskReader implements PartitionReader<ColumnarBatch> {
       if (current == null) {
         if (next == parts.length) return false;
         GroupsPartition part = parts[next++];
-        current = groups.length == 1 ? new OneGroupReader(groups[0], part, width) : new MergingReader(groups, part, width);
+        current = groups.length == 1
+            ? new OneGroupReader(groups[0], part, width, opened)
+            : new MergingReader(groups, part, width, opened);
       }
       if (current.next()) return true;
       finish();
@@ -49,8 +41,7 @@ final class TaskReader implements PartitionReader<ColumnarBatch> {
   }
 
   @Override public CustomTaskMetric[] currentMetricsValues() {
-    boolean reads = current != null;
-    return BlocksRead.of(blocks + (reads ? current.blocks() : 0), readers + (reads ? current.readers() : 0));
+    return opened.metrics();
   }
 
   @Override public void close() throws IOException {
@@ -60,10 +51,8 @@ final class TaskReader implements PartitionReader<ColumnarBatch> {
 
   private void finish() throws IOException {
     if (current == null) return;
-    Part done = current;
+    PartitionReader<ColumnarBatch> done = current;
     current = null;
-    blocks += done.blocks();
-    readers += done.readers();
     done.close();
   }
 }
