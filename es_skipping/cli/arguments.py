@@ -174,6 +174,9 @@ def _layout(commands: Commands) -> None:
             "--storage-budget", type=_budget, help="with gsopr: stored cells, relative to the table's (1.2)"
         )
         command.add_argument(
+            "--opening", type=_cells, help="with gsop and gsopr: what a reader of a block costs, in cells (22000)"
+        )
+        command.add_argument(
             "--features", type=_count, help="most features (15; for groups 40); with sop, 0 finds the number by trying"
         )
         command.add_argument("--min-support", type=_positive, help="fewest queries that a feature must help")
@@ -322,6 +325,13 @@ def _budget(text: str) -> float:
     value = float(text)
     if not 1 <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is below 1, the size of the table itself")
+    return value
+
+
+def _cells(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of cells, 0 or more")
     return value
 
 

@@ -146,6 +146,10 @@ def _maker(spark: SparkSession, args: argparse.Namespace) -> tuple[SOP | QueryTr
         if args.system != "gsopr":
             raise DatasetError(f"--storage-budget needs --system gsopr; {args.system} stores every cell once")
         given["storage_budget"] = args.storage_budget
+    if args.opening is not None:
+        if args.system not in ("gsop", "gsopr"):
+            raise DatasetError(f"--opening needs --system gsop or gsopr; {args.system} has no column groups")
+        given["opening"] = args.opening
     maker: SOP | QueryTree | GSOP
     if args.system == "tree":
         if args.features is not None or args.min_support is not None:

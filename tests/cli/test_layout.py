@@ -27,7 +27,7 @@ def test_analyze_apply_status(tmp_path: Path) -> None:
     json = ["--output", "json"]
     given = ["--queries", str(queries), "--min-rows", "50"]
     target = tmp_path / "laid_out"
-    groups = ["--queries", str(whole), "--min-rows", "50", "--system"]
+    groups = ["--queries", str(whole), "--min-rows", "50", "--opening", "0", "--system"]
     grouped, svg = tmp_path / "groups", tmp_path / "groups.svg"
     by_name, unknown = tmp_path / "by_name.sql", tmp_path / "unknown.sql"
     of_sold = "SELECT kind FROM sold WHERE (kind = 'kind1' OR kind = 'kind2') AND amount < 10;\n"
@@ -38,6 +38,7 @@ def test_analyze_apply_status(tmp_path: Path) -> None:
         designed,
         treed,
         unfit,
+        unopened,
         viewed,
         misspelt,
         analyzed,
@@ -57,6 +58,7 @@ def test_analyze_apply_status(tmp_path: Path) -> None:
         ["layout", "design", str(data), *given, "--sample", "1000", "--page", str(tmp_path / "page.html"), *json],
         ["layout", "apply", str(data), *given, "--system", "tree", "--to", str(tree), *json],
         ["layout", "analyze", str(data), *given, "--system", "tree", "--features", "3"],
+        ["layout", "analyze", str(data), *given, "--opening", "5"],
         [
             "layout",
             "analyze",
@@ -104,6 +106,8 @@ def test_analyze_apply_status(tmp_path: Path) -> None:
     assert treed.json["indexed"] == treed.json["blocks"] == len(list(tree.glob("*.parquet")))
     assert unfit.code == 1
     assert "--features and --min-support do not go with --system tree" in unfit.err
+    assert unopened.code == 1
+    assert "--opening needs --system gsop or gsopr; sop has no column groups" in unopened.err
     assert viewed.code == 0, viewed.err
     assert viewed.json["workload"].startswith("5 queries")
     assert misspelt.code == 1

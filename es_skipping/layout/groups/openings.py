@@ -6,13 +6,18 @@ of them, and has a reader for each needed block of the others.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from es_skipping.layout.clustering import Reals
 from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.vectors import LocalBlocks
 
-__all__ = ["openings"]
+__all__ = ["OPENING", "openings"]
+
+OPENING: Final = 22_000.0
+"""The cells that cost as much as a held block, on a local disk (``python -m benchmarks.packed``)."""
 
 
 def openings(blocks: LocalBlocks, asked: QueryBits, opening: float) -> tuple[Reals, Reals]:

@@ -31,13 +31,16 @@ QUERIES = [
 def test_from_queries_to_groups(spark: SparkSession, tmp_path: Path) -> None:
     columns = ("id", "id * 7919 % 10 AS a1", "id % 100 AS a2", "id * 104729 % 11 AS b1", "id % 97 AS b2", "id % 2 AS p")
     spark.range(0, 1_200, 1, 2).selectExpr(*columns).write.partitionBy("p").parquet(str(tmp_path / "lake"))
-    gsop = layout.GSOP(esk.Dataset(spark, str(tmp_path / "lake")), min_rows=50)
+    gsop = layout.GSOP(esk.Dataset(spark, str(tmp_path / "lake")), min_rows=50, opening=0)
     with pytest.raises(DatasetError, match="call fit"):
         gsop.write(str(tmp_path / "groups"))
     gsop.df.createOrReplaceTempView("t")
     log = layout.QueryLog.from_sql(gsop.df, QUERIES)
     assert {query.columns for query in log} == {("a1", "a2"), ("b1", "b2")}
     plan = gsop.fit(log)
+    assert len(plan.groups) > 1
+    counting_readers = layout.GSOP(esk.Dataset(spark, str(tmp_path / "lake")), min_rows=50).fit(log)
+    assert len(counting_readers.groups) == 1, "a reader costs more than the cells of such blocks"
     by_column = {name: number for number, group in enumerate(plan.groups) for name in group.columns}
     assert by_column["a1"] == by_column["a2"] != by_column["b1"] == by_column["b2"]
     assert plan.read["these groups"] < plan.read["one group for all (SOP)"]
@@ -81,7 +84,7 @@ def test_a_budget_buys_replicas(spark: SparkSession, tmp_path: Path) -> None:
     ).write.parquet(str(tmp_path / "lake"))
     with pytest.raises(ValueError, match="give 1 or more"):
         layout.GSOPR(esk.Dataset(spark, str(tmp_path / "lake")), storage_budget=0.9)
-    gsopr = layout.GSOPR(esk.Dataset(spark, str(tmp_path / "lake")), storage_budget=1.5, min_rows=50)
+    gsopr = layout.GSOPR(esk.Dataset(spark, str(tmp_path / "lake")), storage_budget=1.5, min_rows=50, opening=0)
     gsopr.df.createOrReplaceTempView("t")
     queries = [
         text
@@ -120,12 +123,13 @@ def test_lists_that_differ_from_query_to_query(spark: SparkSession, tmp_path: Pa
     spark.read.parquet(str(tmp_path / "lake")).createOrReplaceTempView("t")
     queries = [*LISTS, *(f"SELECT brand, id FROM t WHERE brand = 'b{at % BRANDS}'" for at in range(30))]
     random.Random(1).shuffle(queries)
-    designer = maker(esk.Dataset(spark, str(tmp_path / "lake")), min_rows=100, rank=rank)
+    designer = maker(esk.Dataset(spark, str(tmp_path / "lake")), min_rows=100, rank=rank, opening=0)
     plan = designer.fit(queries)
     assert {f"size = {value}" for value in range(SIZES)} <= set(plan.conditions)
     assert plan.helped == 1
     assert plan.read["these groups"] < 0.5
-    short = maker(esk.Dataset(spark, str(tmp_path / "lake")), min_rows=100, features=BRANDS + SIZES - 1).fit(queries)
+    few: dict[str, Any] = {"min_rows": 100, "features": BRANDS + SIZES - 1, "opening": 0}
+    short = maker(esk.Dataset(spark, str(tmp_path / "lake")), **few).fit(queries)
     assert not any("size =" in condition for condition in short.conditions), "all values or none"
     place = str(tmp_path / "groups")
     done = designer.write(place)

@@ -94,6 +94,7 @@ def designed(df: DataFrame, lake: str, system: str, rng: random.Random, found: S
         lists = [(hot, "m3", f"m3 IN {tuple(rng.sample(range(LISTED), 3))}") for _ in range(LISTS)]
         # With larger blocks there is more conflict.
         options: dict[str, Any] = {"min_rows": 12 + 12 * attempt, "features": 8 + 2 * LISTED, "min_support": 2}
+        options["opening"] = rng.choice((0, 0, 50))
         options["partition_rows"] = rng.choice((150, 1_000))
         if system == "GSOP":
             designer = layout.GSOP(esk.Dataset(session, lake), **options)
