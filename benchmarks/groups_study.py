@@ -115,7 +115,8 @@ def survey(setting: Setting, count: int, seed: int, columns: Sequence[str]) -> I
 def wide(rows: int) -> dict[str, Any]:
     """What queries of 453 columns read under each scheme."""
     names = tuple(f"c{at}" for at in range(WIDE))
-    setting = Setting(seed=11, selectivity=0.1, selected=0, skew=1.1, templates=40)
+    # With this seed the sets that are drawn have the columns of the survey: 13.6 on average, a deviation of 4.9.
+    setting = Setting(seed=41, selectivity=0.1, selected=0, skew=1.1, templates=40)
     train, test = (list(survey(setting, count, seed, names)) for count, seed in ((1755, 1), (585, 2)))
     mined = mine_features(train, 40)
     demands, others = demands_of(train, mined, names), demands_of(test, mined, names)
