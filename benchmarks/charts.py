@@ -33,8 +33,7 @@ def charts() -> Iterator[tuple[str, str]]:
         yield f"geospatial_{name}", geospatial.chart(name, _read("geospatial")[name]["windows"])
     yield from _groups("groups_times", "seconds a query", "seconds a query", percent=False)
     yield from _groups("groups_tpch", "read", "cells and ids read", percent=True)
-    if (DOCS / "groups_study.json").exists():
-        yield from groups_study.charts(_read("groups_study"))
+    yield from groups_study.charts(_read("groups_study"))
     yield "gsop_search", search_chart(_read("gsop_search")["seconds"])
     log = _read("layout_log")
     title = f"A log of {log['rows']:,} views: rows scanned by {log['test queries']} queries"

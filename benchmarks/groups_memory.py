@@ -81,7 +81,10 @@ def main() -> None:
     number = given.chapter or 4
     tables = Tables.of(spark, given, number)
     if not tables.complete:
-        raise SystemExit(f"write the tables first: python -m benchmarks.groups_times --chapter {number} --write")
+        opening = f" --opening {given.opening:g}" * (given.opening > 0)
+        raise SystemExit(
+            f"write the tables first: python -m benchmarks.groups_times --chapter {number}{opening} --write"
+        )
     text = measured(tables)
     command = f"python -m benchmarks.groups_memory --scale {given.scale:g} --months {given.months} --chapter {number}"
     command += f" --opening {given.opening:g}" * (given.opening > 0)

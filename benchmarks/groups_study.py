@@ -9,7 +9,7 @@ by Zipf 1.1, and queries choose from 6 sets of columns. Each point is the mean o
 
 *453 columns*: the shape of the Sloan survey's table and log as the dissertation tells them: 1,755 queries to learn from
 and 585 others, which read 13.6 columns on average (3 to 23, a deviation of 5.13). Its data and log are not public in
-this form, so all else is made up: 40 sets of columns, drawn by Zipf, of columns of which few are in many sets, and one
+this form, so all else is made up: 40 sets of columns, some of them asked often and some columns in many sets, and one
 or two comparisons in each query.
 """
 

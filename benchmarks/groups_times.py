@@ -18,7 +18,8 @@ empty table; seconds above it are what a scheme can change.
 
 *Cells read* are counted in the same run: those of the blocks that the readers opened, row ids included, and for plain
 Parquet those of the rows that are left after its own least and greatest values. They are shares of all rows' cells, so
-the months that a date leaves out count for every scheme.
+the months that a date leaves out count for every scheme. Of groups all rows of an opened block count, also those that
+Parquet's own values leave out within it.
 """
 
 from __future__ import annotations

@@ -137,10 +137,10 @@ class Study:
         blocks = GlobalVectors(self.histogram, self.minimum)
         designer = Designer(self.names, self.demands, blocks)
         with self._timed("GSOP by clustered blocks"):
-            exact = best_grouping(designer, opening=self.opening, rows="exact").grouping
+            exact = best_grouping(designer, rows="exact").grouping
         matching = Designer(self.names, self.demands, GlobalVectors(self.histogram, 1))
         with self._timed("GSOP by selectivity"):
-            found = best_grouping(matching, opening=self.opening).grouping
+            found = best_grouping(matching).grouping
         selective = grouping_of(designer, [group.columns for group in found.groups])
         return {"GSOP by clustered blocks": exact, "GSOP by selectivity": selective}
 

@@ -174,7 +174,7 @@ def _layout(commands: Commands) -> None:
             "--storage-budget", type=_budget, help="with gsopr: stored cells, relative to the table's (1.2)"
         )
         command.add_argument(
-            "--opening", type=_cells, help="with gsop and gsopr: what a reader of a block costs, in cells (22000)"
+            "--opening", type=_cells, help="with gsop and gsopr: what a block of joined groups costs, in cells (22000)"
         )
         command.add_argument(
             "--features", type=_count, help="most features (15; for groups 40); with sop, 0 finds the number by trying"

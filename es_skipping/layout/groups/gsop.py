@@ -113,8 +113,9 @@ class GSOP(LayoutMaker[GroupPlan]):
     partition_rows
         Approximate number of rows that one task joins.
     opening
-        What a reader of a file or block costs, in cells: 22,000 on a local disk. Where opening takes longer, as on an
-        object store, give more. With 0, as in the dissertation, groups are chosen by cells alone.
+        What each needed block of joined groups costs, and each file of a query's only group, in cells: 22,000 on a
+        local disk. Where opening takes longer, as on an object store, give more. With 0, as in the dissertation, groups
+        are chosen by cells alone.
 
     Raises
     ------

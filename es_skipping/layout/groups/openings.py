@@ -1,7 +1,7 @@
 """What it costs to open packed files and their blocks, in cells.
 
-A query of one group has one reader for each packed file that has a needed block. A query of several groups streams one
-of them, and has a reader for each needed block of the others.
+A query of one group pays for each packed file that has a needed block. A query of several groups pays for each needed
+block of each: a block that is held in memory has vectors and dictionaries of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from es_skipping.layout.groups.vectors import LocalBlocks
 __all__ = ["OPENING", "openings"]
 
 OPENING: Final = 22_000.0
-"""The cells that cost as much as a held block, on a local disk (``python -m benchmarks.packed``)."""
+"""The cells that cost as much as a block of two joined groups, on a local disk (``python -m benchmarks.packed``). One
+of the groups is streamed and the other held, so this is the mean of both."""
 
 
 def openings(blocks: LocalBlocks, asked: QueryBits, opening: float) -> tuple[Reals, Reals]:

@@ -3,8 +3,8 @@ package io.esskipping.groups;
 import org.apache.spark.sql.connector.metric.CustomSumMetric;
 
 /**
- * The number of cells in the opened blocks, for each row those of the needed columns and its tuple id. Public, because
- * Spark's UI creates it by name.
+ * The number of cells in the opened blocks: for each row those of the needed columns and, where groups are joined, its
+ * tuple id. Public, because Spark's UI creates it by name.
  */
 public final class CellsRead extends CustomSumMetric {
   static final String NAME = "cellsRead";

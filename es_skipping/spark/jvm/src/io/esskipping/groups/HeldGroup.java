@@ -100,7 +100,7 @@ final class HeldGroup {
     return new GatheredVector(vectors, found, shift);
   }
 
-  /** A reader that cannot be closed keeps no other one open. */
+  /** A reader that cannot be closed keeps no other one open; its rows were read, so the query does not fail. */
   void close() {
     IOUtils.cleanupWithLogger(null, readers.toArray(new Closeable[0]));
     for (ColumnarBatch batch : batches) batch.close();

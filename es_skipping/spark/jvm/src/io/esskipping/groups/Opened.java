@@ -8,19 +8,20 @@ final class Opened {
   private long readers;
   private long cells;
 
-  void countReaders(int opened) {
-    readers += opened;
+  void countReaders(int more) {
+    readers += more;
   }
 
   /**
    * Counts the blocks that a task reads.
    *
    * @param columns the number of columns that it reads of each row, tuple ids included
-   * @param first whether no other task counts these blocks; their cells are read again, and counted
+   * @param counts whether this task counts the blocks: of several tasks that hold the same ones, one does. Cells count in
+   *     each task that reads them
    */
-  void countBlocks(BlockFile[] opened, int columns, boolean first) {
-    if (first) blocks += opened.length;
-    for (BlockFile block : opened) cells += (long) block.rows * columns;
+  void countBlocks(BlockFile[] read, int columns, boolean counts) {
+    if (counts) blocks += read.length;
+    for (BlockFile block : read) cells += (long) block.rows * columns;
   }
 
   CustomTaskMetric[] metrics() {
