@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.groups_times import PLAIN, Tables
+from benchmarks.groups_times import PLAIN, Tables, place_of
 from benchmarks.groups_tpch import arguments
 from benchmarks.layout_tpch import DOCS, session
 from benchmarks.pages import fill
@@ -72,14 +72,14 @@ def measured(tables: Tables) -> str:
 
 
 def main() -> None:
-    options = arguments(__doc__, scale=1, memory="4g", again=False)
+    options = arguments(__doc__, scale=1, memory="4g")
     options.add_argument("--schemes", nargs="+", metavar="NAME", help="these and plain Parquet only, such as GSOP")
     options.add_argument("--page", action="store_true", help="put the table into docs/benchmarks/column-groups.md")
     given = options.parse_args()
     folder: Path = given.folder.resolve()
     spark = session(folder, given.memory)
     number = given.chapter or 4
-    tables = Tables.of(spark, given, number)
+    tables = Tables(spark, place_of(given, number), number, given.schemes)
     if not tables.complete:
         opening = f" --opening {given.opening:g}" * (given.opening > 0)
         raise SystemExit(

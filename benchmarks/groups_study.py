@@ -23,17 +23,14 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any, Final
 
-from benchmarks.gsop_search import BLOCKS, Setting, compared, design, histogram, table
+from benchmarks.gsop_search import BLOCKS, Setting, compared, design, histogram, schemes, table
 from benchmarks.layout_tpch import DOCS
 from benchmarks.pages import fill
-from benchmarks.vertical import hill_climbing, primary_partitions
 from es_skipping.layout import Query, mine_features, zipf
 from es_skipping.layout.chart import Role, line_chart
 from es_skipping.layout.groups.demands import Demand, demands_of
-from es_skipping.layout.groups.grouping import Designer, Grouping
-from es_skipping.layout.groups.grouping_search import best_grouping
+from es_skipping.layout.groups.grouping import Designer
 from es_skipping.layout.groups.vectors import GlobalVectors
-from es_skipping.layout.groups.vertical import one_for_all, one_per_column
 from es_skipping.predicates.tree import And
 
 __all__ = ["charts", "curves", "wide"]
@@ -55,18 +52,6 @@ ROLES: Final[Mapping[str, Role]] = {
     "GSOP": "ours",
 }
 WIDE: Final = 453
-
-
-def schemes(designer: Designer) -> dict[str, Grouping]:
-    """Column groups of each kind; the reference is all columns of all rows."""
-    names = designer.columns
-    return {
-        "SOP": designer.grouping(one_for_all(names)),
-        "a group for each column": designer.grouping(one_per_column(names)),
-        "HillClimb-like": designer.grouping(hill_climbing(names, designer.demands)),
-        "Hyrise-like": designer.grouping(primary_partitions(names, designer.demands)),
-        "GSOP": best_grouping(designer).grouping,
-    }
 
 
 def cells(demands: Sequence[Demand], rows: int) -> int:

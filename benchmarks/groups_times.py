@@ -51,6 +51,12 @@ MIN_ROWS = 5_000
 FORMAT = "es_skipping_groups"
 
 
+def place_of(given: argparse.Namespace, number: int) -> Path:
+    """Where a chapter's tables lie."""
+    own = f"-{given.opening:g}" * (given.opening > 0)
+    return Path(given.folder).resolve() / f"groups-{given.scale:g}-{given.months}-{number}{own}"
+
+
 class Tables:
     """One chapter's tables, written once, and what is known of them."""
 
@@ -87,15 +93,6 @@ class Tables:
     def complete(self) -> bool:
         """Whether all that is wanted is written."""
         return self.done or (self.wanted is not None and {PLAIN, *self.wanted} <= set(self.schemes))
-
-    @classmethod
-    def of(cls, spark: SparkSession, given: argparse.Namespace, number: int) -> Tables:
-        """A chapter's tables as the options say."""
-        own = f"-{given.opening:g}" * (given.opening > 0)
-        folder = given.folder.resolve() / f"groups-{given.scale:g}-{given.months}-{number}{own}"
-        if given.again:
-            shutil.rmtree(folder, ignore_errors=True)
-        return cls(spark, folder, number, given.schemes)
 
     def frame(self, name: str) -> DataFrame:
         """Reads a table."""
@@ -247,7 +244,10 @@ def main() -> None:
     folder = given.folder.resolve()
     spark = session(folder, given.memory)
     for number in CHAPTERS if given.chapter is None else [given.chapter]:
-        tables = Tables.of(spark, given, number)
+        target = place_of(given, number)
+        if given.again:
+            shutil.rmtree(target, ignore_errors=True)
+        tables = Tables(spark, target, number, given.schemes)
         if not tables.complete:
             tables.write(Study(spark, table(spark, folder, given.scale), CHAPTERS[number], given))
         if not given.write:

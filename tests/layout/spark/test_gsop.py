@@ -28,9 +28,13 @@ QUERIES = [
 """Two kinds that have neither a column nor a condition in common."""
 
 
-def test_from_queries_to_groups(spark: SparkSession, tmp_path: Path) -> None:
+def write_both_kinds(spark: SparkSession, lake: Path) -> None:
     columns = ("id", "id * 7919 % 10 AS a1", "id % 100 AS a2", "id * 104729 % 11 AS b1", "id % 97 AS b2", "id % 2 AS p")
-    spark.range(0, 1_200, 1, 2).selectExpr(*columns).write.partitionBy("p").parquet(str(tmp_path / "lake"))
+    spark.range(0, 1_200, 1, 2).selectExpr(*columns).write.partitionBy("p").parquet(str(lake))
+
+
+def test_from_queries_to_groups(spark: SparkSession, tmp_path: Path) -> None:
+    write_both_kinds(spark, tmp_path / "lake")
     gsop = layout.GSOP(esk.Dataset(spark, str(tmp_path / "lake")), min_rows=50, opening=0)
     with pytest.raises(DatasetError, match="call fit"):
         gsop.write(str(tmp_path / "groups"))
@@ -77,8 +81,7 @@ def test_from_queries_to_groups(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_blocks_that_are_joined_cost_a_reader_each(spark: SparkSession, tmp_path: Path) -> None:
     """By cells alone, queries that need both kinds' columns do not change the groups."""
-    columns = ("id", "id * 7919 % 10 AS a1", "id % 100 AS a2", "id * 104729 % 11 AS b1", "id % 97 AS b2", "id % 2 AS p")
-    spark.range(0, 1_200, 1, 2).selectExpr(*columns).write.partitionBy("p").parquet(str(tmp_path / "lake"))
+    write_both_kinds(spark, tmp_path / "lake")
     dataset = esk.Dataset(spark, str(tmp_path / "lake"))
     free, usual = layout.GSOP(dataset, min_rows=50, opening=0), layout.GSOP(dataset, min_rows=50)
     free.df.createOrReplaceTempView("t")
