@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from elasticsearch import Elasticsearch
+from elasticsearch import ApiError, Elasticsearch
 
 from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.predicates.types import Value
@@ -20,7 +20,7 @@ from es_skipping.stores.elasticsearch.fields import Group
 from es_skipping.stores.elasticsearch.names import Names
 from es_skipping.stores.elasticsearch.state import State
 
-__all__ = ["Answers", "Deadline", "KeysMissing", "explained", "request_body", "whole"]
+__all__ = ["Answers", "Deadline", "KeysMissing", "explained", "may_be_gone", "request_body", "whole"]
 
 PAGE: Final = 60_000
 """Ordinals of one aggregation; ``search.max_buckets`` is 65,536 unless raised."""
@@ -31,6 +31,11 @@ _CACHED_GENERATIONS: Final = 64
 
 class KeysMissing(StoreError):
     """A dataset's document names keys that are missing: the dataset was removed meanwhile, or is damaged."""
+
+
+def may_be_gone(error: ApiError | KeysMissing) -> bool:
+    """Whether the index that was asked may be deleted: 404 before the request, 503 while its shard answers."""
+    return isinstance(error, KeysMissing) or error.status_code in (404, 503)
 
 
 class Deadline:

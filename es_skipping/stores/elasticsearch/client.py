@@ -203,6 +203,13 @@ def _reason(error: ApiError) -> str:
     body = error.body
     if isinstance(body, dict) and isinstance(body.get("error"), dict):
         causes = body["error"].get("root_cause") or [body["error"]]
-        reason = "; ".join(str(cause.get("reason") or cause.get("type")) for cause in causes)[:500]
+        reason = "; ".join(": ".join(_told(cause)) for cause in causes)[:500]
         return reason + _NO_ROOM if _SHARDS in reason else reason
     return str(error.message)[:500]
+
+
+def _told(cause: Mapping[str, Any]) -> Iterator[str]:
+    """The type and the text of a cause, and of what caused it; some have a place in the cluster as their text."""
+    yield from (str(cause[name]) for name in ("type", "reason") if cause.get(name))
+    if isinstance(cause.get("caused_by"), dict):
+        yield from _told(cause["caused_by"])

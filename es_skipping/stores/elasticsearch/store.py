@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from elasticsearch import BadRequestError, NotFoundError
+from elasticsearch import ApiError, BadRequestError, NotFoundError
 
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask, Clause, Conjunction, indexes_of
@@ -29,7 +29,7 @@ from es_skipping.stores.base import (
     check_understood,
     is_under,
 )
-from es_skipping.stores.elasticsearch.answers import Deadline, KeysMissing, explained
+from es_skipping.stores.elasticsearch.answers import Deadline, KeysMissing, explained, may_be_gone
 from es_skipping.stores.elasticsearch.bools import Query, any_of, restricted
 from es_skipping.stores.elasticsearch.by_key import by_key
 from es_skipping.stores.elasticsearch.change import ElasticsearchChange
@@ -298,21 +298,19 @@ class ElasticsearchStore(MetadataStore):
     def lookup(
         self, entry: DatasetEntry, clause: Clause, *, timeout: float | None = None, detail: bool = False
     ) -> Answer:
-        deadline, id = Deadline(self._seconds if timeout is None else timeout), entry.definition.id
+        deadline, id, again = Deadline(self._seconds if timeout is None else timeout), entry.definition.id, False
         with self._cluster.translated(f"looking up dataset {id!r}", LOOKUP_LIMIT):
             state = self._states.get(id)
             if state is None or (state.entry.snapshot != entry.snapshot and not state.understands(entry, clause)):
                 state = self._remember(id, self._cluster.state(id, deadline.left()))
-            for again in (False, True):
-                if state is None or not state.understands(entry, clause):
-                    return Answer(b"", 0)  # the entry's generation is gone: nothing is known, so nothing is skipped
+            while state is not None and state.understands(entry, clause):
                 try:
                     return self._answer(state, clause, deadline, detail)
-                except (NotFoundError, KeysMissing):  # a new generation was published, or the dataset dropped
-                    if again:
+                except (ApiError, KeysMissing) as error:
+                    if again or not may_be_gone(error):
                         raise
-                    state = self._remember(id, self._cluster.state(id, deadline.left()))
-        raise StoreError(f"dataset {id!r} changes faster than it can be read")
+                    again, state = True, self._remember(id, self._cluster.state(id, deadline.left()))
+            return Answer(b"", 0)  # the entry's generation is gone: nothing is known, so nothing is skipped
 
     def guarantors(
         self,
@@ -343,8 +341,10 @@ class ElasticsearchStore(MetadataStore):
 
             try:
                 return self._adapted(first)
-            except (NotFoundError, KeysMissing):
-                return ()  # a new generation was published, or the dataset dropped
+            except (ApiError, KeysMissing) as error:
+                if not may_be_gone(error):
+                    raise
+                return ()
 
     def metadata_by_key(
         self, entry: DatasetEntry, index: str, *, timeout: float | None = None

@@ -131,6 +131,48 @@ def test_a_busy_server_is_unavailable(
         reader.lookup(entry, NOTHING)
 
 
+GONE_MEANWHILE = {
+    "root_cause": [
+        {
+            "type": "no_shard_available_action_exception",
+            "reason": "[node][127.0.0.1:9300][indices:data/read/search[phase/query]]",
+            "caused_by": {"type": "index_closed_exception", "reason": "closed"},
+        }
+    ],
+    "reason": "all shards failed",
+}
+"""What Elasticsearch answers to a search of an index that is deleted while its shard is asked."""
+
+
+def test_a_generation_that_is_deleted_while_it_is_asked(
+    faulty: Proxy, reader: ElasticsearchStore, elasticsearch_store: ElasticsearchStore, entry: DatasetEntry
+) -> None:
+    assert len(skipped(reader, entry, NOTHING)) == 5
+    changed: list[DatasetEntry] = []
+
+    def before(exchange: Exchange) -> None:
+        if searches(exchange) and not changed:
+            objects = [object_metadata(n, minmax=minmax(n, n)) for n in range(7)]
+            changed.append(write(elasticsearch_store, dataset_definition(MINMAX), objects, fresh=True))
+            exchange.status, exchange.reply = 503, {"error": GONE_MEANWHILE, "status": 503}
+
+    faulty.before = before
+    assert len(skipped(reader, entry, NOTHING)) == 7, "the new generation is asked"
+    assert changed
+
+
+def test_a_reason_names_what_caused_it(faulty: Proxy, reader: ElasticsearchStore, entry: DatasetEntry) -> None:
+    def before(exchange: Exchange) -> None:
+        if searches(exchange):
+            exchange.status, exchange.reply = 503, {"error": GONE_MEANWHILE, "status": 503}
+
+    faulty.before = before
+    told = r"answered 503: no_shard_available_action_exception: \[node\].*: index_closed_exception: closed"
+    with pytest.raises(StoreUnavailable, match=told):
+        reader.lookup(entry, NOTHING)
+    assert reader.guarantors(entry, NOTHING, 1) == (), "a promise less is no error"
+
+
 @pytest.mark.parametrize(("status", "words"), [(401, "credentials"), (403, "may not do this")])
 def test_credentials_are_named_as_the_cause(
     faulty: Proxy, reader: ElasticsearchStore, entry: DatasetEntry, status: int, words: str
