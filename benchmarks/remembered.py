@@ -1,7 +1,7 @@
 """Objects that a log's queries open in their first and in their second week, when conditions are remembered.
 
-Run: ``python -m benchmarks.remembered [--files 1000] [--store URL]`` (some minutes on two cores). Writes the table of
-``docs/benchmarks/remembered.md``.
+Run: ``python -m benchmarks.remembered [--files 1000] [--store URL]`` (some minutes on two cores). Writes the store's
+table on ``docs/benchmarks/remembered.md``.
 
 Table and queries are those of `benchmarks.layout_log`: reports that come again, one query in ten new. No index is
 named. A query is planned, and the objects counted that are left; the files are not read. Between the weeks the dataset
@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 
 import es_skipping as esk
 from benchmarks.layout_log import FILTERED, queries, views
-from benchmarks.pages import FOLDER, stamp
+from benchmarks.pages import FOLDER, fill
 from es_skipping.spark.services import service_of
 
 WEEK = 735
@@ -124,16 +124,7 @@ def main() -> None:
     table = "\n".join(["| | |", "|---|--:|", *(f"| {name} | {value} |" for name, value in lines)])
     print(table)
     store = "Elasticsearch" if given.store and given.store.startswith("http") else "Parquet"
-    page = f"{PAGE_HEAD}\n{table}\n\n{stamp()[:-1]} ({store}).\n"
-    (FOLDER / "remembered.md").write_text(page, encoding="utf-8")
-
-
-PAGE_HEAD = """# Conditions that are remembered
-
-Two weeks of a made-up log, `python -m benchmarks.remembered`: 735 queries a week on views of videos, most of them one
-of 120 reports for other days, one in ten new. No index was named. Between the weeks the dataset was refreshed with
-`spark.es_skipping.remember=true`. The rows lie as they came, by day.
-"""
+    fill(f"weeks, {store}", f"{store}:\n\n{table}", FOLDER / "remembered.md")
 
 
 if __name__ == "__main__":
