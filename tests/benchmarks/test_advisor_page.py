@@ -11,7 +11,7 @@ def rows(workload: str, predicted: float) -> list[dict[str, object]]:
     return [
         {
             "workload": workload, "budget": budget, "way": way, "saved": saved[at], "predicted": saved[at] + predicted,
-            "advise s": 2.0 if way == "advise" else 0.0,
+            "expected": saved[at] - 0.3, "advise s": 2.0 if way == "advise" else 0.0,
         }
         for at, budget in enumerate((0.1, 1.0))
         for way, saved in WAYS.items()
@@ -25,6 +25,7 @@ def test_goals_are_counted() -> None:
         "in 2 of 4 cases; least 90.0% (far, 10%)",
         "on 0 of 2: far 64%, near 64%",
         "in 2 of 4 cases; farthest 20.0 points (far, 10%)",
+        "in 0 of 4 cases; farthest 30.0 points (near, 100%)",
         "behind in 0 comparisons; farthest never",
         "at most 2.0",
     ]
