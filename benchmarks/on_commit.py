@@ -3,9 +3,9 @@
 Run: ``python -m benchmarks.on_commit [--store URL] [--rows 4000000] [--rounds 9] [--page]`` (some minutes on two
 cores). ``--page`` puts the table into docs/benchmarks/build.md.
 
-A dataset with two `MinMax` that footers answer. The same write appends rows to it in turn, with
-``spark.es_skipping.indexOnCommit`` off and on. The share is the median over the rounds of what the second took longer
-than the first. After each indexed write a query must skip all files that were indexed until then.
+Two datasets with two `MinMax` that footers answer. The same write appends rows to each in turn, with
+``spark.es_skipping.indexOnCommit`` off for one and on for the other. The share is the median over the rounds of what the
+second took longer than the first. After each indexed write a query must skip all files of its dataset.
 """
 
 from __future__ import annotations
@@ -39,26 +39,27 @@ def written(spark: SparkSession, path: str, rows: int, files: int, first: int) -
 
 def measured(spark: SparkSession, scratch: Path, rows: int, files: int, rounds: int) -> tuple[float, float, float]:
     """Medians of the seconds of both writes, and of the share."""
-    path, first = str(scratch / f"events-{files}"), 0
-    written(spark, path, rows, files, first)
+    paths = {on: str(scratch / f"events-{files}-{on}") for on in (False, True)}
+    for path in paths.values():
+        written(spark, path, rows, files, 0)
     time.sleep(2.1)  # files of the last two seconds would wait for the next build
-    dataset = esk.Dataset(spark, path)
-    dataset.create_indexes(esk.MinMax("id"), esk.MinMax("ts"))
+    datasets = {on: esk.Dataset(spark, path) for on, path in paths.items()}
+    for dataset in datasets.values():
+        dataset.create_indexes(esk.MinMax("id"), esk.MinMax("ts"))
     taken: list[tuple[float, float]] = []
     for number in range(rounds + 1):
         seconds = {}
         for on in (False, True) if number % 2 else (True, False):
-            first += rows
             spark.conf.set("spark.es_skipping.indexOnCommit", str(on).lower())
-            seconds[on] = written(spark, path, rows, files, first)
-            if on:
-                with esk.observe(spark) as report:
-                    spark.read.parquet(path).where(f"id = {first + rows} + 1").count()
-                (scan,) = report.scans
-                assert scan.objects_skipped == files * (2 + number), f"{scan.objects_skipped} of {scan.objects_total}"
+            seconds[on] = written(spark, paths[on], rows, files, rows * (number + 1))
+        with esk.observe(spark) as report:
+            spark.read.parquet(paths[True]).where("id = -1").count()
+        (scan,) = report.scans
+        assert scan.objects_skipped == files * (2 + number), f"{scan.objects_skipped} of {scan.objects_total}"
         taken.append((seconds[False], seconds[True]))
     spark.conf.unset("spark.es_skipping.indexOnCommit")
-    dataset.drop_indexes(all=True)
+    for dataset in datasets.values():
+        dataset.drop_indexes(all=True)
     later = taken[1:]  # the first round compiles
     plain, indexed = (statistics.median(pair[at] for pair in later) for at in (0, 1))
     return plain, indexed, statistics.median(on / off for off, on in later) - 1
