@@ -4,8 +4,8 @@ Run: ``python -m benchmarks.on_commit [--store URL] [--rows 4000000] [--rounds 9
 cores). ``--page`` puts the table into docs/benchmarks/build.md.
 
 Two datasets with two `MinMax` that footers answer. The same write appends rows to each in turn, with
-``spark.es_skipping.indexOnCommit`` off for one and on for the other. The share is the median over the rounds of what the
-second took longer than the first. After each indexed write a query must skip all files of its dataset.
+``spark.es_skipping.indexOnCommit`` off for one and on for the other. The share is the median over the rounds of what
+the second took longer than the first. After each indexed write a query must skip all files of its dataset.
 """
 
 from __future__ import annotations
