@@ -23,7 +23,7 @@ from tests.soundness.together_tables import SHAPES, Table
 __all__ = ["QUERIES_PER_ROUND", "Tally", "World"]
 
 QUERIES_PER_ROUND: Final = 5
-_KEPT_LOG: Final = 40
+_KEPT_LOG: Final = 60
 
 
 @dataclass
@@ -87,7 +87,7 @@ class World:
         self.indexes = Indexes(self.dimension.reference, self.rng)
         tally.worlds[f"{fact} x {dimension}"] += 1
         self.questions = Questions(self.rng)
-        self.fact.append(self.off, self.rng.randint(6, 10))
+        self.fact.append(self.off, self.rng.randint(8, 14))
         self.dimension.append(self.off, self.rng.randint(2, 4))
         self._look()
         self._say(f"{fact} x {dimension}", self._index())
@@ -143,8 +143,8 @@ class World:
 
     def _index(self) -> str:
         fact, dimension = self.indexes.of_fact(4), self.indexes.of_dimension()
-        created = self.fact.dataset(self._on()).create_indexes(*fact)
-        return f"{fact}: {created}; {dimension}: {self.dimension.dataset(self._on()).create_indexes(*dimension)}"
+        created = self.fact.dataset(self._on()).ensure_indexes(*fact)
+        return f"{fact}: {created}; {dimension}: {self.dimension.dataset(self._on()).ensure_indexes(*dimension)}"
 
     def maintain(self) -> None:
         """A refresh of one table or of both, other indexes, or nothing."""
