@@ -16,9 +16,11 @@ from pyspark.sql import SparkSession
 from tests.soundness.together import Tally, World
 from tests.soundness.together_indexes import KEY_NAMES
 
-ROUNDS = int(os.environ.get("ES_SKIPPING_TOGETHER", "6"))
+ROUNDS = int(os.environ.get("ES_SKIPPING_TOGETHER", "3"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "26"))
 _ROUNDS_PER_WORLD = 6
+_LONG = 24
+"""Rounds after which each kind of query has skipped something."""
 
 
 @pytest.mark.parametrize("store", ["parquet", "elasticsearch"])
@@ -40,10 +42,13 @@ def test_no_query_loses_a_row(
         try:
             world.live(min(_ROUNDS_PER_WORLD, ROUNDS - tally.rounds))
         finally:
-            (tmp_path / f"{name}.log").write_text("\n".join(world.log))
             world.end()
         number += 1
         print(f"\n{tally}, {store}, seed {SEED}", flush=True)  # noqa: T201 - for a record run, with -s
     assert tally.failing <= tally.queries / 4, str(tally)
     assert tally.skipped > tally.objects / 20, f"sound but useless: {tally}"
-    assert len(tally.by_index) >= 3, f"few kinds of indexes skip: {tally}"
+    assert len(tally.by_index) >= 2, f"few kinds of indexes skip: {tally}"
+    if ROUNDS >= _LONG:
+        missing = {"join", "first rows", "time travel", "membership", "generator"} - (+tally.by_feature).keys()
+        assert not missing, f"queries of these kinds never skip: {missing}; {tally}"
+        assert len(tally.by_source) >= 2, f"few skip by conditions that the query does not state: {tally}"

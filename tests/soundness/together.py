@@ -229,7 +229,7 @@ class World:
         assert found == expected, self.reproduction(
             f"{query.sql}\nwith {conf}\nlost {_less(expected, found)}\nadded {_less(found, expected)}\n{report}"
         )
-        self._say("DEBUG query", query.sql)
+        self._say("query", query.sql)
         self._count(query, report.scans, len(expected))
 
     def _count(self, query: Query, scans: Sequence[object], rows: int) -> None:

@@ -27,6 +27,10 @@ _MEMBERS: Final = (
 """Tests of the fact's rows against the dimension."""
 
 
+def _day(days: int) -> str:
+    return f"date_add(DATE'2024-01-01', {days})"
+
+
 @dataclass(frozen=True)
 class Query:
     """SQL, and the features that it has."""
@@ -71,8 +75,8 @@ class Questions:
             (
                 f"n BETWEEN {low} AND {low + 5}", f"n > {low}", f"n + 1 <= {low // 3}", f"k IN ({low // 2}, {low // 2 + 1})",
                 f"city = '{city}'", f"city LIKE '{city[:2]}%'", f"city LIKE '%{city[-2:]}'", f"upper(city) = '{city.upper()}'",
-                f"city NOT IN ('{city}', 'Rom')", f"day < date_add(DATE'2024-01-01', {low // 2})", f"v >= {low}.5D", "isnan(v)",
-                f"day = date_add(DATE'2024-01-01', {low // 2})", f"ts > timestamp_seconds(1704067200 + {low} * 40000)",
+                f"city NOT IN ('{city}', 'Rom')", f"day < {_day(low // 2)}", f"v >= {low}.5D", "isnan(v)",
+                f"day = {_day(low // 2)}", f"ts > timestamp_seconds(1704067200 + {low} * 40000)",
                 f"amount = {low}.25BD", f"amount < {low // 4}.0BD", "city IS NULL", f"n IS NULL AND k > {low // 2}",
                 f"n > 40 AND city = '{city}'", f"array_contains(tags, {low // 2})", f"exists(tags, t -> t > {low // 2})",
                 f"p = {low % 3}", f"p = {low % 3} AND n < {low}", f"k % 3 = {low % 3}", f"id < {low * 10}", "n < k", f"v = {low // 2}",
@@ -113,17 +117,17 @@ class Questions:
         sql, kind = self._rows(fact, dimension, columns)
         features.append(kind)
         chance = rng.random()
-        if chance < 0.4:
+        if chance < (0.8 if kind == "range" else 0.4):
             features.append("first rows")
             sql = self._first(sql, columns)
-        elif chance < 0.46:
+        elif chance < 0.86 and kind == "range" or chance < 0.46:
             features.append("limit")
             sql = f"SELECT count(*) FROM ({sql} LIMIT {rng.choice((1, 7, 40, 1000))})"
-        elif chance < 0.54:
+        elif chance < 0.56:
             features.append("aggregate")
             number = next((one for one in columns if one in ("k", "n", "amount")), "id")
             sql = f"SELECT count(*), count({number}), min({number}), max({number}), min(id), max(id) FROM ({sql})"
-        elif chance < 0.6:
+        elif chance < 0.62:
             features.append("union")
             sql = f"{sql} UNION ALL SELECT {', '.join(columns)} FROM ({sql.replace(fact, old_fact)})"
         return Query(sql, tuple(features))
@@ -132,9 +136,13 @@ class Questions:
         """Rows of the fact, and the kind of the query; a join adds columns of the dimension."""
         rng, chance = self._rng, self._rng.random()
         where = f" WHERE {self.of_fact()}" if rng.random() < 0.7 else ""
-        if chance < 0.4:
+        if chance < 0.15:  # metadata may show that whole files match, and so which rows come first
+            low = rng.randint(0, 90)
+            where = rng.choice(("", f" WHERE n > {low}", f" WHERE day >= {_day(low // 2)}", f" WHERE id < {low * 10}"))
+            return f"SELECT {', '.join(columns)} FROM {fact} f{where}", "range"
+        if chance < 0.45:
             return f"SELECT {', '.join(columns)} FROM {fact} f{where or f' WHERE {self.of_fact()}'}", "filter"
-        if chance < 0.5:
+        if chance < 0.53:
             columns.append("e")
             test = rng.choice((f"e > {rng.randint(20, 45)}", f"e = {rng.randint(0, 42)}", "e IS NULL"))
             rows = f"SELECT * FROM {fact}{where}"
