@@ -25,6 +25,15 @@ __all__ = ["QUERIES_PER_ROUND", "Tally", "World"]
 QUERIES_PER_ROUND: Final = 5
 _KEPT_LOG: Final = 60
 
+_SOURCES: Final = {
+    "ORDER BY": "limit",
+    "LIMIT": "limit",
+    "scalar": "subquery",
+    "elements": "elements",
+    "explode": "generator",
+}
+"""What a report's text about an induced condition begins with."""
+
 
 @dataclass
 class Tally:
@@ -246,7 +255,7 @@ class World:
                 tally.by_feature[feature] += scan.objects_skipped
             for index in {one.partition("(")[0] for one in scan.indexes}:
                 tally.by_index[index] += 1
-            for source in {one.partition(" ")[0] for one in scan.induced_by}:
+            for source in set(map(_kind, scan.induced_by)):
                 tally.by_source[source] += 1
 
     def reproduction(self, what: str) -> str:
@@ -275,3 +284,9 @@ class World:
 
 def _less(one: Sequence[str], other: Sequence[str]) -> list[str]:
     return list((Counter(one) - Counter(other)).elements())[:5]
+
+
+def _kind(source: str) -> str:
+    """What induced a condition, in a word."""
+    named = next((kind for begin, kind in _SOURCES.items() if source.startswith(begin)), None)
+    return named or ("join" if " JOIN " in source else "dimension")

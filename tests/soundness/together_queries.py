@@ -120,7 +120,7 @@ class Questions:
         if chance < (0.8 if kind == "range" else 0.4):
             features.append("first rows")
             sql = self._first(sql, columns)
-        elif chance < 0.86 and kind == "range" or chance < 0.46:
+        elif (chance < 0.86 and kind == "range") or chance < 0.46:
             features.append("limit")
             sql = f"SELECT count(*) FROM ({sql} LIMIT {rng.choice((1, 7, 40, 1000))})"
         elif chance < 0.56:
