@@ -297,6 +297,7 @@ def legs_of(given: argparse.Namespace) -> list[Leg]:
         *newest("traps"),
         leg("connectors", "avro", given.oldest, ["tests/connectors/test_avro.py"]),
         leg("connectors", "sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
+        leg("connectors", "together", given.oldest, ["tests/connectors/test_together.py"]),
     ]
 
 

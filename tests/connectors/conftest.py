@@ -95,6 +95,29 @@ def iceberg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="module")
+def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """With Delta's catalog and with Iceberg's, ``lake``. Only the oldest Spark has both."""
+    warehouse = tmp_path_factory.mktemp("lakes")
+    spark = _session(
+        warehouse,
+        ",".join((DELTA["4.0"], ICEBERG["4.0"])),
+        {
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
+            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.lake.type": "hadoop",
+            "spark.sql.catalog.lake.warehouse": (warehouse / "lake").as_uri(),
+            "spark.databricks.delta.snapshotPartitions": "1",
+            "spark.sql.session.timeZone": "UTC",
+            **INTERPRETED,
+        },
+    )
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture(scope="module")
 def sedona(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """With Delta and Iceberg too, for polygons over their tables."""
     warehouse = tmp_path_factory.mktemp("sedona")
