@@ -41,7 +41,9 @@ def _full_name(spark: SparkSession, table: str) -> str:
     try:
         given = state.sqlParser().parseMultipartIdentifier(table)
         parts = [str(given.apply(i)) for i in range(given.size())]
-        if len(parts) > 1 and catalogs.isCatalogRegistered(parts[0]):
+        # Spark's own question would load a catalog by the settings of the thread's active session, if it has one.
+        known = parts[0] == _SESSION_CATALOG or state.conf().contains(f"spark.sql.catalog.{parts[0]}")
+        if len(parts) > 1 and known:
             catalog, parts = parts[0], parts[1:]
         else:
             catalog = str(catalogs.currentCatalog().name())

@@ -17,7 +17,7 @@ from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition
 from es_skipping.clauses.clause import Ask, Clause, Conjunction, indexes_of
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.clauses.questions import HasNotNull
-from es_skipping.errors import SettingError, StoreError
+from es_skipping.errors import SettingError
 from es_skipping.settings import Settings
 from es_skipping.stores.base import (
     Answer,
