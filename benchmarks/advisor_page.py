@@ -34,9 +34,9 @@ sample.
     python -m benchmarks.advisor_page either.json places.json lines.json log.json sorted.json random.json seconds.json
 
 The workloads are described in `benchmarks/advisor.py`. All 256 objects are in the advisor's sample, so its proofs are
-exact here. What it tells the user follows from the queries that it saw. On `sorted` it told 14 points less than the later
-queries saved, on `lines` 7 points less. On `random` no index saves anything, and it advises none. The runs shared two
-cores with other work, so the seconds are too high.
+exact here. What it tells the user follows from the queries that it saw. On `sorted` it told 14 points less than the
+later queries saved, on `lines` 7 points less. On `random` no index saves anything, and it advises none. The runs shared
+two cores with other work, so the seconds are too high.
 
 <!-- goals: written by the benchmark -->
 <!-- end of goals -->
