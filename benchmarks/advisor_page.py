@@ -41,9 +41,9 @@ two cores with other work, so the seconds are too high.
 <!-- goals: written by the benchmark -->
 <!-- end of goals -->
 
-![Bytes saved by each way of choosing](advisor.svg)
-
 The share of the bytes that later queries need not open, by the share of the candidates' bytes that a way may use:
+
+![Bytes saved by each way of choosing](advisor.svg)
 
 <!-- saved: written by the benchmark -->
 <!-- end of saved -->
