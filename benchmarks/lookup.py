@@ -38,7 +38,7 @@ from es_skipping.predicates.types import parse_type
 from es_skipping.settings import Settings
 from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
-from es_skipping.stores.registry import open_store
+from es_skipping.stores.registry import open_store, store_type
 
 SHARES: Final = (0.0001, 0.001, 0.01, 0.5, 0.99)
 CITIES: Final = 1_000
@@ -125,6 +125,11 @@ def load(store: MetadataStore, count: int) -> float:
     return time.perf_counter() - begun
 
 
+def reader_of(url: str, settings: Settings) -> MetadataStore:
+    """A store that knows nothing yet: `open_store` gives the one that is open."""
+    return store_type(url).open(url, settings, None)
+
+
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     begun = time.perf_counter()
     found = call()
@@ -149,7 +154,7 @@ class Traffic:
 
 
 def measure(url: str, settings: Settings, count: int, repeat: int) -> Iterator[dict[str, Any]]:
-    store = open_store(url, settings)
+    store = reader_of(url, settings)
     traffic = Traffic(store)
     entry = store.dataset(definition(count).id)
     assert entry is not None
@@ -166,7 +171,7 @@ def measure(url: str, settings: Settings, count: int, repeat: int) -> Iterator[d
     with open_store(url, settings).change(definition(count)) as change:
         change.put(more)
         change.publish()
-    for name, reader in (("after an append", store), ("opened then", open_store(url, settings))):
+    for name, reader in (("after an append", store), ("opened then", reader_of(url, settings))):
         traffic = Traffic(reader)
         clause, before = clauses(KINDS[0], count, SHARES[1], dice), cpu(reader)
         entry = reader.dataset(definition(count).id)
