@@ -10,7 +10,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks import geospatial, groups_study, index_columns, layout_tpch, lookup, object_store, refresh, text_indexes
+from benchmarks import (
+    advisor_page,
+    geospatial,
+    groups_study,
+    index_columns,
+    layout_tpch,
+    lookup,
+    object_store,
+    refresh,
+    text_indexes,
+)
 from benchmarks.drawing import groups_chart, layout_chart, search_chart
 
 __all__ = ["charts"]
@@ -29,6 +39,7 @@ def _groups(name: str, figure: str, told: str, percent: bool) -> Iterator[tuple[
 
 def charts() -> Iterator[tuple[str, str]]:
     """The name of each chart's file, and the picture."""
+    yield "advisor", advisor_page.chart(advisor_page.Measured(_read("advisor")))
     for name in ("curve", "arrival"):
         yield f"geospatial_{name}", geospatial.chart(name, _read("geospatial")[name]["windows"])
     yield from _groups("groups_times", "seconds a query", "seconds a query", percent=False)
@@ -54,9 +65,8 @@ def _shares(measured: Mapping[str, Any]) -> dict[str, float]:
     return {name: one["share"] for name, one in measured["scanned"].items()}
 
 
-def _read(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((DOCS / f"{name}.json").read_text(encoding="utf-8"))
-    return found
+def _read(name: str) -> Any:
+    return json.loads((DOCS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def main() -> None:
