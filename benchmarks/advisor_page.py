@@ -1,8 +1,7 @@
-"""Writes docs/benchmarks/advisor.md and its chart from what `benchmarks.advisor` measured.
+"""Writes the tables of docs/benchmarks/advisor.md and its chart from what `benchmarks.advisor` measured.
 
 Run: ``python -m benchmarks.advisor_page FILE.json [...]``, with the files of ``python -m benchmarks.advisor --json``,
 one of them with ``--seconds``.
-A first run makes the page, which docs/index.md then has to name.
 """
 
 from __future__ import annotations
@@ -19,35 +18,6 @@ from es_skipping.layout.chart import Role, bar_chart
 PAGE: Final = FOLDER / "advisor.md"
 OURS, ORACLE, NOTHING = "advise", "oracle of the sample", "nothing"
 CHART_BUDGET: Final = 0.1
-
-TEMPLATE: Final = """# The advisor
-
-`python -m benchmarks.advisor` lets each way of choosing see the first half of a workload's queries and gives it a
-budget: a share of the bytes of all candidate indexes. It builds the indexes that were chosen, plans the second half of
-the queries, and counts the bytes that Spark would open. The oracle tries all sets of at most 12 candidates on the
-sample.
-
-500,000 rows in 256 objects and 200 queries a workload:
-
-    python -m benchmarks.advisor --workload either --objects 256 --rows 500000 --queries 200 --json either.json
-    python -m benchmarks.advisor --seconds --json seconds.json
-    python -m benchmarks.advisor_page either.json places.json lines.json log.json sorted.json random.json seconds.json
-
-The workloads are described in `benchmarks/advisor.py`. All 256 objects are in the advisor's sample, so its proofs are
-exact here. What it tells the user follows from the queries that it saw. On `sorted` it told 14 points less than the
-later queries saved, on `lines` 7 points less. On `random` no index saves anything, and it advises none. The runs shared
-two cores with other work, so the seconds are too high.
-
-<!-- goals: written by the benchmark -->
-<!-- end of goals -->
-
-The share of the bytes that later queries need not open, by the share of the candidates' bytes that a way may use:
-
-![Bytes saved by each way of choosing](advisor.svg)
-
-<!-- saved: written by the benchmark -->
-<!-- end of saved -->
-"""
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -180,8 +150,6 @@ def main() -> None:
     found = Measured(rows)
     (FOLDER / "advisor.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     write_chart("advisor", chart(found))
-    if not PAGE.exists():
-        PAGE.write_text(TEMPLATE, encoding="utf-8")
     fill("goals", "\n".join(goals(found)), PAGE)
     fill("saved", "\n".join(tables(found)).strip(), PAGE)
 

@@ -94,6 +94,21 @@ def iceberg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     spark.stop()
 
 
+DELTA_AND_ICEBERG = (
+    "io.delta.sql.DeltaSparkSessionExtension,org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+)
+
+
+def _both_catalogs(warehouse: Path) -> dict[str, str]:
+    """Delta's catalog as the session's own, and Iceberg's, ``lake``."""
+    return {
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": (warehouse / "lake").as_uri(),
+    }
+
+
 @pytest.fixture(scope="module")
 def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """With Delta's catalog and with Iceberg's, ``lake``. Only the oldest Spark has both."""
@@ -102,12 +117,8 @@ def lakes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         warehouse,
         ",".join((DELTA["4.0"], ICEBERG["4.0"])),
         {
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
-            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-            "spark.sql.catalog.lake.type": "hadoop",
-            "spark.sql.catalog.lake.warehouse": (warehouse / "lake").as_uri(),
+            "spark.sql.extensions": DELTA_AND_ICEBERG,
+            **_both_catalogs(warehouse),
             "spark.databricks.delta.snapshotPartitions": "1",
             "spark.sql.session.timeZone": "UTC",
             **INTERPRETED,
@@ -125,12 +136,8 @@ def sedona(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         warehouse,
         ",".join((*SEDONA, DELTA["4.0"], ICEBERG["4.0"])),
         {
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
-            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,org.apache.sedona.sql.SedonaSqlExtensions",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-            "spark.sql.catalog.lake.type": "hadoop",
-            "spark.sql.catalog.lake.warehouse": (warehouse / "lake").as_uri(),
+            "spark.sql.extensions": f"{DELTA_AND_ICEBERG},org.apache.sedona.sql.SedonaSqlExtensions",
+            **_both_catalogs(warehouse),
             "spark.es_skipping.store.timeout": "30s",  # a busy machine must not look like a fault
             "spark.es_skipping.query.budget": "60s",
         },

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ import es_skipping as esk
 from es_skipping.errors import EsSkippingError
 from tests.connectors.delta_tables import WIDER, Field, indexes_of, sessions_of
 from tests.connectors.rounds import JUDGED, PLANNED, ROW_FILE, per_round, random_query, remembered
+from tests.soundness.checked_change import check_change
 from tests.soundness.data import COLUMNS, write_objects
 from tests.soundness.harness import ICEBERG_FILE_NAME, Outcome, objects_planned_by_iceberg, soundness_of
 from tests.soundness.sql import Node, Predicates
@@ -135,17 +137,12 @@ class Table:
 
     def _checked(self, session: SparkSession, change: str, expected: str) -> str:
         """A change in a session that may skip; its rows are those that a query without skipping expects."""
-        rows = sorted(map(repr, self._off.sql(expected).collect()))  # raises where Spark refuses the predicate
+        now = f"SELECT id, {self.fields[0].column.sql} AS c FROM {self.name}"
+        look = partial(self.seen_by, self._off, session)
         try:
-            session.sql(change).collect()
-        except Exception:
-            self._off.sql(change).collect()  # raises where it is refused without skipping too
-            raise AssertionError(f"only skipping makes this fail: {change}\n" + "\n".join(self.log)) from None
-        self.seen_by(self._off, session)
-        found = sorted(
-            map(repr, self._off.sql(f"SELECT id, {self.fields[0].column.sql} AS c FROM {self.name}").collect())
-        )
-        assert found == rows, f"{change} after\n" + "\n".join(self.log)
+            check_change(self._off, session, change, expected=expected, found=now, look=look)
+        except AssertionError as error:
+            raise AssertionError(f"{error} after\n" + "\n".join(self.log)) from None
         return change
 
     def delete(self, session: SparkSession) -> str:

@@ -26,6 +26,10 @@ _LONG_AGO: Final = 1_700_000_000
 _ROWS_PER_GROUP: Final = 9
 
 
+def _with_part(rows: pa.Table, part: int) -> pa.Table:
+    return rows.append_column("p", pa.array([part] * rows.num_rows, pa.int32()))
+
+
 class Table(ABC):
     """A table that all sessions of a world read.
 
@@ -54,7 +58,8 @@ class Table(ABC):
         self, name: str, schema: str, rows: Callable[[], pa.Table], sessions: Sequence[SparkSession], rng: random.Random
     ) -> None:
         self.name, self.schema, self.rows, self.sessions, self.rng = name, schema, rows, sessions, rng
-        self.partitioned = schema.endswith(" p INT") and rng.random() < 0.4
+        self.has_part = schema.endswith(" p INT")
+        self.partitioned = self.has_part and rng.random() < 0.4
 
     @property
     def off(self) -> SparkSession:
@@ -102,8 +107,8 @@ class FilesTable(Table):
         return esk.Dataset(session, str(self.folder), schema=self.schema)
 
     def _write(self, file: Path, rows: pa.Table, part: int) -> None:
-        if self.schema.endswith(" p INT") and not self.partitioned:
-            rows = rows.append_column("p", pa.array([part] * rows.num_rows, pa.int32()))
+        if self.has_part and not self.partitioned:
+            rows = _with_part(rows, part)
         file.parent.mkdir(exist_ok=True)
         pq.write_table(rows, file, row_group_size=_ROWS_PER_GROUP)
         self._made += 1
@@ -145,7 +150,7 @@ class FilesTable(Table):
         frame = session.createDataFrame(self.rows()).coalesce(1)
         if self.partitioned:
             frame.write.mode("append").parquet(f"{self.folder}/p={part}")
-        elif self.schema.endswith(" p INT"):
+        elif self.has_part:
             frame.selectExpr("*", f"{part} AS p").write.mode("append").parquet(str(self.folder))
         else:
             frame.write.mode("append").parquet(str(self.folder))
@@ -195,12 +200,10 @@ class _LoggedTable(Table):
         self._batches += 1
         folder = self._folder / f"{self.name}-{self._batches}"
         folder.mkdir(parents=True)
-        has_part = self.schema.endswith(" p INT")
         for number in range(files):
             rows = self.rows()
-            if has_part:
-                part = self.rng.randint(0, 2)
-                rows = rows.append_column("p", pa.array([part] * rows.num_rows, pa.int32()))
+            if self.has_part:
+                rows = _with_part(rows, self.rng.randint(0, 2))
             pq.write_table(rows, folder / f"{number}.parquet")
         open_cost = session.conf.get("spark.sql.files.openCostInBytes")
         session.conf.set("spark.sql.files.openCostInBytes", str(1 << 27))  # a task, and so a file, for each of them
