@@ -301,7 +301,7 @@ class Cluster:
 
         def remove() -> None:
             self.builder.indices.refresh(index=generation)
-            hits = self.scan(generation, {"term": {"change": token}}, "ordinal", fields=[])
+            hits = self.scan(generation, {"term": {"change": token}}, None, fields=[])
             self._delete(generation, [hit["_id"] for hit in hits])
 
         self._tidy("removing a change that was given up", remove)
@@ -318,7 +318,7 @@ class Cluster:
             lost = {
                 "bool": {"filter": [{"term": {"version": state.version}}], "must_not": [{"term": {"change": token}}]}
             }
-            ids = [*dead, *(hit["_id"] for hit in self.scan(state.generation, lost, "ordinal", fields=[]))]
+            ids = [*dead, *(hit["_id"] for hit in self.scan(state.generation, lost, None, fields=[]))]
             if ids:
                 self._delete(state.generation, ids)
                 self.builder.indices.refresh(index=state.generation)
@@ -408,7 +408,7 @@ class Cluster:
         writer.flush()
 
     def published(
-        self, state: State, query: dict[str, Any] | None, fields: list[str] | None, sort: str = "ordinal"
+        self, state: State, query: dict[str, Any] | None, fields: list[str] | None, sort: str | None = None
     ) -> Iterator[dict[str, Any]]:
         """Documents of published objects, as search hits."""
         keys = self.answers.keys(state, self.build_deadline())
@@ -422,7 +422,7 @@ class Cluster:
         self,
         index: str,
         query: dict[str, Any] | None,
-        sort: str,
+        sort: str | None,
         *,
         fields: list[str] | None = None,
         seconds: float | None = None,
@@ -432,7 +432,7 @@ class Cluster:
         Parameters
         ----------
         sort
-            A field; documents that tie come with the highest ordinal first.
+            A field, or ``path``: of one path the highest ordinal comes first. None is as they lie, the fastest.
         fields
             Of the source; None is all of it.
         seconds

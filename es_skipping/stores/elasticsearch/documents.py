@@ -16,7 +16,6 @@ from es_skipping.stores.elasticsearch.fields import (
     Group,
     decode,
     encode,
-    span_of,
     with_prefix,
     with_room_for,
 )
@@ -103,7 +102,7 @@ def groups_of(document: Mapping[str, Any]) -> list[str]:
 
 def forms_of(group: Group, source: Mapping[str, Any]) -> tuple[str, ...]:
     """The forms, of those that this version knows, in which a stored document remembers a group."""
-    known = (group.name, span_of(group).name, group.prints, group.counts)
+    known = (group.name, group.span, group.prints, group.counts)
     found = tuple(form for form in source.get("known", ()) if form in known)
     if not found and group.name in source.get("indexed", ()):  # format 1 listed apart what it knew less of
         found = (group.prints if source.get(group.name, {}).keys() >= PACKED else group.counts,)
@@ -133,9 +132,9 @@ def _stored(group: Group, source: Mapping[str, Any]) -> Encoded:
 
 def _counts_say_empty(name: str, group: Group, fields: Mapping[str, Any], rows: int | None) -> bool:
     """Whether a document of the first format holds no value in a group, proved by what is there, not by what is not."""
-    if name not in (group.name, span_of(group).name):
+    if name not in (group.name, group.span):
         return False
-    if group.index.kind != "intervals" and name != span_of(group).name:
+    if group.index.kind != "intervals" and name != group.span:
         return fields.get("count") == 0
     nulls = fields.get("nulls")
     return (

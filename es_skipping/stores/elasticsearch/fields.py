@@ -65,7 +65,7 @@ class Group:
         Of the fields; never given to another definition within a generation, so whoever asks for it gets metadata of
         the definition it knows, or none.
     prefix
-        Of strings and binary, see `codec_of`; None until the first values are seen.
+        Of strings and binary, see `codec_of`; None before the first value.
     boxes, axes
         How many boxes the mapping has room for, and of how many dimensions.
     sides
@@ -87,12 +87,16 @@ class Group:
 
     @property
     def room(self) -> tuple[int, int, bool, bool]:
-        """The part of the group that the mapping depends on."""
+        """What the mapping depends on."""
         return self.boxes, self.axes, bool(self.spaces), self.spans
 
     def side(self, axis: int) -> str:
         """Field of an axis in each box."""
         return self.sides[axis] if axis < len(self.sides) else f"axis_{axis}"
+
+    @property
+    def span(self) -> str:
+        return f"{self.name}.span"
 
     @property
     def prints(self) -> str:
@@ -116,10 +120,7 @@ class Group:
     @property
     def order(self) -> str:
         """Field of a value list that ranges are asked of."""
-        name = self.index.value_type.name
-        if name in _BYTES_TYPES:
-            return f"{self.name}.order"
-        return self.equal
+        return f"{self.name}.order" if self.index.value_type.name in _BYTES_TYPES else self.equal
 
 
 class Encoded(NamedTuple):
@@ -142,7 +143,7 @@ class Encoded(NamedTuple):
 
 def span_of(group: Group) -> Group:
     """The intervals in the place of a group's values, as a group of their own."""
-    return replace(group, name=f"{group.name}.span", index=replace(group.index, kind="intervals"))
+    return replace(group, name=group.span, index=replace(group.index, kind="intervals"))
 
 
 def _shown_is_exact(type: DataType) -> bool:
@@ -396,8 +397,7 @@ def _few(boxes: tuple[Box, ...]) -> tuple[Box, ...]:
 def decode(group: Group, stored: Encoded) -> Metadata | None:
     """The metadata that `encode` was given, save bounds of strings that were cut outward.
 
-    An absent field proves nothing: only `Encoded.empty` states that there is no value. None is an index
-    without metadata.
+    An absent field proves nothing: only `Encoded.empty` states that there is no value. None is no metadata.
     """
     fields, known, is_empty = stored.fields, group.name in stored.known, group.name in stored.empty
     nulls, nans = fields.get("nulls"), fields.get("nans")

@@ -12,7 +12,9 @@ from es_skipping.stores.elasticsearch.answers import whole
 
 __all__ = ["PointInTime"]
 
-_PAGE: Final = 1_000
+_PAGE: Final = 5_000
+_PAGE_OF_WHOLE: Final = 250
+"""Whole documents may have many kilobytes each."""
 _KEEP_ALIVE: Final = "10m"
 """How long a point in time lives between two pages: a throttled copy needs time for one."""
 
@@ -32,15 +34,20 @@ class PointInTime:
         opened = client().open_point_in_time(index=index, keep_alive=_KEEP_ALIVE, allow_partial_search_results=False)
         self._id = opened["id"]
 
-    def hits(self, query: dict[str, Any] | None, sort: str, fields: list[str] | None) -> Iterator[dict[str, Any]]:
-        """Every hit, in the order of a field.
+    def hits(
+        self, query: dict[str, Any] | None, sort: str | None, fields: list[str] | None
+    ) -> Iterator[dict[str, Any]]:
+        """Every hit, in the order of a field; without one as they lie in the index.
+
+        Of 200,000 documents of seven indexes, that takes 8 s where the order of paths takes 50: a document is read by
+        unpacking the block that it lies in.
 
         Raises
         ------
         StoreConflict
             There were fewer than the server counted.
         """
-        order: list[Any] = [{sort: "asc"}] if sort != "path" else [{"path": "asc"}, {"ordinal": "desc"}]
+        order: list[Any] = [{sort or "_shard_doc": "asc"}, *([{"ordinal": "desc"}] if sort == "path" else [])]
         after: list[Any] | None = None
         total = seen = 0
         source: Any = True if fields is None else (fields or False)
@@ -48,7 +55,7 @@ class PointInTime:
             reply = (
                 self._client()
                 .search(
-                    size=_PAGE if fields is not None else _PAGE // 4,
+                    size=_PAGE_OF_WHOLE if fields is None else _PAGE,
                     query=query or {"match_all": {}},
                     pit={"id": self._id, "keep_alive": _KEEP_ALIVE},
                     sort=order,

@@ -279,10 +279,10 @@ class ElasticsearchStore(MetadataStore):
             state = self._cluster.state(id)
             if state is None:
                 return
-            before: str | None = None
-            for hit in self._cluster.published(state, self._at_or_below(under), fields, sort="path"):
+            before, order = "", None if state.swept else "path"
+            for hit in self._cluster.published(state, self._at_or_below(under), fields, sort=order):
                 source = hit["_source"]
-                if source["path"] != before:  # of two, the first is the newer; the other is about to be removed
+                if source["path"] != before:  # not swept: of two, the first is the newer one
                     before = source["path"]
                     yield state, source
 
