@@ -3,16 +3,18 @@ package io.esskipping.scan;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.esskipping.util.Scala;
-import java.io.BufferedReader;
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.URI;
+import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
@@ -82,15 +84,32 @@ public final class StoredListing implements FileIndex {
   private static Map<Path, FileStatus> read(String file) throws IOException {
     Map<Path, FileStatus> files = new LinkedHashMap<>();
     ObjectMapper mapper = new ObjectMapper();
-    try (BufferedReader lines = java.nio.file.Files.newBufferedReader(java.nio.file.Path.of(file))) {
-      for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-        for (JsonNode one : mapper.readTree(line)) {
-          Path path = asListed(new Path(one.get(0).textValue()));
-          files.put(path, new FileStatus(one.get(1).longValue(), false, 1, 0, one.get(2).longValue(), path));
-        }
-      }
+    try (Stream<String> lines = Files.lines(java.nio.file.Path.of(file))) {
+      // Hadoop takes microseconds to make a path, so all cores make them.
+      List<FileStatus[]> made = lines.parallel().map(line -> statuses(mapper, line)).toList();
+      for (FileStatus[] some : made) for (FileStatus one : some) files.put(one.getPath(), one);
     }
     return files;
+  }
+
+  private static FileStatus[] statuses(ObjectMapper mapper, String line) {
+    try {
+      JsonNode listed = mapper.readTree(line);
+      FileStatus[] made = new FileStatus[listed.size()];
+      for (int i = 0; i < made.length; i++) {
+        JsonNode one = listed.get(i);
+        made[i] = new FileStatus(one.get(1).longValue(), false, 1, 0, one.get(2).longValue(), asListed(one.get(0).textValue()));
+      }
+      return made;
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+  }
+
+  private static Path asListed(String text) {
+    int colon = text.indexOf(":/");
+    boolean hasNoAuthority = colon > 0 && colon < text.indexOf('/') && !text.startsWith("//", colon + 1);
+    return hasNoAuthority ? new Path(text.substring(0, colon), "", text.substring(colon + 1)) : asListed(new Path(text));
   }
 
   /** A path as file systems list it: {@code file:///}, where its text begins with {@code file:/}. */
@@ -254,12 +273,20 @@ public final class StoredListing implements FileIndex {
 
     Known(List<Path> roots, Iterable<FileStatus> files) {
       for (Path root : roots) byRoot.put(root, new ArrayList<>());
+      Map<String, List<FileStatus>> byDirectory = new HashMap<>();
       for (FileStatus file : files) {
-        Path at = file.getPath();
-        while (at != null && !byRoot.containsKey(at)) at = at.getParent();
-        if (at == null) throw new IllegalArgumentException(file.getPath() + " is below none of " + roots);
-        byRoot.get(at).add(file);
+        String path = file.getPath().toString();
+        List<FileStatus> root = byRoot.get(file.getPath());
+        if (root == null) root = byDirectory.computeIfAbsent(path.substring(0, path.lastIndexOf('/')), directory -> rootOf(file));
+        root.add(file);
       }
+    }
+
+    private List<FileStatus> rootOf(FileStatus file) {
+      Path at = file.getPath();
+      while (at != null && !byRoot.containsKey(at)) at = at.getParent();
+      if (at == null) throw new IllegalArgumentException(file.getPath() + " is below none of " + byRoot.keySet());
+      return byRoot.get(at);
     }
 
     @Override public Option<FileStatus[]> getLeafFiles(Path root) {
