@@ -397,7 +397,7 @@ def _few(boxes: tuple[Box, ...]) -> tuple[Box, ...]:
 def decode(group: Group, stored: Encoded) -> Metadata | None:
     """The metadata that `encode` was given, save bounds of strings that were cut outward.
 
-    An absent field proves nothing: only `Encoded.empty` states that there is no value. None is no metadata.
+    An absent field proves nothing: only `Encoded.empty` states that there is no value. Returns None if unknown.
     """
     fields, known, is_empty = stored.fields, group.name in stored.known, group.name in stored.empty
     nulls, nans = fields.get("nulls"), fields.get("nans")
