@@ -23,7 +23,7 @@ from tests.connectors.test_iceberg_generated import Run, Table
 from tests.spark.objects_read import splits_read
 
 STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "4"))
-ROUNDS = int(os.environ.get("ES_SKIPPING_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("ES_SKIPPING_ROUNDS", "2"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "7"))
 
 
