@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING
 from es_skipping.spark.bridge import ship_jar
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 __all__ = ["own_python", "package_archive", "ship_package"]
 
 _shipped: set[str] = set()
 _ship_lock = threading.Lock()
+_own_pythons: dict[SparkContext, tuple[int, str]] = {}
+"""How many builds need this Python in each context's workers, and the one that was set before."""
+_python_lock = threading.Lock()
 
 
 def ship_package(spark: SparkSession) -> None:
@@ -51,16 +55,28 @@ def package_archive(folder: str) -> str:
 
 @contextmanager
 def own_python(spark: SparkSession) -> Iterator[None]:
-    """In local mode run workers with this Python, unless another was configured: ``python3`` may lack pyarrow."""
+    """In local mode run workers with this Python, unless another was configured: ``python3`` may lack pyarrow.
+
+    Builds may run at the same time, as one in the background does. The last that ends restores what was set.
+    """
     context = spark.sparkContext
-    before = context.pythonExec
     chosen = "PYSPARK_PYTHON" in os.environ or context._jsc.sc().conf().contains("spark.pyspark.python")
-    if not chosen and _is_local(context.master) and sys.executable:
+    if chosen or not _is_local(context.master) or not sys.executable:
+        yield
+        return
+    with _python_lock:
+        inside, before = _own_pythons.get(context, (0, context.pythonExec))
+        _own_pythons[context] = inside + 1, before
         context.pythonExec = sys.executable
     try:
         yield
     finally:
-        context.pythonExec = before
+        with _python_lock:
+            inside, before = _own_pythons.pop(context)
+            if inside > 1:
+                _own_pythons[context] = inside - 1, before
+            else:
+                context.pythonExec = before
 
 
 def _is_local(master: str | None) -> bool:
