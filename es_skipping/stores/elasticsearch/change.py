@@ -337,7 +337,7 @@ class ElasticsearchChange(Change):
             self._cluster.refresh(self._generation)
             filters = [{"term": {"change": self._token}}, *([query] if query else [])]
             wanted = None if fields is None else [*fields, "ordinal"]
-            scan = self._cluster.scan(self._generation, {"bool": {"filter": filters}}, None, fields=wanted)
+            scan = self._cluster.scan(self._generation, {"bool": {"filter": filters}}, fields=wanted)
             alive = self._mine.alive()
             for hit in scan:
                 ordinal = hit["_source"]["ordinal"]
@@ -348,7 +348,7 @@ class ElasticsearchChange(Change):
         """Documents that arrived after this change took over another one's work: they are not in use."""
         if self._is_continued:
             alive = self._mine.alive()
-            for hit in self._cluster.scan(self._generation, None, None, fields=["ordinal"]):
+            for hit in self._cluster.scan(self._generation, None, fields=["ordinal"]):
                 ordinal = hit["_source"]["ordinal"]
                 if ordinal >= len(alive) or not alive[ordinal]:
                     yield hit["_id"]

@@ -301,7 +301,7 @@ class Cluster:
 
         def remove() -> None:
             self.builder.indices.refresh(index=generation)
-            hits = self.scan(generation, {"term": {"change": token}}, None, fields=[])
+            hits = self.scan(generation, {"term": {"change": token}}, fields=[])
             self._delete(generation, [hit["_id"] for hit in hits])
 
         self._tidy("removing a change that was given up", remove)
@@ -318,7 +318,7 @@ class Cluster:
             lost = {
                 "bool": {"filter": [{"term": {"version": state.version}}], "must_not": [{"term": {"change": token}}]}
             }
-            ids = [*dead, *(hit["_id"] for hit in self.scan(state.generation, lost, None, fields=[]))]
+            ids = [*dead, *(hit["_id"] for hit in self.scan(state.generation, lost, fields=[]))]
             if ids:
                 self._delete(state.generation, ids)
                 self.builder.indices.refresh(index=state.generation)
@@ -422,7 +422,7 @@ class Cluster:
         self,
         index: str,
         query: dict[str, Any] | None,
-        sort: str | None,
+        sort: str | None = None,
         *,
         fields: list[str] | None = None,
         seconds: float | None = None,
