@@ -278,7 +278,7 @@ def pages_without_a_point_in_time() -> Iterator[None]:
     """Documents are paged by their place in the index, whatever happens to it meanwhile, and are not counted."""
 
     def scan(
-        self: Cluster, index: str, asked: Any, sort: str, *, fields: list[str] | None = None
+        self: Cluster, index: str, asked: Any, sort: str | None = None, *, fields: list[str] | None = None
     ) -> Iterator[dict[str, Any]]:
         after: list[Any] | None = None
         while True:
