@@ -1,12 +1,13 @@
 """Bytes and CPU of scans with metadata per file, with metadata per row group, and with Spark's own row group filter.
 
 Run: ``python -m benchmarks.row_groups [--scale 1] [--store URL]`` (needs ``tpchgen-cli``; ten minutes on two cores).
+``--queries`` takes some of the queries only, and prints their lines; ``--runs`` repeats each of them more often.
 Writes the tables of ``docs/benchmarks/row-groups.md``.
 
 TPC-H's lineitem in eight files of 16 row groups: its rows at random, and each file sorted by part. Three directories
 hold the same files: one without metadata, one with metadata per file, one with metadata per row group. They are queried
-in turn. CPU is that of the whole JVM, planning included, the median of the runs; bytes are what Hadoop's file system
-counted in the tasks.
+in turn, in every other run backwards. CPU is the whole JVM's, planning included, the median of the runs; bytes are what
+Hadoop's file system counted in the tasks.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from benchmarks.pages import FOLDER, fill
 
-FILES, GROUPS, RUNS, SEED = 8, 16, 9, 23
+FILES, GROUPS, SEED = 8, 16, 23
 COLUMNS: Final = ["l_orderkey", "l_partkey", "l_suppkey", "l_extendedprice", "l_shipdate", "l_comment"]
 INDEXES: Final = (
     esk.MinMax("l_shipdate"),
@@ -112,7 +113,9 @@ def measured(spark: SparkSession, meter: Meter, place: Path, condition: str) -> 
     return meter.cpu() - cpu, read + meter.read()
 
 
-def figures(spark: SparkSession, table: pa.Table, folder: Path, *, ordered: bool) -> Iterator[str]:
+def figures(
+    spark: SparkSession, table: pa.Table, folder: Path, only: list[str] | None, count: int, *, ordered: bool
+) -> Iterator[str]:
     """A line of the page for each query."""
     places, meter = written(table, folder, ordered=ordered), Meter(spark)
     for variant, granularity in ((FILE, "file"), (GROUP, "rowGroup")):
@@ -120,9 +123,11 @@ def figures(spark: SparkSession, table: pa.Table, folder: Path, *, ordered: bool
         esk.Dataset(spark, str(places[variant])).create_indexes(*INDEXES)
     esk.enable(spark)
     for name, condition in queries(table).items():
+        if only and name not in only:
+            continue
         runs = [
-            {variant: measured(spark, meter, place, condition) for variant, place in places.items()}
-            for _ in range(RUNS + 2)
+            {variant: measured(spark, meter, places[variant], condition) for variant in list(places)[:: (-1) ** at]}
+            for at in range(count + 2)
         ][2:]  # the first warm up
         seconds = {variant: statistics.median(run[variant][0] for run in runs) for variant in places}
         ratio = statistics.median(run[GROUP][0] / run[FILE][0] for run in runs)
@@ -135,6 +140,8 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--scale", type=float, default=1)
     arguments.add_argument("--store")
+    arguments.add_argument("--queries", nargs="+")
+    arguments.add_argument("--runs", type=int, default=9)
     args = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         spark = (
@@ -153,9 +160,11 @@ def main() -> None:
             "|--|--|--:|--:|--:|--:|",
         ]
         for ordered in (False, True):
-            lines += figures(spark, table, Path(folder) / f"ordered-{ordered}", ordered=ordered)
+            place = Path(folder) / f"ordered-{ordered}"
+            lines += figures(spark, table, place, args.queries, args.runs, ordered=ordered)
         spark.stop()
-    fill("row_groups", "\n".join(lines), FOLDER / "row-groups.md")
+    if not args.queries:
+        fill("row_groups", "\n".join(lines), FOLDER / "row-groups.md")
     print("\n".join(lines))
 
 
