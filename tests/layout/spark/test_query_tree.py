@@ -58,7 +58,7 @@ def test_random_tables(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     within = rng.choice(([], ["id % 2 = 0"]))
     tree = layout.QueryTree(esk.Dataset(spark, lake), min_rows=MIN_ROWS, within=within)
     plan = tree.fit(workload(before, rng, draw), holdout=0)
-    assert plan.routed.tree.leaves > 1, seed
+    assert plan.routed.tree.leaves > 1 or before.count() < 2 * MIN_ROWS, seed
     routed_as_by_numpy(tree, plan)
     assert tree.write(place).rows == before.count()
     after = off.read.parquet(place)
