@@ -12,7 +12,7 @@ from es_skipping.layout.passes import blocked, histogram, words_of
 from es_skipping.layout.records import note_appended, read_record
 from es_skipping.layout.row_layout import Written
 from es_skipping.layout.star import Star
-from es_skipping.layout.target import append_blocks
+from es_skipping.layout.target import append_blocks, not_appended
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,7 +58,8 @@ def append(dataset: Dataset, df: DataFrame) -> Written:
     rows = _as_columns(df, source)
     star = Star(source, [ForeignKey(*key) for key in record.joins]) if record.joins else None
     joined = rows if star is None else star.joined(rows)
-    counted = histogram(joined, record.conditions, record.within)
+    with not_appended(source):
+        counted = histogram(joined, record.conditions, record.within)
     clustered = counted.cluster(record.weights, record.min_rows)
     before = _write_ids(source)
     append_blocks(source, blocked(joined, words_of(record.conditions), record.within, clustered, source.df.columns))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
@@ -22,6 +23,7 @@ __all__ = [
     "finished",
     "free_place",
     "names",
+    "not_appended",
     "refuse_protected",
     "require_empty",
     "write_blocks",
@@ -102,22 +104,34 @@ def append_blocks(source: Source, rows: DataFrame) -> None:
     DatasetError
         Spark cannot write it.
     """
-    from pyspark.errors import PySparkException
-
     from es_skipping.layout.zeros import options_for_zeros
 
-    writer = rows.write.format("parquet").option("maxRecordsPerFile", 0).options(**options_for_zeros(rows))
-    if source.partition_columns:
-        writer = writer.partitionBy(*source.partition_columns)
-    place = source.table or source.roots[0]
-    try:
+    with not_appended(source):
+        writer = rows.write.format("parquet").option("maxRecordsPerFile", 0).options(**options_for_zeros(rows))
+        if source.partition_columns:
+            writer = writer.partitionBy(*source.partition_columns)
         if source.table is None:
-            writer.mode("append").save(place)
+            writer.mode("append").save(source.roots[0])
         else:
-            writer.mode("append").saveAsTable(place)
+            writer.mode("append").saveAsTable(source.table)
+
+
+@contextmanager
+def not_appended(source: Source) -> Iterator[None]:
+    """Turns Spark's errors in the body into one that says that nothing was appended.
+
+    Raises
+    ------
+    DatasetError
+        Spark failed.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
     except PySparkException as error:
         reason = str(error).strip().splitlines()[0]
-        raise DatasetError(f"the rows could not be appended to {place}: {reason}") from error
+        raise DatasetError(f"the rows could not be appended to {source.table or source.roots[0]}: {reason}") from error
 
 
 def _begin(spark: SparkSession, root: str, path: str) -> None:

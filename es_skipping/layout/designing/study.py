@@ -14,6 +14,7 @@ from es_skipping.layout.clustering import Counts
 from es_skipping.layout.designing.arrangements import CURVES, by_curve, by_features, by_tree
 from es_skipping.layout.designing.dry_run import SampledBlocks
 from es_skipping.layout.features.conditions import FeatureFinder
+from es_skipping.layout.features.unevaluable import holds_one, unevaluable
 from es_skipping.layout.sample import RowSample, sampled
 from es_skipping.layout.tree.candidates import bound_of, cut_conditions, proposed_cuts
 from es_skipping.layout.tree.effects import Effects, effects_of
@@ -82,10 +83,12 @@ class Study:
         self.train, self.test = train, test
         self.partitioned = bool(source.partition_columns)
         finder = FeatureFinder(source, "savings", None)
-        mined, _, _ = finder.found(train, _MAX_FEATURES)
-        proposed = proposed_cuts(train, [feature.predicate for feature in mined])
-        self.operands = filtered_operands(source, train)
-        wanted = list(dict.fromkeys(query.predicate for query in test))[:_MATCHED_QUERIES]
+        failing = unevaluable(source.df, [*train, *test])
+        mined, _, _ = finder.found(train, _MAX_FEATURES, failing)
+        proposed = proposed_cuts(train, [feature.predicate for feature in mined], failing)
+        self.operands = filtered_operands(source, train, failing)
+        tested = dict.fromkeys(query.predicate for query in test)
+        wanted = [predicate for predicate in tested if not holds_one(predicate, failing)][:_MATCHED_QUERIES]
         conditions = cut_conditions(source.df, dict.fromkeys([*proposed, *wanted]))
         self.cuts = [cut for cut in proposed if cut in conditions]
         self._wanted = [predicate for predicate in wanted if predicate in conditions]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -10,9 +10,10 @@ from es_skipping.build.conditions import Condition, condition_of, is_usable
 from es_skipping.errors import DatasetError
 from es_skipping.layout.features.ranking import by_savings, satisfied_shares
 from es_skipping.layout.features.refining import with_arms, with_windows
+from es_skipping.layout.features.unevaluable import holds_one, unevaluable
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.show import show
-from es_skipping.predicates.tree import Predicate
+from es_skipping.predicates.tree import Operand, Predicate
 from es_skipping.predicates.truth import sql_of
 from es_skipping.workload.choosing import chosen
 from es_skipping.workload.families import Family, families_of
@@ -70,17 +71,23 @@ class FeatureFinder:
         DatasetError
             The workload yields no feature.
         """
-        kept, texts, refused = self.found(log, most)
+        kept, texts, refused = self.found(log, most, unevaluable(self.source.df, log))
         if not kept:
             why = f": {refused[0][0]}: {refused[0][1]}" if refused else ""
             raise DatasetError(f"these {len(log)} queries yield no feature to lay the data out by{why}")
         return kept, texts, refused
 
     def found(
-        self, log: QueryLog, most: int
+        self, log: QueryLog, most: int, failing: Mapping[Operand, str]
     ) -> tuple[tuple[Feature, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
-        """The same as `features`, but there may be none."""
-        refused: list[tuple[str, str]] = []
+        """The same as `features`, but there may be none.
+
+        Parameters
+        ----------
+        failing
+            What no feature may test (`es_skipping.layout.features.unevaluable`).
+        """
+        refused = [(show(operand), reason) for operand, reason in failing.items()]
         texts: dict[tuple[Predicate, ...], str] = {}
 
         def accept(feature: Feature) -> bool:
@@ -91,7 +98,7 @@ class FeatureFinder:
             texts[feature.predicates] = found.text
             return True
 
-        kept = tuple(self._ranked(log, most, accept))
+        kept = tuple(self._ranked(log, most, accept, self._usable_without(failing)))
         return kept, tuple(texts[feature.predicates] for feature in kept), tuple(refused)
 
     def refinements(
@@ -100,7 +107,7 @@ class FeatureFinder:
         """Other sets of features, each with its SQL, that say more of ORs or of windows; the given set comes first."""
         texts = dict(zip(features, conditions, strict=True))
         least = least_support(list(log), self.min_support)
-        arms = with_arms(list(log), features, least, self._usable)
+        arms = with_arms(list(log), features, least, self._usable_without(unevaluable(self.source.df, log)))
         windows = with_windows(list(log), features, least)
         both = with_windows(list(log), arms, least)
         found = [texts]
@@ -115,15 +122,17 @@ class FeatureFinder:
         written = replace(self.source, format="parquet")  # the index describes the files to be written
         return condition_of(written, feature.predicate)
 
-    def _ranked(self, log: QueryLog, most: int, accept: Callable[[Feature], bool]) -> list[Feature]:
+    def _ranked(
+        self, log: QueryLog, most: int, accept: Callable[[Feature], bool], usable: Callable[[Predicate], bool]
+    ) -> list[Feature]:
         if self.rank == "queries":
-            found = candidates_of(log, min_support=self.min_support, usable=self._usable)
-            return chosen(found, self._families(log, found), most, accept)
-        candidates = frequent_sets(log, self.candidates, min_support=self.min_support, usable=self._usable)
+            found = candidates_of(log, min_support=self.min_support, usable=usable)
+            return chosen(found, self._families(log, found, usable), most, accept)
+        candidates = frequent_sets(log, self.candidates, min_support=self.min_support, usable=usable)
         said = [feature for feature in candidates if sql_of(feature.predicate) is not None]
         families = [
             family
-            for family in self._families(log, candidates)
+            for family in self._families(log, candidates, usable)
             if len(family.features) <= most and all(sql_of(feature.predicate) for feature in family.features)
         ]
         every = [*said, *(feature for family in families for feature in family.features)]
@@ -132,10 +141,10 @@ class FeatureFinder:
         shares = satisfied_shares(self.source.df, [sql_of(feature.predicate) or "" for feature in every])
         return list(by_savings(said, shares, len(log), most, accept, families))
 
-    def _families(self, log: QueryLog, known: Sequence[Feature]) -> list[Family]:
+    def _families(self, log: QueryLog, known: Sequence[Feature], usable: Callable[[Predicate], bool]) -> list[Family]:
         if not self.families:
             return []
-        return families_of(list(log), known, least_support(list(log), self.min_support), self._usable)
+        return families_of(list(log), known, least_support(list(log), self.min_support), usable)
 
-    def _usable(self, predicate: Predicate) -> bool:
-        return is_usable(self.source, predicate)
+    def _usable_without(self, failing: Collection[Operand]) -> Callable[[Predicate], bool]:
+        return lambda predicate: is_usable(self.source, predicate) and not holds_one(predicate, failing)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from es_skipping.build.filter_texts import predicates_of_filters
 from es_skipping.errors import DatasetError
+from es_skipping.layout.features.unevaluable import holds_one
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.subsumption import is_certain, subsumes
 from es_skipping.predicates.tree import (
@@ -44,13 +45,17 @@ _MAX_LISTED_VALUES: Final = 100
 """Values of a longer list are not cuts of their own."""
 
 
-def proposed_cuts(log: Iterable[Query], features: Sequence[Predicate]) -> list[Predicate]:
+def proposed_cuts(
+    log: Iterable[Query], features: Sequence[Predicate], failing: Collection[Operand] = ()
+) -> list[Predicate]:
     """The cuts that a tree for a workload may use, the most used first.
 
     Parameters
     ----------
     features
         Conditions that are cuts in any case.
+    failing
+        What no cut may test.
 
     Examples
     --------
@@ -77,7 +82,11 @@ def proposed_cuts(log: Iterable[Query], features: Sequence[Predicate]) -> list[P
     repeated = {cut: count for cut, count in uses.items() if count >= _LEAST_USES}
     ranked = sorted((repeated | ranges).items(), key=lambda one: -one[1])
     cuts = dict.fromkeys([*features, *(cut for cut, _ in ranked)])
-    return [cut for cut in cuts if cut not in (ALWAYS, NEVER) and is_certain(cut)][:_MAX_CUTS]
+    return [cut for cut in cuts if _can_be_cut(cut, failing)][:_MAX_CUTS]
+
+
+def _can_be_cut(cut: Predicate, failing: Collection[Operand]) -> bool:
+    return cut not in (ALWAYS, NEVER) and is_certain(cut) and not holds_one(cut, failing)
 
 
 def cut_conditions(df: DataFrame, cuts: Iterable[Predicate]) -> dict[Predicate, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +12,7 @@ from es_skipping.indexes.base import Index
 from es_skipping.indexes.features import Features
 from es_skipping.indexes.minmax import MinMax
 from es_skipping.layout.bounds import Bounds, held_column
+from es_skipping.layout.features.unevaluable import unevaluable
 from es_skipping.layout.histogram import GroupBlocks
 from es_skipping.layout.passes import blocked
 from es_skipping.layout.plan import predict
@@ -99,8 +100,9 @@ class QueryTree(RowLayout[TreePlan]):
         clock = Clock(progress)
         train, test = self._parts(log, holdout)
         with clock.step("mine"):
-            mined, _, refused = self._finder.found(train, _MINED_FEATURES)
-            cuts = cut_conditions(self.df, proposed_cuts(train, [feature.predicate for feature in mined]))
+            failing = unevaluable(self.df, train)
+            mined, _, refused = self._finder.found(train, _MINED_FEATURES, failing)
+            cuts = cut_conditions(self.df, proposed_cuts(train, [feature.predicate for feature in mined], failing))
             if not cuts:
                 raise DatasetError(f"these {len(train)} queries have no condition to divide the rows by")
         with clock.step("sample"):
@@ -108,7 +110,7 @@ class QueryTree(RowLayout[TreePlan]):
         with clock.step("grow"):
             effects = effects_of(list(cuts), train)
             tree = grow(sample.bits, sample.partitions, effects, sample.least(self._min_rows))
-        bounded = filtered_operands(self._source, train)
+        bounded = filtered_operands(self._source, train, failing)
         features = self._kept([feature.predicate for feature in mined], list(cuts), tree.used, bounded, effects)
         with clock.step("count"):
             numbers = [*features, *(number for number in tree.used if number not in features)]
@@ -169,8 +171,11 @@ class QueryTree(RowLayout[TreePlan]):
         return [Features(*plan.conditions), *made] if plan.conditions else made
 
 
-def filtered_operands(source: Source, log: Sequence[Predicate] | QueryLog) -> tuple[Operand, ...]:
-    """The operands of a workload's filters that `MinMax` can bound, the most used first; no partition columns."""
+def filtered_operands(
+    source: Source, log: Sequence[Predicate] | QueryLog, failing: Collection[Operand] = ()
+) -> tuple[Operand, ...]:
+    """The operands of a workload's filters that `MinMax` can bound, the most used first; no partition columns, and none
+    of ``failing``."""
     uses: dict[Operand, int] = {}
     for query in log:
         predicate = query.predicate if hasattr(query, "predicate") else query
@@ -178,7 +183,7 @@ def filtered_operands(source: Source, log: Sequence[Predicate] | QueryLog) -> tu
         for operand in {operand for operand in operands if operand is not None}:
             uses[operand] = uses.get(operand, 0) + 1
     ranked = sorted(uses, key=lambda operand: -uses[operand])
-    return tuple(operand for operand in ranked if _can_be_bounded(source, operand))
+    return tuple(operand for operand in ranked if operand not in failing and _can_be_bounded(source, operand))
 
 
 def _compared(leaf: Predicate) -> Operand | None:
