@@ -73,6 +73,7 @@ class QueryLog:
         self._store = store
         self._application = application
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._notes: OrderedDict[str, _Note] = OrderedDict()
         self._last = 0
         self._wake = threading.Event()
@@ -109,11 +110,17 @@ class QueryLog:
     def write(self, *, wait: bool = True) -> int:
         """Write the notes whose outcome is known; return how many still wait.
 
+        When this returns, what another thread was writing is written too: who reads the log next finds it.
+
         Parameters
         ----------
         wait
             Whether notes without an outcome may wait; if not, they are written without it.
         """
+        with self._writing:
+            return self._write(wait)
+
+    def _write(self, wait: bool) -> int:
         try:
             last, records = self._records(self._last)
         except Exception as error:  # the JVM has ended or is ending

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta, timezone
@@ -206,3 +207,32 @@ def test_the_thread_writes_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(0.01)
     assert log.lost == 1, "written when its outcome came, to a store that keeps no query log"
     assert asked[:2] == [0, 1]
+
+
+def test_a_write_ends_after_one_that_is_under_way() -> None:
+    """Whoever writes in order to read the log finds what the thread had begun to write."""
+    begun, go_on = threading.Event(), threading.Event()
+    ended: list[str] = []
+
+    def store(settings: Mapping[str, str]) -> MetadataStore:
+        begun.set()
+        assert go_on.wait(10)
+        return _opened(settings)
+
+    def write(name: str) -> None:
+        log.write(wait=False)
+        ended.append(name)
+
+    log = QueryLog(lambda since: (since, []), store, lambda: None, lambda url, entries: None)
+    log._thread = threading.current_thread()
+    log.note(request(), ScanDetail("1"))
+    threads = [threading.Thread(target=write, args=[name]) for name in ("first", "second")]
+    threads[0].start()
+    assert begun.wait(10)
+    threads[1].start()
+    threads[1].join(0.2)
+    assert ended == []
+    go_on.set()
+    for thread in threads:
+        thread.join(10)
+    assert ended == ["first", "second"]
