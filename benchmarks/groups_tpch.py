@@ -37,6 +37,7 @@ from benchmarks.vertical import hill_climbing, primary_partitions
 from es_skipping.build.source import Reading, Source
 from es_skipping.layout import Query, QueryLog
 from es_skipping.layout.features.conditions import FeatureFinder
+from es_skipping.layout.features.unevaluable import unevaluable
 from es_skipping.layout.groups.demands import demands_of
 from es_skipping.layout.groups.design import layouts_by_budget
 from es_skipping.layout.groups.grouping import Designer, Grouping
@@ -74,7 +75,7 @@ class Study:
         train, _ = queries(source.df, chapter, 100, 1)
         test, self.templates = queries(source.df, chapter, 10, 2)
         finder = FeatureFinder(source, given.rank, given.support, families=True)
-        features, conditions, _ = finder.features(QueryLog(train), given.features)
+        features, conditions, _ = finder.features(QueryLog(train), given.features, unevaluable(source.df, train))
         months = sorted(row[0] for row in source.df.select(F.expr(MONTH)).distinct().collect())
         self.features = features
         chosen = [months[int((at + 0.5) * len(months) / given.months)] for at in range(given.months)]

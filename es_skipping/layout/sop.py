@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.indexes.base import Index
 from es_skipping.indexes.features import Features
 from es_skipping.indexes.foreignkey import ForeignKey
 from es_skipping.layout.features.conditions import Rank
+from es_skipping.layout.features.unevaluable import unevaluable
 from es_skipping.layout.histogram import Histogram
 from es_skipping.layout.maker import dataset_of, refuse_unknown
 from es_skipping.layout.passes import blocked, histogram, words_of
@@ -16,6 +17,7 @@ from es_skipping.layout.plan import Plan, predict
 from es_skipping.layout.row_layout import Clock, RowLayout
 from es_skipping.layout.star import Star, StarFeature
 from es_skipping.layout.workload.log import QueryLog
+from es_skipping.predicates.tree import Operand
 from es_skipping.workload.mining import Feature
 
 if TYPE_CHECKING:
@@ -126,8 +128,9 @@ class SOP(RowLayout[Plan]):
         most = self._count or max(_FEATURE_COUNTS)
         rows = self.df
         with clock.step("mine"):
+            failing = unevaluable(self.df, train) if self._star is None else {}
             if self._star is None:
-                features, conditions, refused = self._finder.features(train, most)
+                features, conditions, refused = self._finder.features(train, most, failing)
             else:
                 rows = self._star.joined(self.df)
                 self._star_features = self._star.features(train, most, self._finder.rank, self._finder.min_support)
@@ -145,7 +148,7 @@ class SOP(RowLayout[Plan]):
                 counted = histogram(rows, conditions, self._within)
         if self._refine:
             with clock.step("refine"):
-                refined = self._refined(features, conditions, train)
+                refined = self._refined(features, conditions, train, failing)
             if tuple(refined) != features:
                 features, conditions = tuple(refined), tuple(refined.values())
                 with clock.step("count"):
@@ -170,9 +173,11 @@ class SOP(RowLayout[Plan]):
         )
         return self._plan
 
-    def _refined(self, features: Sequence[Feature], conditions: Sequence[str], log: QueryLog) -> dict[Feature, str]:
+    def _refined(
+        self, features: Sequence[Feature], conditions: Sequence[str], log: QueryLog, failing: Mapping[Operand, str]
+    ) -> dict[Feature, str]:
         """The set of features whose blocks the workload reads least of; the first one, unless another is better."""
-        sets = self._finder.refinements(log, features, conditions)
+        sets = self._finder.refinements(log, features, conditions, failing)
         if len(sets) == 1:
             return sets[0]
         every = {feature: text for some in sets for feature, text in some.items()}

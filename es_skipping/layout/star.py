@@ -12,6 +12,7 @@ from es_skipping.errors import DatasetError
 from es_skipping.indexes.foreignkey import ForeignKey
 from es_skipping.indexes.induced import Induced
 from es_skipping.layout.features.conditions import FeatureFinder, Rank
+from es_skipping.layout.features.unevaluable import unevaluable
 from es_skipping.layout.workload.filters import is_statement, queries_of_statement
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.normal import all_of
@@ -133,7 +134,9 @@ class Star:
                 filters = self._filters(chain, log)
                 queries = QueryLog(one for query in log for one in filters.get(query.text, ()))
             try:
-                mined, conditions, _ = FeatureFinder(source, rank, min_support).features(queries, most)
+                mined, conditions, _ = FeatureFinder(source, rank, min_support).features(
+                    queries, most, unevaluable(source.df, queries)
+                )
             except DatasetError:
                 continue  # no filter on it comes back
             for feature, own in zip(mined, conditions, strict=True):

@@ -223,7 +223,7 @@ def test_a_write_ends_after_one_that_is_under_way() -> None:
         log.write(wait=False)
         ended.append(name)
 
-    log = QueryLog(lambda since: (since, []), store, lambda: None, lambda url, entries: None)
+    log = QueryLog(lambda since: (since, []), store, lambda: None)
     log._thread = threading.current_thread()
     log.note(request(), ScanDetail("1"))
     threads = [threading.Thread(target=write, args=[name]) for name in ("first", "second")]

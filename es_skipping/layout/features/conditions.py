@@ -10,7 +10,7 @@ from es_skipping.build.conditions import Condition, condition_of, is_usable
 from es_skipping.errors import DatasetError
 from es_skipping.layout.features.ranking import by_savings, satisfied_shares
 from es_skipping.layout.features.refining import with_arms, with_windows
-from es_skipping.layout.features.unevaluable import holds_one, unevaluable
+from es_skipping.layout.features.unevaluable import holds_one
 from es_skipping.layout.workload.log import QueryLog
 from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import Operand, Predicate
@@ -62,16 +62,21 @@ class FeatureFinder:
             raise ValueError(f"rank is {self.rank!r}; pass 'savings' or 'queries'")
 
     def features(
-        self, log: QueryLog, most: int
+        self, log: QueryLog, most: int, failing: Mapping[Operand, str]
     ) -> tuple[tuple[Feature, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
         """The best features that Spark can evaluate and an index can store, each with its SQL; and the refused ones.
+
+        Parameters
+        ----------
+        failing
+            What no feature may test (`es_skipping.layout.features.unevaluable`).
 
         Raises
         ------
         DatasetError
             The workload yields no feature.
         """
-        kept, texts, refused = self.found(log, most, unevaluable(self.source.df, log))
+        kept, texts, refused = self.found(log, most, failing)
         if not kept:
             why = f": {refused[0][0]}: {refused[0][1]}" if refused else ""
             raise DatasetError(f"these {len(log)} queries yield no feature to lay the data out by{why}")
@@ -80,13 +85,7 @@ class FeatureFinder:
     def found(
         self, log: QueryLog, most: int, failing: Mapping[Operand, str]
     ) -> tuple[tuple[Feature, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
-        """The same as `features`, but there may be none.
-
-        Parameters
-        ----------
-        failing
-            What no feature may test (`es_skipping.layout.features.unevaluable`).
-        """
+        """The same as `features`, but there may be none."""
         refused = [(show(operand), reason) for operand, reason in failing.items()]
         texts: dict[tuple[Predicate, ...], str] = {}
 
@@ -102,12 +101,12 @@ class FeatureFinder:
         return kept, tuple(texts[feature.predicates] for feature in kept), tuple(refused)
 
     def refinements(
-        self, log: QueryLog, features: Sequence[Feature], conditions: Sequence[str]
+        self, log: QueryLog, features: Sequence[Feature], conditions: Sequence[str], failing: Mapping[Operand, str]
     ) -> list[dict[Feature, str]]:
         """Other sets of features, each with its SQL, that say more of ORs or of windows; the given set comes first."""
         texts = dict(zip(features, conditions, strict=True))
         least = least_support(list(log), self.min_support)
-        arms = with_arms(list(log), features, least, self._usable_without(unevaluable(self.source.df, log)))
+        arms = with_arms(list(log), features, least, self._usable_without(failing))
         windows = with_windows(list(log), features, least)
         both = with_windows(list(log), arms, least)
         found = [texts]

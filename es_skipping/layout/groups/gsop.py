@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from es_skipping.errors import DatasetError
 from es_skipping.layout.chart import group_chart
 from es_skipping.layout.features.conditions import Rank
+from es_skipping.layout.features.unevaluable import unevaluable
 from es_skipping.layout.groups.demands import demands_of, helped_share
 from es_skipping.layout.groups.design import GroupDesign, design_groups
 from es_skipping.layout.groups.group import ColumnGroup
@@ -182,7 +183,7 @@ class GSOP(LayoutMaker[GroupPlan]):
             The workload yields no feature, or the dataset cannot be read.
         """
         train, test = self._parts(log, holdout)
-        features, conditions, refused = self._finder.features(train, self._count)
+        features, conditions, refused = self._finder.features(train, self._count, unevaluable(self.df, train))
         counted = histogram(self.df, conditions, self._within)
         found = self._designed(counted, features, train, test or train)
         place = {feature.predicates: at for at, feature in enumerate(features)}

@@ -172,7 +172,7 @@ class QueryTree(RowLayout[TreePlan]):
 
 
 def filtered_operands(
-    source: Source, log: Sequence[Predicate] | QueryLog, failing: Collection[Operand] = ()
+    source: Source, log: Sequence[Predicate] | QueryLog, failing: Collection[Operand]
 ) -> tuple[Operand, ...]:
     """The operands of a workload's filters that `MinMax` can bound, the most used first; no partition columns, and none
     of ``failing``."""

@@ -63,7 +63,8 @@ def test_all_layouts_are_compared(spark: SparkSession, lake: str) -> None:
 def test_each_is_said_by_itself(spark: SparkSession, lake: str) -> None:
     source = source_of(esk.Dataset(spark, lake))
     filters = [KIND, UNKNOWN, f"k <> 0 AND {FAILS}", "k / 7 < 3", "upper(kind) = 'KIND3'", "7 % k = 3"]
-    found = {show(operand): why for operand, why in unevaluable(source.df, _queries(source.df, filters)).items()}
+    log = layout.QueryLog.from_filters(source.df, filters)
+    found = {show(operand): why for operand, why in unevaluable(source.df, log).items()}
     assert len(found) == 3, found
     assert sorted("UNRESOLVED" in why for why in found.values()) == [False, False, True], found
 
@@ -79,7 +80,3 @@ def test_a_row_that_fails_is_not_appended(spark: SparkSession, tmp_path: Path) -
     with pytest.raises(DatasetError, match=r"the rows could not be appended to .*DIVIDE_BY_ZERO"):
         layout.append(esk.Dataset(spark, place), rows.selectExpr("id", "k - 1 AS k"))
     assert spark.read.parquet(place).count() == 2_000
-
-
-def _queries(df: Any, filters: list[str]) -> layout.QueryLog:
-    return layout.QueryLog.from_filters(df, filters)
