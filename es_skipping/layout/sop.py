@@ -174,7 +174,11 @@ class SOP(RowLayout[Plan]):
         return self._plan
 
     def _refined(
-        self, features: Sequence[Feature], conditions: Sequence[str], log: QueryLog, failing: Mapping[Operand, str]
+        self,
+        features: Sequence[Feature],
+        conditions: Sequence[str],
+        log: QueryLog,
+        failing: Mapping[Operand, str | None],
     ) -> dict[Feature, str]:
         """The set of features whose blocks the workload reads least of; the first one, unless another is better."""
         sets = self._finder.refinements(log, features, conditions, failing)

@@ -62,7 +62,7 @@ class FeatureFinder:
             raise ValueError(f"rank is {self.rank!r}; pass 'savings' or 'queries'")
 
     def features(
-        self, log: QueryLog, most: int, failing: Mapping[Operand, str]
+        self, log: QueryLog, most: int, failing: Mapping[Operand, str | None]
     ) -> tuple[tuple[Feature, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
         """The best features that Spark can evaluate and an index can store, each with its SQL; and the refused ones.
 
@@ -83,10 +83,10 @@ class FeatureFinder:
         return kept, texts, refused
 
     def found(
-        self, log: QueryLog, most: int, failing: Mapping[Operand, str]
+        self, log: QueryLog, most: int, failing: Mapping[Operand, str | None]
     ) -> tuple[tuple[Feature, ...], tuple[str, ...], tuple[tuple[str, str], ...]]:
         """The same as `features`, but there may be none."""
-        refused = [(show(operand), reason) for operand, reason in failing.items()]
+        refused = [(show(operand), reason) for operand, reason in failing.items() if reason is not None]
         texts: dict[tuple[Predicate, ...], str] = {}
 
         def accept(feature: Feature) -> bool:
@@ -101,7 +101,11 @@ class FeatureFinder:
         return kept, tuple(texts[feature.predicates] for feature in kept), tuple(refused)
 
     def refinements(
-        self, log: QueryLog, features: Sequence[Feature], conditions: Sequence[str], failing: Mapping[Operand, str]
+        self,
+        log: QueryLog,
+        features: Sequence[Feature],
+        conditions: Sequence[str],
+        failing: Mapping[Operand, str | None],
     ) -> list[dict[Feature, str]]:
         """Other sets of features, each with its SQL, that say more of ORs or of windows; the given set comes first."""
         texts = dict(zip(features, conditions, strict=True))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from es_skipping.build.conditions import has_a_value
-from es_skipping.predicates.tree import Operand, Predicate, leaves_of, operands_of
+from es_skipping.predicates.tree import Cast, HasElement, Operand, Predicate, leaves_of, operands_of, parts_of
 from es_skipping.predicates.truth import sql_of_operand
 from es_skipping.workload.queries import Query
 
@@ -15,31 +16,36 @@ if TYPE_CHECKING:
 
 __all__ = ["holds_one", "unevaluable"]
 
+_LEAST_USES: Final = 2
+_MOST_TRIED: Final = 200
+_FIRST_ROWS: Final = 100_000
+"""Most operands that fail do so early; the others are tried on all rows."""
 
-def unevaluable(df: DataFrame, log: Iterable[Query]) -> dict[Operand, str]:
+
+def unevaluable(df: DataFrame, log: Iterable[Query]) -> dict[Operand, str | None]:
     """The operands that Spark cannot resolve from their SQL, or cannot evaluate for some row, each with the reason.
 
     A query may guard an operand, as in ``y <> 0 AND x / y > 2``. A layout evaluates conditions by themselves. Data is
-    read only if an operand may fail.
+    read only if an operand may fail. Of these, 200 are tried, the most used first, and none that a single filter tests.
+    The others are in the result too, without a reason.
     """
-    from pyspark.errors import PySparkException
-
-    from es_skipping.spark.classic import functions as F
-
-    leaves = dict.fromkeys(leaf for query in log for leaf in leaves_of(query.predicate))
-    found: dict[Operand, str] = {}
+    found: dict[Operand, str | None] = {}
     texts: dict[Operand, str] = {}
-    for operand in dict.fromkeys(operand for leaf in leaves for operand in operands_of(leaf)):
-        text = None if has_a_value(operand) else sql_of_operand(operand)
+    for operand, uses in _that_may_fail(log).most_common():
+        text = sql_of_operand(operand)
         if text is None:
             continue
-        try:
-            df.select(F.expr(text))
-        except PySparkException as error:
-            found[operand] = _reason(error)
-        else:
+        if uses < _LEAST_USES or len(texts) == _MOST_TRIED:
+            found[operand] = None
+            continue
+        why = _unresolved(df, text)
+        if why is None:
             texts[operand] = text
-    return found | _failing(df, texts)
+        else:
+            found[operand] = why
+    early = _failing(df.limit(_FIRST_ROWS), texts)
+    late = _failing(df, {operand: text for operand, text in texts.items() if operand not in early})
+    return {**found, **early, **late}
 
 
 def holds_one(predicate: Predicate, operands: Collection[Operand]) -> bool:
@@ -47,24 +53,49 @@ def holds_one(predicate: Predicate, operands: Collection[Operand]) -> bool:
     return any(operand in operands for leaf in leaves_of(predicate) for operand in operands_of(leaf))
 
 
-def _failing(df: DataFrame, texts: Mapping[Operand, str]) -> dict[Operand, str]:
-    """The operands that fail for some row, found by halves."""
+def _that_may_fail(log: Iterable[Query]) -> Counter[Operand]:
+    """By how many filters each is tested. No conditions on elements, which have no SQL."""
+    leaves = Counter(leaf for query in log for leaf in leaves_of(query.predicate) if not isinstance(leaf, HasElement))
+    uses: Counter[Operand] = Counter()
+    for leaf, count in leaves.items():
+        uses.update(dict.fromkeys(filter(_may_fail, operands_of(leaf)), count))
+    return uses
+
+
+def _may_fail(operand: Operand) -> bool:
+    """In SQL, a cast of a session without ANSI mode is one of the session that reads it."""
+    legacy = any(isinstance(part, Cast) and part.mode == "LEGACY" for part in parts_of(operand))
+    return legacy or not has_a_value(operand)
+
+
+def _unresolved(df: DataFrame, text: str) -> str | None:
     from pyspark.errors import PySparkException
 
     from es_skipping.spark.classic import functions as F
 
+    try:
+        df.agg(F.max(F.xxhash64(F.expr(text))))
+    except PySparkException as error:
+        return str(error).strip().splitlines()[0]
+    return None
+
+
+def _failing(df: DataFrame, texts: Mapping[Operand, str]) -> dict[Operand, str]:
+    """The operands that fail for some row, found by halves."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    from es_skipping.spark.classic import functions as F
+    from es_skipping.spark.failures import error_text, reason
+
     if not texts:
         return {}
     try:
-        df.agg(*(F.max(F.xxhash64(F.expr(text))) for text in texts.values())).collect()  # no value can be left out
-    except PySparkException as error:
+        df.agg(*(F.max(F.xxhash64(F.expr(text))) for text in texts.values())).collect()  # Spark leaves no hash out
+    except (PySparkException, Py4JJavaError) as error:
         if len(texts) == 1:
-            return dict.fromkeys(texts, _reason(error))
+            return dict.fromkeys(texts, reason(error_text(error)))
         operands = list(texts)
         halves = operands[: len(operands) // 2], operands[len(operands) // 2 :]
         return {operand: why for half in halves for operand, why in _failing(df, {o: texts[o] for o in half}).items()}
     return {}
-
-
-def _reason(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]

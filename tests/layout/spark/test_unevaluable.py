@@ -62,11 +62,25 @@ def test_all_layouts_are_compared(spark: SparkSession, lake: str) -> None:
 
 def test_each_is_said_by_itself(spark: SparkSession, lake: str) -> None:
     source = source_of(esk.Dataset(spark, lake))
-    filters = [KIND, UNKNOWN, f"k <> 0 AND {FAILS}", "k / 7 < 3", "upper(kind) = 'KIND3'", "7 % k = 3"]
-    log = layout.QueryLog.from_filters(source.df, filters)
-    found = {show(operand): why for operand, why in unevaluable(source.df, log).items()}
-    assert len(found) == 3, found
-    assert sorted("UNRESOLVED" in why for why in found.values()) == [False, False, True], found
+    by_java = "unbase64(kind) = X'00'"
+    filters = [KIND, UNKNOWN, f"k <> 0 AND {FAILS}", "k / 7 < 3", "upper(kind) = 'KIND3'", "7 % k = 3", by_java]
+    once = "id / 2 > 3"
+    log = layout.QueryLog.from_filters(source.df, [*filters, *filters, once])
+    found = {show(operand): why or "" for operand, why in unevaluable(source.df, log).items()}
+    for reason in ("UNRESOLVED_ROUTINE", "DIVIDE_BY_ZERO", "REMAINDER_BY_ZERO", "IllegalArgumentException"):
+        assert sum(reason in why for why in found.values()) == 1, "\n".join(found.values())
+    assert [name for name, why in found.items() if not why] == ["divide(CAST(id AS DOUBLE), 2.0)"]
+    assert len(found) == 5
+
+
+def test_a_cast_of_a_session_without_ansi_mode(spark: SparkSession, lake: str) -> None:
+    """In a session with it, the same SQL fails."""
+    source = source_of(esk.Dataset(spark, lake))
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    log = layout.QueryLog.from_filters(source_of(esk.Dataset(spark, lake)).df, ["CAST(kind AS INT) = 1"] * 2)
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    (why,) = unevaluable(source.df, log).values()
+    assert "CAST_INVALID_INPUT" in str(why)
 
 
 def test_a_row_that_fails_is_not_appended(spark: SparkSession, tmp_path: Path) -> None:
