@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from es_skipping.build.columns import resolve
 from es_skipping.errors import ColumnError
 from es_skipping.lookup.built_with import columns_of
+from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.subsumption import subsumes
 from es_skipping.predicates.tree import (
     Call,
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
 __all__ = ["Condition", "condition_of", "has_a_value", "is_usable", "never_fails"]
 
 _TOTAL: Final = frozenset({
-    "lower", "upper", "length", "substring", "stringtrim", "concat", "coalesce", "truncdate", "trunctimestamp", "year",
-    "quarter", "month", "weekofyear", "dayofyear", "dayofmonth", "dayofweek", "hour", "minute", "second",
+    "lower", "upper", "initcap", "length", "octetlength", "bitlength", "reverse", "substring", "substringindex",
+    "stringtrim", "stringtrimleft", "stringtrimright", "stringreplace", "stringtranslate", "stringinstr",
+    "stringlocate", "getjsonobject", "concat", "coalesce", "greatest", "least", "truncdate", "trunctimestamp",
+    "lastday", "year", "quarter", "month", "weekofyear", "dayofyear", "dayofmonth", "dayofweek", "hour", "minute",
+    "second", "unixdate", "unixseconds", "unixmillis", "unixmicros",
 })  # fmt: skip
 """Functions that have a value, or null, for all arguments of their types, in ANSI mode too."""
 
@@ -53,7 +57,10 @@ def condition_of(source: Source, predicate: Predicate) -> Condition | str:
         read = predicate_of(resolve(source, text).operand)
     except ColumnError as error:
         return str(error)
-    return Condition(text, read) if subsumes(read, predicate) else "Spark reads its SQL as another predicate"
+    whole = normalise(
+        predicate
+    )  # also with what follows from a function, such as a range of dates from `year(day) = 2024`
+    return Condition(text, read) if subsumes(read, whole) else "Spark reads its SQL as another predicate"
 
 
 def is_usable(source: Source, predicate: Predicate) -> bool:

@@ -117,29 +117,29 @@ def _listed(operand: Operand, items: tuple[Operand, ...]) -> Predicate:
 _LIST: Final = 10
 """Spark turns a longer IN into a set that does not show its values."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_SIGNS: Final = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "remainder": "%", "integraldivide": "DIV"}
-_NAMES: Final = {
-    "stringtrim": "trim",
-    "stringtrimleft": "ltrim",
-    "stringtrimright": "rtrim",
-    "stringreplace": "replace",
-    "stringinstr": "instr",
-    "stringlpad": "lpad",
-    "stringrpad": "rpad",
-    "dateadd": "date_add",
-    "datesub": "date_sub",
-    "dayofmonth": "day",
-    "dayofweek": "dayofweek",
-    "truncdate": "trunc",
-    "trunctimestamp": "date_trunc",
-    "dateformatclass": "date_format",
-    "concatws": "concat_ws",
-    "regexpextract": "regexp_extract",
-    "regexpreplace": "regexp_replace",
-    "octetlength": "octet_length",
-    "mapkeys": "map_keys",
-    "mapvalues": "map_values",
-}
+_SIGNS: Final = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "remainder": "%", "integraldivide": "DIV",
+    "bitwiseand": "&", "bitwiseor": "|", "bitwisexor": "^",
+}  # fmt: skip
+_OTHER_NAMES: Final = {
+    "bitwisecount": "bit_count", "dateformatclass": "date_format", "dayofmonth": "day",
+    "gettimestamp": "to_timestamp", "lengthofjsonarray": "json_array_length", "log": "ln", "logarithm": "log",
+    "microstotimestamp": "timestamp_micros", "millistotimestamp": "timestamp_millis", "murmur3hash": "hash",
+    "roundceil": "ceil", "roundfloor": "floor", "secondstotimestamp": "timestamp_seconds", "stringinstr": "instr",
+    "stringlocate": "locate", "stringlpad": "lpad", "stringrepeat": "repeat", "stringreplace": "replace",
+    "stringrpad": "rpad", "stringspace": "space", "stringtranslate": "translate", "stringtrim": "trim",
+    "stringtrimleft": "ltrim", "stringtrimright": "rtrim", "todegrees": "degrees", "toradians": "radians",
+    "truncdate": "trunc", "trunctimestamp": "date_trunc",
+}  # fmt: skip
+_NAMES_WITH_UNDERSCORES: Final = (
+    "add_months", "array_contains", "array_max", "array_min", "array_position", "arrays_overlap", "bit_length",
+    "concat_ws", "date_add", "date_from_unix_date", "date_sub", "element_at", "find_in_set", "format_number",
+    "format_string", "from_unixtime", "from_utc_timestamp", "get_json_object", "last_day", "make_date",
+    "make_timestamp", "map_keys", "map_values", "months_between", "next_day", "octet_length", "parse_url",
+    "regexp_extract", "regexp_instr", "regexp_replace", "substring_index", "to_unix_timestamp", "to_utc_timestamp",
+    "unix_date", "unix_micros", "unix_millis", "unix_seconds", "unix_timestamp", "width_bucket",
+)  # fmt: skip
+_NAMES: Final = {**_OTHER_NAMES, **{name.replace("_", ""): name for name in _NAMES_WITH_UNDERSCORES}}
 """Functions whose SQL name differs from the name of their class."""
 
 
@@ -246,6 +246,8 @@ def _call(call: Call) -> str:
         return f"(- {arguments[0]})"
     if call.name in _COMPARATORS and len(arguments) == 2:
         return f"({arguments[0]} {_COMPARATORS[call.name]} {arguments[1]})"
+    if call.name in ("getarrayitem", "getmapvalue") and len(arguments) == 2:
+        return f"{arguments[0]}[{arguments[1]}]"
     package, _, simple = call.name.rpartition(".")
     user = package.startswith("udf:")
     name = _NAMES.get(call.name, call.name if user else simple).removeprefix("udf:")

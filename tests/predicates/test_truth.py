@@ -141,6 +141,11 @@ OPERANDS: list[tuple[Operand, str]] = [
     (call("regexpextract", S, S, ONE), "regexp_extract(s, s, 1)"),
     (call("regexpreplace", S, S, S), "regexp_replace(s, s, s)"),
     (call("octetlength", S), "octet_length(s)"),
+    (call("unixtimestamp", S, S), "unix_timestamp(s, s)"),
+    (call("gettimestamp", S, S), "to_timestamp(s, s)"),
+    (call("bitwiseand", X, ONE), "(x & 1)"),
+    (call("getarrayitem", Column(("stops",), parse_type("array<int>")), ONE), "stops[1]"),
+    (call("elementat", S, ONE), "element_at(s, 1)"),
 ]
 
 

@@ -95,7 +95,7 @@ def cut_conditions(df: DataFrame, cuts: Iterable[Predicate]) -> dict[Predicate, 
     return {
         cut: text
         for (cut, text), found in zip(texts.items(), _read(df, list(texts.values())), strict=True)
-        if subsumes(found, cut) and subsumes(cut, found)
+        if subsumes(found, whole := normalise(cut)) and subsumes(whole, found)
     }
 
 

@@ -13,14 +13,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
 from es_skipping import layout
+from es_skipping.build.conditions import condition_of
+from es_skipping.build.dataset import source_of
 from es_skipping.build.filter_texts import predicates_of_filters
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.features import Features
 from es_skipping.layout.passes import PLACE, histogram, placed, words_of
+from es_skipping.layout.tree.candidates import cut_conditions
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.show import show
-from es_skipping.predicates.tree import Opaque
+from es_skipping.predicates.tree import And, Holds, Opaque
 from es_skipping.predicates.truth import predicate_of, sql_of
 from es_skipping.spark.relations import expression_tree
 from es_skipping.workload.mining import Feature
@@ -386,13 +389,54 @@ def test_predicates_are_written_as_sql_that_spark_reads_back(spark: SparkSession
     for text, predicate in zip(SAYABLE, predicates_of_filters(df, SAYABLE)):
         assert not isinstance(predicate, Opaque), text
         said = sql_of(predicate)
-        assert said is not None, text
+        assert said is not None, (text, show(predicate))
         operand = read_operand(expression_tree(df.selectExpr(said)))
         again = predicate_of(operand)
         assert Feature((again,)).subsumes(predicate), (text, said, show(again))
         assert Feature((predicate,)).subsumes(again), (text, said, show(again))
         assert df.where(said).count() == df.where(text).count(), (text, said)
         assert normalise(again) == again
+
+
+FUNCTIONS = (
+    "date_trunc('HOUR', at) = TIMESTAMP'1970-01-01 02:00:00'", "trunc(sent, 'MM') = DATE'2024-01-01'",
+    "date_add(sent, 3) > DATE'2024-01-20'", "last_day(sent) = DATE'2024-01-31'", "datediff(sent, DATE'2024-01-01') > 3",
+    "unix_timestamp(at) > 1704100", "unix_seconds(at) % 2 = 0", "unix_date(sent) > 19725", "year(at) = 1970",
+    "from_utc_timestamp(at, 'Asia/Tokyo') > TIMESTAMP'1970-03-01 10:00:00'", "from_unixtime(id, 'yyyy') = '1970'",
+    "add_months(sent, 1) > DATE'2024-02-10'", "substring_index(kind, 'n', 1) = 'ki'", "locate('1', kind) = 5",
+    "translate(kind, 'k', 'x') = 'xind1'", "get_json_object(kind, '$.a') IS NULL", "repeat(kind, 2) > 'kind3'",
+    "amount & 3 = 1", "amount | 4 > 5", "amount ^ 2 > 1", "hash(kind) % 4 = 1", "ln(score + 2) > 0.1",
+    "log(2, score + 2) > 1", "degrees(score) > 1", "map['k'] = 3", "list[0] = 1", "element_at(list, 1) = 1",
+    "array_contains(list, 2)", "array_max(list) = 2", "abs(amount) % 7 = 2",
+)  # fmt: skip
+
+
+def test_functions_are_written_with_the_names_that_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
+    """Also where bounds or conditions on elements follow from them, which no SQL says."""
+    source = source_of(esk.Dataset(spark, lake(spark, tmp_path / "lake")))
+    filters = predicates_of_filters(source.df, FUNCTIONS)
+    leaves = [filter.children[0] if isinstance(filter, And) else filter for filter in filters]
+    cuts = [
+        leaf for leaf in leaves if not isinstance(leaf, Holds)
+    ]  # a filter that holds says more: of its elements too
+    assert list(cut_conditions(source.df, cuts)) == cuts
+    for text, leaf in zip(FUNCTIONS, leaves, strict=True):
+        found = condition_of(source, leaf)
+        assert not isinstance(found, str), (text, found)
+        assert source.df.where(found.text).count() == source.df.where(text).count() > 0, (text, found.text)
+
+
+def test_functions_make_features(spark: SparkSession, tmp_path: Path) -> None:
+    filters = ["unix_date(sent) > 19770", "list[0] = 1 AND kind = 'kind1'", "substring_index(kind, 'd', -1) = '12'"]
+    sop = layout.SOP(esk.Dataset(spark, lake(spark, tmp_path / "lake")), min_rows=100)
+    plan = sop.fit(filters * 5)
+    for name in ("unix_date(", "list[0]", "substring_index("):
+        assert any(name in text for text in plan.conditions), (plan.conditions, plan.refused)
+    sop.write(str(tmp_path / "laid_out"))
+    spark.read.parquet(str(tmp_path / "laid_out")).createOrReplaceTempView("t")
+    for text in filters:
+        (read,) = objects_read(spark, f"SELECT * FROM t WHERE {text}")
+        assert 0 < read < plan.blocks, text
 
 
 def test_features_in_elasticsearch(spark: SparkSession, tmp_path: Path, elasticsearch_url: str) -> None:
