@@ -57,9 +57,7 @@ def condition_of(source: Source, predicate: Predicate) -> Condition | str:
         read = predicate_of(resolve(source, text).operand)
     except ColumnError as error:
         return str(error)
-    whole = normalise(
-        predicate
-    )  # also with what follows from a function, such as a range of dates from `year(day) = 2024`
+    whole = normalise(predicate)  # with what follows from it, such as a range of dates from `year(day) = 2024`
     return Condition(text, read) if subsumes(read, whole) else "Spark reads its SQL as another predicate"
 
 
