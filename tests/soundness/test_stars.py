@@ -85,7 +85,7 @@ class Star:
             "n": pa.array(range(len(keys)), pa.int32()),
             "j": pa.array(others, pa.int32()),
             "w": pa.array(others, pa.int64()),
-            "t": [TEXTS[row % len(TEXTS)] for row in range(len(keys))],
+            "t": pa.array([TEXTS[row % len(TEXTS)] for row in range(len(keys))], pa.string()),
             "st": pa.array([{"j": one} for one in others], pa.struct([("j", pa.int32())])),
         }
         name = f"fact/p={self.dice.randint(0, 1)}" if self.partitioned else "fact"

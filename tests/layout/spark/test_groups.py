@@ -601,6 +601,9 @@ def test_random_tables_groups_and_queries(spark: SparkSession, tmp_path: Path, s
     for key in (ROOT_SETTING, "spark.sql.session.timeZone", "spark.sql.shuffle.partitions"):
         for session in (on, off):
             session.conf.set(key, str(spark.conf.get(key)))
+    for session in (on, off):  # which rows a failing filter meets depends on where they lie
+        session.conf.set("spark.sql.ansi.enabled", "false")
+    off.conf.set("spark.sql.parquet.filterPushdown", "false")  # it loses rows whose text is not UTF-8
     df = on.read.parquet(str(tmp_path / f"lake{seed}"))
     off.read.parquet(str(tmp_path / f"lake{seed}")).createOrReplaceTempView("t")
     drawn = [str(Predicates(rng, columns).draw(1)) for _ in range(40)]
