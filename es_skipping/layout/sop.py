@@ -107,7 +107,7 @@ class SOP(RowLayout[Plan]):
     def fit(self, log: QueryLog | Sequence[str], *, holdout: float = 0.2, progress: Progress | None = None) -> Plan:
         """Find features and blocks, and predict what held-out queries would read.
 
-        Reads the dataset once, and writes nothing.
+        Reads the dataset once, or twice if some filter can fail for a row, and writes nothing.
 
         Parameters
         ----------
@@ -133,10 +133,11 @@ class SOP(RowLayout[Plan]):
                 features, conditions, refused = self._finder.features(train, most, failing)
             else:
                 rows = self._star.joined(self.df)
-                self._star_features = self._star.features(train, most, self._finder.rank, self._finder.min_support)
+                finder = self._finder
+                self._star_features, refused = self._star.features(train, most, finder.rank, finder.min_support)
                 train, test = self._star.whole(train), self._star.whole(test)
                 features = tuple(one.feature for one in self._star_features)
-                conditions, refused = tuple(one.condition for one in self._star_features), ()
+                conditions = tuple(one.condition for one in self._star_features)
         with clock.step("count"):
             counted = histogram(rows, conditions, self._within)
         if self._count is None:

@@ -11,7 +11,7 @@ from es_skipping.build.source import Reading, Source, moved
 from es_skipping.errors import DatasetError
 from es_skipping.indexes.foreignkey import ForeignKey
 from es_skipping.indexes.induced import Induced
-from es_skipping.layout.features.conditions import FeatureFinder, Rank
+from es_skipping.layout.features.conditions import FeatureFinder, Rank, no_feature
 from es_skipping.layout.features.unevaluable import unevaluable
 from es_skipping.layout.workload.filters import is_statement, queries_of_statement
 from es_skipping.layout.workload.log import QueryLog
@@ -124,21 +124,21 @@ class Star:
             found.append(Query(all_of(parts), query.text))
         return QueryLog(found)
 
-    def features(self, log: QueryLog, most: int, rank: Rank, min_support: int | None) -> list[StarFeature]:
-        """The features of the fact and of each dimension, the best first."""
+    def features(
+        self, log: QueryLog, most: int, rank: Rank, min_support: int | None
+    ) -> tuple[list[StarFeature], tuple[tuple[str, str], ...]]:
+        """The features of the fact and of each dimension, the best first; and what cannot be one, each with why."""
         found: list[StarFeature] = []
+        refused: list[tuple[str, str]] = []
         for chain in (None, *self.chains):
             source = self.fact if chain is None else self._sources[chain.name]
             queries = log
             if chain is not None:
                 filters = self._filters(chain, log)
                 queries = QueryLog(one for query in log for one in filters.get(query.text, ()))
-            try:
-                mined, conditions, _ = FeatureFinder(source, rank, min_support).features(
-                    queries, most, unevaluable(source.df, queries)
-                )
-            except DatasetError:
-                continue  # no filter on it comes back
+            failing = unevaluable(source.df, queries)
+            mined, conditions, missed = FeatureFinder(source, rank, min_support).found(queries, most, failing)
+            refused += missed if chain is None else [(f"{text} in {chain.name}", why) for text, why in missed]
             for feature, own in zip(mined, conditions, strict=True):
                 made, condition = feature, own
                 if chain is not None:
@@ -150,9 +150,9 @@ class Star:
                     condition = text
                 found.append(StarFeature(made, condition, chain, own))
         if not found:
-            raise DatasetError(f"these {len(log)} queries yield no feature to lay the data out by")
+            raise no_feature(log, refused)
         found.sort(key=lambda one: -(one.feature.saved if one.feature.saved is not None else one.feature.gain))
-        return sorted(found[:most], key=lambda one: one.chain is not None)
+        return sorted(found[:most], key=lambda one: one.chain is not None), tuple(refused)
 
     def indexes(self, features: Sequence[StarFeature]) -> list[Induced]:
         """The indexes of the features of dimensions."""

@@ -22,7 +22,7 @@ from es_skipping.workload.mining import Feature, candidates_of, frequent_sets, l
 if TYPE_CHECKING:
     from es_skipping.build.source import Source
 
-__all__ = ["FeatureFinder", "Rank"]
+__all__ = ["FeatureFinder", "Rank", "no_feature"]
 
 Rank: TypeAlias = Literal["savings", "queries"]
 
@@ -78,8 +78,7 @@ class FeatureFinder:
         """
         kept, texts, refused = self.found(log, most, failing)
         if not kept:
-            why = f": {refused[0][0]}: {refused[0][1]}" if refused else ""
-            raise DatasetError(f"these {len(log)} queries yield no feature to lay the data out by{why}")
+            raise no_feature(log, refused)
         return kept, texts, refused
 
     def found(
@@ -151,3 +150,9 @@ class FeatureFinder:
 
     def _usable_without(self, failing: Collection[Operand]) -> Callable[[Predicate], bool]:
         return lambda predicate: is_usable(self.source, predicate) and not holds_one(predicate, failing)
+
+
+def no_feature(log: QueryLog, refused: Sequence[tuple[str, str]]) -> DatasetError:
+    """The error of a workload that yields no feature; it tells the first of those that were refused."""
+    why = f": {refused[0][0]}: {refused[0][1]}" if refused else ""
+    return DatasetError(f"these {len(log)} queries yield no feature to lay the data out by{why}")

@@ -167,7 +167,7 @@ class GSOP(LayoutMaker[GroupPlan]):
     def fit(self, log: QueryLog | Sequence[str], *, holdout: float = 0.2) -> GroupPlan:
         """Find features and column groups, and predict what held-out queries would read.
 
-        Reads the dataset once, and writes nothing.
+        Reads the dataset once, or twice if some filter can fail for a row, and writes nothing.
 
         Parameters
         ----------

@@ -81,7 +81,7 @@ class QueryTree(RowLayout[TreePlan]):
     def fit(self, log: QueryLog | Sequence[str], *, holdout: float = 0.2, progress: Progress | None = None) -> TreePlan:
         """Grow the tree on a sample, count its leaves' rows, and predict what held-out queries would read.
 
-        Reads the dataset twice, and writes nothing.
+        Reads the dataset twice, or three times if some filter can fail for a row, and writes nothing.
 
         Parameters
         ----------

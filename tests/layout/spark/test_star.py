@@ -46,6 +46,19 @@ def lines(start: int = 0) -> pa.Table:
     )
 
 
+def star(spark: SparkSession, root: Path) -> layout.SOP:
+    of_orders = f"parquet.`{root}/orders`"
+    return layout.SOP(
+        esk.Dataset(spark, str(root / "lines")),
+        min_rows=MIN_ROWS,
+        features=6,
+        joins=[
+            layout.ForeignKey(f"{of_orders}.o_customer", f"parquet.`{root}/customers`.c_key"),
+            layout.ForeignKey("l_order", f"{of_orders}.o_key"),
+        ],
+    )
+
+
 @pytest.fixture(scope="module")
 def laid_out(
     base: SparkSession, tmp_path_factory: pytest.TempPathFactory
@@ -69,18 +82,9 @@ def laid_out(
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     for name in tables:
         spark.read.parquet(str(root / name)).createOrReplaceTempView(name)
-    of_orders = f"parquet.`{root}/orders`"
-    sop = layout.SOP(
-        esk.Dataset(spark, str(root / "lines")),
-        min_rows=MIN_ROWS,
-        features=6,
-        joins=[
-            layout.ForeignKey(f"{of_orders}.o_customer", f"parquet.`{root}/customers`.c_key"),
-            layout.ForeignKey("l_order", f"{of_orders}.o_key"),
-        ],
-    )
+    sop = star(spark, root)
     sop.fit(layout.QueryLog.from_sql(sop.df, WORKLOAD))
-    bounds = Induced(layout.ForeignKey("l_order", f"{of_orders}.o_key"), bounds=["o_day"], ranges=10)
+    bounds = Induced(layout.ForeignKey("l_order", f"parquet.`{root}/orders`.o_key"), bounds=["o_day"], ranges=10)
     sop.write(str(root / "laid_out"), indexes=[bounds])
     spark.read.parquet(str(root / "laid_out")).createOrReplaceTempView("lines")
     yield spark, root, sop
@@ -135,6 +139,19 @@ def test_rows_are_appended_in_blocks(laid_out: tuple[SparkSession, Path, layout.
     assert (status.added, status.unindexed, status.run_again) == (0, 0, False)
     with pytest.raises(DatasetError, match="no record"):
         layout.append(esk.Dataset(spark, str(root / "orders")), more)
+
+
+def test_a_filter_on_a_dimension_that_fails_is_named(laid_out: tuple[SparkSession, Path, layout.SOP]) -> None:
+    spark, root, _ = laid_out
+    spark.read.parquet(str(root / "lines")).createOrReplaceTempView("plain_lines")
+    fails = JOIN + "o_status = 'OPEN' AND o_customer <> 3 AND 100 / (o_customer - 3) > 40"
+    made = star(spark, root)
+    plan = made.fit([fails.replace("FROM lines", "FROM plain_lines")] * 10)
+    assert any("orders.o_status = 'OPEN'" in text for text in plan.conditions)
+    ((text, why),) = plan.refused
+    assert text.endswith(" in orders")
+    assert "DIVIDE_BY_ZERO" in why
+    assert f"not used: {text}" in str(plan)
 
 
 def test_a_foreign_key_from_nowhere_is_refused(laid_out: tuple[SparkSession, Path, layout.SOP]) -> None:
