@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import re
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +20,7 @@ from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.show import quoted_name
 from es_skipping.predicates.tree import Call, Cast, Column, Literal, Operand, parts_of
 from es_skipping.predicates.types import DataType, parse_type
+from es_skipping.spark.quiet import quiet
 from es_skipping.spark.relations import expression_tree
 from es_skipping.spark.services import declarations_of
 
@@ -200,7 +198,7 @@ def _analyzed(df: DataFrame, given: Any, shown: str) -> tuple[SparkColumn, DataF
         raise ColumnError(
             f"column {shown!r} is a {type(given).__module__}.{type(given).__name__}; pass a name or SQL as text"
         )
-    with _quiet():
+    with quiet():
         try:
             column: Any = given
             if isinstance(given, str):
@@ -246,27 +244,6 @@ def _is_name(df: DataFrame, text: str) -> bool:
             return False
         type = found.dataType
     return True
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence PySpark's log, which writes a page for each unknown name; we raise our own error."""
-    from pyspark.logger import PySparkLogger
-
-    # Use PySpark's own getLogger: a plain logger of that name breaks every later analysis error in this process.
-    loggers = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
-    here = threading.get_ident()
-
-    def others(record: logging.LogRecord) -> bool:
-        return record.thread != here
-
-    for logger in loggers:
-        logger.addFilter(others)
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.removeFilter(others)
 
 
 def _first_line(error: Exception | None) -> str:

@@ -9,6 +9,7 @@ from es_skipping.build.object_ids import dataset_id
 from es_skipping.build.source import Reading
 from es_skipping.errors import DatasetError
 from es_skipping.predicates.show import quoted_name
+from es_skipping.spark.failures import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +28,7 @@ def id_of_reading(spark: SparkSession, reading: Reading) -> str:
         try:
             places = sorted(qualified(spark, path) for path in reading.paths)
         except Exception as error:
-            raise DatasetError(f"Spark cannot read the path {reading.name}: {str(error).splitlines()[0]}") from error
+            raise DatasetError(f"Spark cannot read the path {reading.name}: {first_line(error)}") from error
         place = "\n".join(places)
         name = places[0].rpartition("/")[2]
     return dataset_id(name, place)
@@ -54,4 +55,4 @@ def _full_name(spark: SparkSession, table: str) -> str:
         identifier = state.sqlParser().parseTableIdentifier(".".join(map(quoted_name, parts)))
         return str(state.catalog().qualifyIdentifier(identifier).unquotedString())
     except PySparkException as error:
-        raise DatasetError(f"{table!r} is not a table name: {str(error).strip().splitlines()[0]}") from None
+        raise DatasetError(f"{table!r} is not a table name: {first_line(error)}") from None

@@ -9,6 +9,8 @@ from es_skipping.errors import DatasetError
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.read import read_predicate
 from es_skipping.predicates.tree import Opaque, Predicate
+from es_skipping.spark.failures import first_line
+from es_skipping.spark.quiet import quiet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,11 +56,12 @@ def _trees(df: DataFrame, texts: Sequence[str], *, must: bool = False) -> list[A
     from es_skipping.spark.relations import expression_tree
 
     try:
-        tree = expression_tree(df.select(F.array(*(F.expr(text).cast("boolean") for text in texts))))
+        with quiet():
+            tree = expression_tree(df.select(F.array(*(F.expr(text).cast("boolean") for text in texts))))
     except (PySparkException, DatasetError) as error:
         if not must:
             return None
-        reason = str(error).strip().splitlines()[0]
+        reason = first_line(error)
         raise DatasetError(f"the filter {texts[0]!r} cannot be read: {reason}") from None
     if tree.get("c") != "CreateArray" or len(tree.get("ch", ())) != len(texts):
         return None

@@ -19,6 +19,7 @@ from es_skipping.catalog import ObjectId
 from es_skipping.errors import DatasetError
 from es_skipping.lookup.built_with import RELEVANT_SETTINGS
 from es_skipping.spark.bridge import session_settings
+from es_skipping.spark.failures import first_line
 from es_skipping.spark.formats import INDEXED, TABLES
 from es_skipping.spark.relations import (
     list_objects_again,
@@ -195,7 +196,7 @@ class Source:
         except DatasetError:
             raise
         except Exception as error:
-            raise DatasetError(f"{reading.name} can no longer be listed: {_first_line(error)}") from error
+            raise DatasetError(f"{reading.name} can no longer be listed: {_useful_line(error)}") from error
         if found is None:
             return self.again(spark, reading).objects()
         return ObjectList(ObjectId(*one) for one in found)
@@ -253,7 +254,7 @@ def _frame(spark: SparkSession, reading: Reading) -> DataFrame:
 
 
 def _unreadable(reading: Reading, error: Exception) -> DatasetError:
-    why = _first_line(error)
+    why = _useful_line(error)
     if "ClassNotFoundException" in why and reading.format.lower() in TABLES:
         why = f"this session does not have the jar of {reading.format}"
     elif "ClassNotFoundException" in why and reading.format.lower() == "hudi":
@@ -303,14 +304,14 @@ def _condition(error: Exception) -> str:
     return (error.getCondition() or "") if isinstance(error, AnalysisException) else ""
 
 
-def _first_line(error: Exception) -> str:
+def _useful_line(error: Exception) -> str:
     """The useful line of an error; py4j's own first line is not."""
     java = getattr(error, "java_exception", None)
     if java is not None:
         while java.getCause() is not None:
             java = java.getCause()
         return str(java.toString()).splitlines()[0][:300]
-    return str(error).strip().splitlines()[0][:300]
+    return first_line(error)[:300]
 
 
 def schema_of(text: str) -> StructType:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from es_skipping.errors import DatasetError
 from es_skipping.layout.records import RECORD
+from es_skipping.spark.failures import first_line
 from es_skipping.stores.base import is_under
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def write_blocks(source: Source, rows: DataFrame, path: str | None, table: str |
         roots: list[str] = relation_facts(rows.sparkSession.read.table(table))["roots"]
         return roots[0]
     except PySparkException as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = first_line(error)
         raise DatasetError(f"the layout could not be written to {path or table}: {reason}") from error
 
 
@@ -130,7 +131,7 @@ def not_appended(source: Source) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = first_line(error)
         raise DatasetError(f"the rows could not be appended to {source.table or source.roots[0]}: {reason}") from error
 
 

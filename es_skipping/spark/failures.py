@@ -1,10 +1,21 @@
-"""The one-line reason of a Spark or Java error."""
+"""What one line says of a Spark or Java error."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["error_text", "reason"]
+__all__ = ["error_text", "first_line", "reason"]
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, or its class if it has none.
+
+    Examples
+    --------
+    >>> first_line(ValueError("bad value\\nat line 3")), first_line(ValueError())
+    ('bad value', 'ValueError')
+    """
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def error_text(error: Exception) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 from es_skipping.build.conditions import has_a_value
 from es_skipping.predicates.tree import Cast, HasElement, Operand, Predicate, leaves_of, operands_of, parts_of
 from es_skipping.predicates.truth import sql_of_operand
+from es_skipping.spark.failures import error_text, first_line, reason
+from es_skipping.spark.quiet import quiet
 from es_skipping.workload.queries import Query
 
 if TYPE_CHECKING:
@@ -74,9 +76,10 @@ def _unresolved(df: DataFrame, text: str) -> str | None:
     from es_skipping.spark.classic import functions as F
 
     try:
-        df.agg(F.max(F.xxhash64(F.expr(text))))
+        with quiet():
+            df.agg(F.max(F.xxhash64(F.expr(text))))
     except PySparkException as error:
-        return str(error).strip().splitlines()[0]
+        return first_line(error)
     return None
 
 
@@ -86,12 +89,12 @@ def _failing(df: DataFrame, texts: Mapping[Operand, str]) -> dict[Operand, str]:
     from pyspark.errors import PySparkException
 
     from es_skipping.spark.classic import functions as F
-    from es_skipping.spark.failures import error_text, reason
 
     if not texts:
         return {}
     try:
-        df.agg(*(F.max(F.xxhash64(F.expr(text))) for text in texts.values())).collect()  # Spark leaves no hash out
+        with quiet():  # Spark leaves no hash out
+            df.agg(*(F.max(F.xxhash64(F.expr(text))) for text in texts.values())).collect()
     except (PySparkException, Py4JJavaError) as error:
         if len(texts) == 1:
             return dict.fromkeys(texts, reason(error_text(error)))

@@ -25,6 +25,7 @@ from es_skipping.layout.groups.packing import packed_partitions
 from es_skipping.layout.groups.stored import manifest_at
 from es_skipping.layout.target import delete_tree, free_place, names, require_empty
 from es_skipping.predicates.show import quoted_name, show
+from es_skipping.spark.failures import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -279,7 +280,7 @@ def _written(
 
 
 def _not_written(path: str, error: Exception) -> DatasetError:
-    reason = str(error).strip().splitlines()[0]
+    reason = first_line(error)
     return DatasetError(f"the column groups could not be written to {path}: {reason}")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from es_skipping.errors import DatasetError
+from es_skipping.spark.failures import first_line
 from es_skipping.stores.base import is_under
 from es_skipping.workload.logged import of_residuals
 from es_skipping.workload.queries import Query
@@ -54,7 +55,7 @@ def queries_of_statement(spark: SparkSession, text: str, roots: Sequence[str] | 
     try:
         planned = spark.sql(text)
     except PySparkException as error:
-        reason = str(error).strip().splitlines()[0].rstrip(";.")
+        reason = first_line(error).rstrip(";.")
         raise DatasetError(
             f"the query {text!r} cannot be planned: {reason}. The session must have its tables and views; write a "
             "path as parquet.`/path`"

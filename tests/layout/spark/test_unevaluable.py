@@ -60,7 +60,7 @@ def test_all_layouts_are_compared(spark: SparkSession, lake: str) -> None:
     assert "SOP" in said
 
 
-def test_each_is_said_by_itself(spark: SparkSession, lake: str) -> None:
+def test_each_is_said_by_itself(spark: SparkSession, lake: str, caplog: pytest.LogCaptureFixture) -> None:
     source = source_of(esk.Dataset(spark, lake))
     by_java = "unbase64(kind) = X'00'"
     filters = [KIND, UNKNOWN, f"k <> 0 AND {FAILS}", "k / 7 < 3", "upper(kind) = 'KIND3'", "7 % k = 3", by_java]
@@ -71,6 +71,7 @@ def test_each_is_said_by_itself(spark: SparkSession, lake: str) -> None:
         assert sum(reason in why for why in found.values()) == 1, "\n".join(found.values())
     assert [name for name, why in found.items() if not why] == ["divide(CAST(id AS DOUBLE), 2.0)"]
     assert len(found) == 5
+    assert not [record for record in caplog.records if "QueryContextLogger" in record.name], "PySpark logs a page each"
 
 
 def test_a_cast_of_a_session_without_ansi_mode(spark: SparkSession, lake: str) -> None:
