@@ -32,13 +32,17 @@ if TYPE_CHECKING:
 __all__ = ["Condition", "condition_of", "has_a_value", "is_usable", "never_fails"]
 
 _TOTAL: Final = frozenset({
-    "lower", "upper", "initcap", "length", "octetlength", "bitlength", "reverse", "substring", "substringindex",
-    "stringtrim", "stringtrimleft", "stringtrimright", "stringreplace", "stringtranslate", "stringinstr",
-    "stringlocate", "getjsonobject", "concat", "coalesce", "greatest", "least", "truncdate", "trunctimestamp",
-    "lastday", "year", "quarter", "month", "weekofyear", "dayofyear", "dayofmonth", "dayofweek", "hour", "minute",
-    "second", "unixdate", "unixseconds", "unixmillis", "unixmicros",
+    "lower", "upper", "initcap", "length", "octetlength", "bitlength", "substring", "stringtrim", "stringtrimleft",
+    "stringtrimright", "stringreplace", "stringtranslate", "stringinstr", "stringlocate", "concat", "coalesce",
+    "greatest", "least", "lastday", "year", "quarter", "month", "weekofyear", "dayofyear", "dayofmonth", "dayofweek",
+    "hour", "minute", "second", "unixdate", "unixseconds", "unixmillis", "unixmicros",
 })  # fmt: skip
-"""Functions that have a value, or null, for all arguments of their types, in ANSI mode too."""
+"""Functions that have a value, or null, for all arguments of their types, in ANSI mode too.
+
+Not among them: ``trunc`` and ``date_trunc``, which overflow for the least dates and times; ``get_json_object``, whose
+path may hold a number that overflows; ``substring_index``, which fails for the least count; ``reverse``, which in Spark
+4.0 reads beyond a text that ends inside a character.
+"""
 
 
 class Condition(NamedTuple):
@@ -106,6 +110,8 @@ def has_a_value(operand: Operand) -> bool:
         case Element(array):
             return has_a_value(array)
         case Cast(child, type, mode):
+            if child.type.name == "date" and type.name in ("timestamp", "timestamp_ntz"):
+                return False  # a date after the year 294247 overflows, in every mode
             return (mode != "ANSI" or _widens(child.type, type)) and has_a_value(child)
         case Call("remainder", (dividend, Literal(divisor))):
             return bool(divisor) and has_a_value(dividend)
@@ -119,4 +125,4 @@ def _widens(from_: DataType, to: DataType) -> bool:
     """Whether each value of a type has a value of the other."""
     if from_.is_integer and to.is_integer:
         return from_.bits <= to.bits
-    return to.name == "string" or (from_.name, to.name) in {("date", "timestamp"), ("float", "double")}
+    return to.name == "string" or (from_.name, to.name) == ("float", "double")

@@ -127,9 +127,9 @@ _OTHER_NAMES: Final = {
     "microstotimestamp": "timestamp_micros", "millistotimestamp": "timestamp_millis", "murmur3hash": "hash",
     "roundceil": "ceil", "roundfloor": "floor", "secondstotimestamp": "timestamp_seconds", "stringinstr": "instr",
     "stringlocate": "locate", "stringlpad": "lpad", "stringrepeat": "repeat", "stringreplace": "replace",
-    "stringrpad": "rpad", "stringspace": "space", "stringtranslate": "translate", "stringtrim": "trim",
-    "stringtrimleft": "ltrim", "stringtrimright": "rtrim", "todegrees": "degrees", "toradians": "radians",
-    "truncdate": "trunc", "trunctimestamp": "date_trunc",
+    "stringrpad": "rpad", "stringspace": "space", "stringsplit": "split", "stringtranslate": "translate",
+    "stringtrim": "trim", "stringtrimleft": "ltrim", "stringtrimright": "rtrim", "todegrees": "degrees",
+    "toradians": "radians", "truncdate": "trunc", "trunctimestamp": "date_trunc",
 }  # fmt: skip
 _NAMES_WITH_UNDERSCORES: Final = (
     "add_months", "array_contains", "array_max", "array_min", "array_position", "arrays_overlap", "bit_length",
@@ -139,8 +139,9 @@ _NAMES_WITH_UNDERSCORES: Final = (
     "regexp_extract", "regexp_instr", "regexp_replace", "substring_index", "to_unix_timestamp", "to_utc_timestamp",
     "unix_date", "unix_micros", "unix_millis", "unix_seconds", "unix_timestamp", "width_bucket",
 )  # fmt: skip
+_TRIMS: Final = ("stringtrim", "stringtrimleft", "stringtrimright")
 _NAMES: Final = {**_OTHER_NAMES, **{name.replace("_", ""): name for name in _NAMES_WITH_UNDERSCORES}}
-"""Functions whose SQL name differs from the name of their class."""
+"""Functions whose SQL name differs from the name of their class. A name is a proposal: Spark's reading of it counts."""
 
 
 def sql_of(predicate: Predicate) -> str | None:
@@ -248,6 +249,8 @@ def _call(call: Call) -> str:
         return f"({arguments[0]} {_COMPARATORS[call.name]} {arguments[1]})"
     if call.name in ("getarrayitem", "getmapvalue") and len(arguments) == 2:
         return f"{arguments[0]}[{arguments[1]}]"
+    if call.name in _TRIMS and len(arguments) == 2:
+        arguments.reverse()  # SQL names the characters first, Spark's plan the text
     package, _, simple = call.name.rpartition(".")
     user = package.startswith("udf:")
     name = _NAMES.get(call.name, call.name if user else simple).removeprefix("udf:")

@@ -125,6 +125,7 @@ OPERANDS: list[tuple[Operand, str]] = [
     (call("org.apache.spark.Year", D), "Year(d)"),
     (call("stringtrim", S), "trim(s)"),
     (call("stringtrimleft", S), "ltrim(s)"),
+    (call("stringtrimleft", S, Literal("k", STRING)), "ltrim('k', s)"),
     (call("stringtrimright", S), "rtrim(s)"),
     (call("stringreplace", S, S, S), "replace(s, s, s)"),
     (call("stringinstr", S, S), "instr(s, s)"),
@@ -145,7 +146,7 @@ OPERANDS: list[tuple[Operand, str]] = [
     (call("gettimestamp", S, S), "to_timestamp(s, s)"),
     (call("bitwiseand", X, ONE), "(x & 1)"),
     (call("getarrayitem", Column(("stops",), parse_type("array<int>")), ONE), "stops[1]"),
-    (call("elementat", S, ONE), "element_at(s, 1)"),
+    (call("elementat", Column(("stops",), parse_type("array<int>")), ONE), "element_at(stops, 1)"),
 ]
 
 

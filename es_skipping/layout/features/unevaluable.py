@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["holds_one", "unevaluable"]
 
 _LEAST_USES: Final = 2
+"""An operand of a single filter makes no feature, so it is not tried."""
 _MOST_TRIED: Final = 200
 _FIRST_ROWS: Final = 100_000
-"""Most operands that fail do so early; the others are tried on all rows."""
+"""Most operands that fail do so early; only those that pass are tried on all rows."""
 
 
 def unevaluable(df: DataFrame, log: Iterable[Query]) -> dict[Operand, str | None]:
@@ -56,7 +57,7 @@ def holds_one(predicate: Predicate, operands: Collection[Operand]) -> bool:
 
 
 def _that_may_fail(log: Iterable[Query]) -> Counter[Operand]:
-    """By how many filters each is tested. No conditions on elements, which have no SQL."""
+    """By how many filters each is tested. Conditions on elements do not count: they have no SQL."""
     leaves = Counter(leaf for query in log for leaf in leaves_of(query.predicate) if not isinstance(leaf, HasElement))
     uses: Counter[Operand] = Counter()
     for leaf, count in leaves.items():
@@ -65,7 +66,7 @@ def _that_may_fail(log: Iterable[Query]) -> Counter[Operand]:
 
 
 def _may_fail(operand: Operand) -> bool:
-    """In SQL, a cast of a session without ANSI mode is one of the session that reads it."""
+    """SQL does not say the mode of a cast: one without ANSI mode becomes one of the session that reads the text."""
     legacy = any(isinstance(part, Cast) and part.mode == "LEGACY" for part in parts_of(operand))
     return legacy or not has_a_value(operand)
 
@@ -93,7 +94,7 @@ def _failing(df: DataFrame, texts: Mapping[Operand, str]) -> dict[Operand, str]:
     if not texts:
         return {}
     try:
-        with quiet():  # Spark leaves no hash out
+        with quiet():  # a hash needs every value, so Spark cannot leave one out
             df.agg(*(F.max(F.xxhash64(F.expr(text))) for text in texts.values())).collect()
     except (PySparkException, Py4JJavaError) as error:
         if len(texts) == 1:

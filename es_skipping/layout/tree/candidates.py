@@ -92,11 +92,12 @@ def _can_be_cut(cut: Predicate, failing: Collection[Operand]) -> bool:
 def cut_conditions(df: DataFrame, cuts: Iterable[Predicate]) -> dict[Predicate, str]:
     """The SQL of the cuts that Spark evaluates as they are meant."""
     texts = {cut: text for cut in cuts if (text := sql_of(cut)) is not None}
-    return {
-        cut: text
-        for (cut, text), found in zip(texts.items(), _read(df, list(texts.values())), strict=True)
-        if subsumes(found, whole := normalise(cut)) and subsumes(whole, found)
-    }
+    kept = {}
+    for (cut, text), found in zip(texts.items(), _read(df, list(texts.values())), strict=True):
+        whole = normalise(cut)  # with what follows from it, which Spark's reading has too
+        if subsumes(found, whole) and subsumes(whole, found):
+            kept[cut] = text
+    return kept
 
 
 def _read(df: DataFrame, texts: Sequence[str]) -> list[Predicate]:

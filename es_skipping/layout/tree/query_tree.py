@@ -202,10 +202,10 @@ def _can_be_bounded(source: Source, operand: Operand) -> bool:
     if any(column.path[0] in source.partition_columns for column in columns_of([operand])):
         return False
     try:
-        defined(replace(source, format="parquet"), MinMax(text))
+        _, wanted = defined(replace(source, format="parquet"), MinMax(text))
     except (IndexDefinitionError, DatasetError):
         return False
-    return True
+    return wanted.operands == (operand,)
 
 
 def _of_blocks(leaves: Bounds, clustered: GroupBlocks) -> Bounds:

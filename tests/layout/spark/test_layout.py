@@ -408,6 +408,7 @@ FUNCTIONS = (
     "amount & 3 = 1", "amount | 4 > 5", "amount ^ 2 > 1", "hash(kind) % 4 = 1", "ln(score + 2) > 0.1",
     "log(2, score + 2) > 1", "degrees(score) > 1", "map['k'] = 3", "list[0] = 1", "element_at(list, 1) = 1",
     "array_contains(list, 2)", "array_max(list) = 2", "abs(amount) % 7 = 2",
+    "ltrim('k', kind) = 'ind1'", "trim(BOTH '1k' FROM kind) = 'ind'", "split(kind, 'n')[1] = 'd1'",
 )  # fmt: skip
 
 
