@@ -20,6 +20,7 @@ from es_skipping.predicates.read import read_operand
 from es_skipping.predicates.show import quoted_name
 from es_skipping.predicates.tree import Call, Cast, Column, Literal, Operand, parts_of
 from es_skipping.predicates.types import DataType, parse_type
+from es_skipping.spark.failures import first_line
 from es_skipping.spark.quiet import quiet
 from es_skipping.spark.relations import expression_tree
 from es_skipping.spark.services import declarations_of
@@ -105,7 +106,7 @@ def resolve(source: Source, given: Any) -> ResolvedColumn:
     except DatasetError as error:
         raise ColumnError(f"column {shown!r} cannot be indexed: {error}") from None
     except PySparkException as error:  # such as a constant that cannot be cast
-        raise ColumnError(f"column {shown!r} cannot be indexed: {_first_line(error)}") from None
+        raise ColumnError(f"column {shown!r} cannot be indexed: {first_line(error).rstrip(';')}") from None
     _refuse_unrepeatable(analyzed, shown)
     levels = 0 if elements is None else elements.levels
     operand = read_elements(tree, levels) if levels else read_operand(tree)
@@ -213,10 +214,10 @@ def _analyzed(df: DataFrame, given: Any, shown: str) -> tuple[SparkColumn, DataF
             missing = str(error.getCondition()).startswith(("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND"))
             wrong = "does not exist" if missing else "is neither a column nor SQL that Spark understands"
             raise ColumnError(
-                f"column {shown!r} {wrong}: {_first_line(error)}; the columns are {', '.join(df.columns)}"
+                f"column {shown!r} {wrong}: {first_line(error).rstrip(';')}; the columns are {', '.join(df.columns)}"
             ) from None
         except PySparkException as error:
-            raise ColumnError(f"column {shown!r} cannot be indexed: {_first_line(error)}") from None
+            raise ColumnError(f"column {shown!r} cannot be indexed: {first_line(error).rstrip(';')}") from None
     if plan.expressions().size() != 1:
         raise ColumnError(f"column {shown!r} is not one column")
     expression = plan.expressions().head()
@@ -244,10 +245,6 @@ def _is_name(df: DataFrame, text: str) -> bool:
             return False
         type = found.dataType
     return True
-
-
-def _first_line(error: Exception | None) -> str:
-    return str(error).strip().split("\n", 1)[0].rstrip(";")
 
 
 def _nodes(expression: Any) -> list[Any]:
