@@ -11,7 +11,17 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["kill_python", "obey_permissions", "run_python"]
+__all__ = ["kill_python", "obey_permissions", "run_python", "without_spark"]
+
+
+_OF_JVMS = ("SPARK_SUBMIT_OPTS", "SPARK_DIST_CLASSPATH")
+
+
+def without_spark() -> dict[str, str]:
+    """This process's environment as if no Spark ran in it, but for what makes the tests' JVMs quick."""
+    return {
+        key: value for key, value in os.environ.items() if key in _OF_JVMS or not key.startswith(("PYSPARK", "SPARK"))
+    }
 
 
 def run_python(

@@ -33,6 +33,7 @@ def test_the_log_is_the_same_at_each_run_and_has_objects_of_both_kinds() -> None
     assert LOG.total() == 18 * 40 + 2 * 200
 
 
+@pytest.mark.long
 def test_sizes_of_pairs(spark: SparkSession, tmp_path: Path, log: Path) -> None:
     write_weather(tmp_path / "weather", 9, rows=4)
     data = {False: log, True: tmp_path / "weather"}
@@ -58,6 +59,7 @@ def test_builds_by_columns(spark: SparkSession, tmp_path: Path, log: Path) -> No
     assert "| 30 | " in index_columns.table(found)
 
 
+@pytest.mark.long
 def test_what_queries_save_pays_a_build(spark: SparkSession, tmp_path: Path) -> None:
     report = payback.run(spark, tmp_path, LOG, 1)
     for question, by_index in report["queries"].items():

@@ -50,6 +50,7 @@ def test_a_query_scans_no_fewer_rows_than_match(spark: SparkSession, tmp_path: P
     assert 0 < np.mean(scanned) < 0.2
 
 
+@pytest.mark.long
 def test_the_log_at_a_small_scale(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout_log, "TRAIN", 60)
     monkeypatch.setattr(layout_log, "TEST", 10)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import shapely
 
 from benchmarks.object_store import DOLLARS_A_MILLION_REQUESTS, MODES, MONTHS, other_months, polygon, price
@@ -37,6 +38,7 @@ def test_requests_and_bytes_have_prices() -> None:
     assert price({"requests": 0, "bytes": 10**12}) == 5
 
 
+@pytest.mark.long
 def test_requests_and_bytes_of_both_sides_are_counted(tmp_path: Path) -> None:
     """In a process of its own, because the file system must be on the class path from the beginning."""
     command = [sys.executable, "-m", "benchmarks.object_store", "--objects", "9", "--rows", "8", "--wait", "1"]

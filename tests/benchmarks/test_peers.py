@@ -16,6 +16,7 @@ from tests.spark.building import spark
 __all__ = ["spark"]
 
 
+@pytest.mark.long
 def test_systems_side_by_side(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "WARM_UPS", 0)
     data = make(tmp_path, scale=0.01, files=8, place_files=10)

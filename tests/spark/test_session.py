@@ -19,7 +19,7 @@ from es_skipping.build.source import build_session
 from es_skipping.errors import EsSkippingError
 from es_skipping.spark import bridge, launch_conf, relations, services
 from es_skipping.spark.classic import classic_session
-from tests.processes import run_python
+from tests.processes import run_python, without_spark
 from tests.spark.conftest import ENABLED
 from tests.spark.objects_read import file_indexes, num_files
 from tests.spark.row_oracle import Honest
@@ -150,9 +150,8 @@ def test_what_is_not_the_rows_of_files(session: SparkSession, path: str) -> None
 
 def run(script: str, tmp_path: Path, **env: str) -> dict[str, Any]:
     """Run a script in a Python of its own, and return the JSON of its last line."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
-    clean |= {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, **env}
-    done = run_python(textwrap.dedent(script), tmp_path, environment=clean, seconds=240)
+    environment = without_spark() | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, **env}
+    done = run_python(textwrap.dedent(script), tmp_path, environment=environment, seconds=240)
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return result
 
