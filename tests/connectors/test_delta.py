@@ -161,7 +161,7 @@ def test_or_and_deltas_own_pruning(delta: SparkSession, maker: Maker) -> None:
     assert opened(delta, f"SELECT * FROM {table} WHERE id = 205 AND ({either})", 1) == 1
 
 
-@pytest.mark.parametrize("vectors", ["true", "false"])
+@pytest.mark.parametrize("vectors", ["true", pytest.param("false", marks=pytest.mark.long)])
 def test_deleted_rows(delta: SparkSession, maker: Maker, vectors: str) -> None:
     table = maker(**{"delta.enableDeletionVectors": vectors})
     esk.Dataset(delta, table=table).create_indexes(esk.ValueList("name"))
@@ -273,7 +273,10 @@ def metrics(spark: SparkSession, table: str, commits: int) -> list[dict[str, str
     return [{key: value for key, value in one.items() if "Time" not in key and "Bytes" not in key} for one in found]
 
 
-def test_changes_have_the_metrics_that_they_have_without_skipping(delta: SparkSession, maker: Maker) -> None:
+@pytest.mark.parametrize("vectors", ["true", pytest.param("false", marks=pytest.mark.long)])  # as the search's tests
+def test_changes_have_the_metrics_that_they_have_without_skipping(
+    delta: SparkSession, maker: Maker, vectors: str
+) -> None:
     merge = (
         f"MERGE INTO {{}} t USING (SELECT '{name_of(340)}' AS name) s ON t.name = s.name "
         "WHEN MATCHED THEN UPDATE SET place = 'merged' WHEN NOT MATCHED THEN INSERT (name) VALUES (s.name)"
@@ -283,20 +286,19 @@ def test_changes_have_the_metrics_that_they_have_without_skipping(delta: SparkSe
         f"DELETE FROM {{}} WHERE name = '{name_of(205)}' OR id BETWEEN 110 AND 119",
         merge,
     )
-    for vectors in ("true", "false"):
-        with_skipping, without = (maker(**{"delta.enableDeletionVectors": vectors}) for _ in range(2))
-        esk.Dataset(delta, table=with_skipping).create_indexes(esk.ValueList("name"), esk.MinMax("id"))
-        for change in changes:
-            delta.sql(change.format(with_skipping))
-            esk.disable(delta)
-            delta.sql(change.format(without))
-            esk.enable(delta)
-            both = (sorted(map(repr, delta.table(one).collect())) for one in (with_skipping, without))
-            assert next(both) == next(both), change
-        found = metrics(delta, with_skipping, len(changes))
-        assert len(found) == len(changes) and all(found), found
-        assert found == metrics(delta, without, len(changes))
-        assert opened(delta, f"SELECT * FROM {with_skipping} WHERE place = 'merged'", 1) >= 1
+    with_skipping, without = (maker(**{"delta.enableDeletionVectors": vectors}) for _ in range(2))
+    esk.Dataset(delta, table=with_skipping).create_indexes(esk.ValueList("name"), esk.MinMax("id"))
+    for change in changes:
+        delta.sql(change.format(with_skipping))
+        esk.disable(delta)
+        delta.sql(change.format(without))
+        esk.enable(delta)
+        both = (sorted(map(repr, delta.table(one).collect())) for one in (with_skipping, without))
+        assert next(both) == next(both), change
+    found = metrics(delta, with_skipping, len(changes))
+    assert len(found) == len(changes) and all(found), found
+    assert found == metrics(delta, without, len(changes))
+    assert opened(delta, f"SELECT * FROM {with_skipping} WHERE place = 'merged'", 1) >= 1
 
 
 def test_partitioned_tables(delta: SparkSession) -> None:

@@ -154,7 +154,7 @@ def test_two_scans_of_one_table_with_other_filters(delta: SparkSession, make: Ma
     assert len(rows_on_and_off(delta, f"{then} EXCEPT ({other})")) == 1
 
 
-@pytest.mark.parametrize("mapping", ["none", "name", "id"])
+@pytest.mark.parametrize("mapping", ["none", "name", pytest.param("id", marks=pytest.mark.long)])
 def test_bounds_from_footers_are_of_the_right_column(delta: SparkSession, make: Make, mapping: str) -> None:
     table = make("id AS low", "id + 1000 AS high", **{"delta.columnMapping.mode": mapping})
     if mapping != "none":  # each has a physical name that was the other's

@@ -24,7 +24,7 @@ from tests.soundness.harness import FILE_NAME, Outcome, objects_planned, soundne
 from tests.soundness.sql import Node
 from tests.spark.objects_read import num_files
 
-COUNT = int(os.environ.get("ES_SKIPPING_SOUNDNESS", "30"))
+COUNT = int(os.environ.get("ES_SKIPPING_SOUNDNESS", "12"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "20260720"))
 _PER_ROUND = per_round(COUNT)
 _ROUNDS_PER_TABLE = 15

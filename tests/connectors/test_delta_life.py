@@ -22,8 +22,8 @@ from tests.connectors.lives import Busy, answer, opened_by, quietly
 from tests.soundness.data import COLUMNS
 from tests.spark.objects_read import num_files
 
-STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "4"))
-ROUNDS = int(os.environ.get("ES_SKIPPING_ROUNDS", "2"))
+STEPS = int(os.environ.get("ES_SKIPPING_LIFE", "2"))
+ROUNDS = int(os.environ.get("ES_SKIPPING_ROUNDS", "1"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "7"))
 _COLUMNS = [column for column in COLUMNS if column.sql in ("i32", "f64", "s", "city", "d", "n.x", "n.deep.y")]
 
