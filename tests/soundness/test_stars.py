@@ -195,6 +195,7 @@ class Star:
         return f"SELECT {columns} FROM fact {join} dim ON k = dim.id WHERE {near}"
 
 
+@pytest.mark.in_turn("store", "stars")
 @pytest.mark.parametrize("kind", ["induced", "ranges", "shapes"])
 @pytest.mark.parametrize(("store", "stars"), [("parquet", STARS), ("elasticsearch", max(1, STARS // 4))])
 def test_random_stars(

@@ -23,7 +23,18 @@ from es_skipping.spark import relations
 from es_skipping.spark.hadoop_files import files_of
 from tests.hdfs_cluster import Cluster
 from tests.layout.spark.test_groups import EVERY_TYPE, FORMAT, column_groups, rows_of
-from tests.layout.spark.test_packing import COLUMNS, GROUPS, answers, by_hand, data_files, made, manifest_of
+from tests.layout.spark.test_packing import (
+    COLUMNS,
+    GROUPS,
+    QUERIES,
+    answers,
+    by_hand,
+    data_files,
+    made,
+    manifest_of,
+    source,
+    written,
+)
 from tests.s3_server import Server
 from tests.spark.building import spark, write
 from tests.spark.objects_read import blocks_read
@@ -251,15 +262,16 @@ def test_idle_cores_take_part_in_a_merge(spark: SparkSession, tmp_path: Path, pa
             assert blocks_read(df) == [len(kept)], "each counts once"
 
 
-@pytest.mark.parametrize("name", ["a b%20c", "ü+#1", "a;b&c=d"])
-def test_odd_names(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    folder = tmp_path / name
-    path = made(spark, folder, packed=False)
+def test_odd_names(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "a b%20c" / "ü+#1" / "a;b&c=d"
+    written(spark, folder, packed=False)
+    path, plain = folder / "groups", source(spark, 600)
+    plain.createOrReplaceTempView("plain")
     opened = answers(spark, path)
     assert layout.repack_groups(spark, str(path)) > 0
     assert answers(spark, path) == opened
-    layout.append_groups(spark.table("plain"), str(path))
-    spark.table("plain").union(spark.table("plain")).createOrReplaceTempView("plain")
+    layout.append_groups(plain, str(path))
+    plain.union(plain).createOrReplaceTempView("plain")
     answers(spark, path)
 
 
@@ -311,31 +323,29 @@ def lake(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
 
 
 def test_on_other_file_systems(spark: SparkSession, lake: str) -> None:
-    path = f"{lake}/groups"
-    spark.range(0, 600, 1, 2).selectExpr(*COLUMNS).write.parquet(f"{lake}/plain")
+    """A query of each kind: all blocks of both groups, some of one, some of both."""
+    path, queries = f"{lake}/groups", (QUERIES[0], QUERIES[1], QUERIES[3])
+    source(spark, 300).write.parquet(f"{lake}/plain")
     df = spark.read.parquet(f"{lake}/plain")
-    df.createOrReplaceTempView("plain")
-    layout.write_groups(df, column_groups(df, GROUPS), path, min_rows=20, partition_rows=300, packed=False)
-    more = spark.range(600, 800, 1, 1).selectExpr(*COLUMNS)
-    layout.append_groups(more, path)
-    df.union(more).createOrReplaceTempView("plain")
+    layout.write_groups(df, column_groups(df, GROUPS), path, min_rows=20, packed=False)
+    layout.append_groups(spark.range(300, 500, 1, 1).selectExpr(*COLUMNS), path)
+    source(spark, 500).createOrReplaceTempView("plain")
 
     def left() -> int:
         manifest = read_manifest(files_of(path), path)
         return sum(block.row_group is None for block in manifest.blocks.values())
 
-    before, files = answers(spark, path), left()
+    before, files = answers(spark, path, queries), left()
     assert before[1][0] < before[0][0] / 4, "they are skipped"
     assert layout.repack_groups(spark, path) == files > 0 == left()
-    assert answers(spark, path) == before
+    assert answers(spark, path, queries) == before
     spark.conf.set("spark.es_skipping.verify", "stat")
-    assert answers(spark, path) == before
+    assert answers(spark, path, queries) == before
     status = layout.status(spark, path)
     assert isinstance(status, layout.GroupStatus) and status.unindexed == 0
-    again = spark.range(800, 900, 1, 1).selectExpr(*COLUMNS)
-    layout.append_groups(again, path)
-    spark.table("plain").union(again).createOrReplaceTempView("plain")
-    answers(spark, path)
+    layout.append_groups(spark.range(500, 600, 1, 1).selectExpr(*COLUMNS), path)
+    source(spark, 600).createOrReplaceTempView("plain")
+    answers(spark, path, queries)
     assert left() == 0
     names = {name for name in files_of(path).list("") if name.endswith(".json") or "tmp" in name}
     assert names == {MANIFEST, *(f"_es_skipping_groups.00000{at}.json" for at in (1, 2))}
