@@ -4,11 +4,14 @@
 parameters tell apart, take turns: the first case keeps the first combination of the named parameters, the second case
 the second one. All other combinations get the mark ``long``. On a module (``pytestmark``) all its tests take turns.
 
+``@pytest.mark.every(3)`` keeps every third of the cases of a test that are left, where each shows much the same.
+
 ``make test`` leaves out what is marked ``long``; ``make test-all`` and pytest itself run it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -17,7 +20,24 @@ __all__ = ["mark_long"]
 
 
 def mark_long(items: Sequence[pytest.Item]) -> None:
-    """Mark the combinations whose turn it is not."""
+    """Mark the combinations whose turn it is not, and the cases between those that are kept."""
+    _mark_combinations(items)
+    _mark_between(items)
+
+
+def _mark_between(items: Sequence[pytest.Item]) -> None:
+    seen: Counter[tuple[str, str]] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("every")
+        if mark is None or item.get_closest_marker("long") is not None:
+            continue
+        test = (str(item.path), getattr(item, "originalname", item.name))
+        if seen[test] % mark.args[0]:
+            item.add_marker("long")
+        seen[test] += 1
+
+
+def _mark_combinations(items: Sequence[pytest.Item]) -> None:
     tables: dict[tuple[str, tuple[str, ...]], dict[object, dict[tuple[str, ...], list[pytest.Item]]]] = {}
     for item in items:
         mark = item.get_closest_marker("in_turn")

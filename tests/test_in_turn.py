@@ -1,4 +1,7 @@
-"""Cases take turns: each runs under one combination, each value has cases, and the others are marked ``long``."""
+"""Cases take turns: each runs under one combination, each value has cases, and the others are marked ``long``.
+
+So are the cases between those that ``every`` keeps.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +41,18 @@ def test_server_alone(store):
 @pytest.mark.parametrize("other", [1, 2])
 def test_other(other):
     pass
+
+@pytest.mark.every(3)
+@pytest.mark.parametrize("case", range(7))
+def test_alike(case):
+    pass
 """
 
 
 def test_each_case_runs_under_one_combination_in_turn(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     (tmp_path / "test_table.py").write_text(TABLE, encoding="utf-8")
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  long\n  in_turn\n", encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  long\n  in_turn\n  every\n", encoding="utf-8")
     found = {}
     for marks in ("not long", "long or not long"):
         command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "-m", marks]
@@ -59,6 +67,9 @@ def test_each_case_runs_under_one_combination_in_turn(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         found[marks] = [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
     assert sorted(found["not long"]) == [
+        "test_alike[0]",
+        "test_alike[3]",
+        "test_alike[6]",
         "test_other[1]",
         "test_other[2]",
         "test_server_alone[disk]",
@@ -69,4 +80,4 @@ def test_each_case_runs_under_one_combination_in_turn(tmp_path: Path) -> None:
         "test_sql[server-d-2-False]",
         "test_store_alone[server]",
     ]
-    assert len(found["long or not long"]) == 5 * 4 + 2 * 2 + 2
+    assert len(found["long or not long"]) == 5 * 4 + 2 * 2 + 2 + 7

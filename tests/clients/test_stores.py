@@ -27,6 +27,7 @@ def application(fresh: Lake, s3: Server) -> Iterator[Application]:
         yield running
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("place", ["hdfs", "s3"])
 def test_statements_and_look_ups(
     fresh: Lake, application: Application, place: str, request: pytest.FixtureRequest

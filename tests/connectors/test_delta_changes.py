@@ -100,6 +100,7 @@ CHANGES = {
 }  # fmt: skip
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_refresh_by_changes_is_one_from_nothing(on: SparkSession, asked: Asked, name: str) -> None:
     commits, added, removed = CHANGES[name]
@@ -186,6 +187,7 @@ def test_another_refresh_meanwhile(on: SparkSession, monkeypatch: pytest.MonkeyP
     assert registry(on, "t") == index_again(on, "t", INDEXES)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("retain", ["refresh", "vacuum"])
 def test_removed_files_may_be_known_until_they_are_deleted(on: SparkSession, asked: Asked, retain: str) -> None:
     on.conf.set("spark.es_skipping.retainRemoved", retain)

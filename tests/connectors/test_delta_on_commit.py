@@ -119,6 +119,7 @@ COMMANDS = {
 OF_THE_WHOLE = ("overwrite", "INSERT OVERWRITE", "CREATE OR REPLACE ... AS SELECT")
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_indexed_before_it_returns(on: SparkSession, asked: Asked, name: str) -> None:
     dataset = esk.Dataset(on, table="t")
@@ -136,6 +137,7 @@ def test_a_command_is_indexed_before_it_returns(on: SparkSession, asked: Asked, 
     assert opened(on, "id = 250") == (([], 0) if name in OF_THE_WHOLE else ([250], 1))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("command", ["DELETE FROM t WHERE id = 7", "OPTIMIZE t", "RESTORE TABLE t TO VERSION AS OF 1"])
 def test_files_that_a_command_replaced(on: SparkSession, command: str) -> None:
     dataset = esk.Dataset(on, table="t")
@@ -146,6 +148,7 @@ def test_files_that_a_command_replaced(on: SparkSession, command: str) -> None:
     assert opened(on, "id = 8") == ([8], 1)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("mapped", [False, True])
 def test_other_indexes_follow_in_the_background(on: SparkSession, begun: list[str], mapped: bool) -> None:
     """Those that need the rows, and any of a table whose files name their columns otherwise."""

@@ -96,6 +96,7 @@ CHANGES = {
 """Each with the files that the search opens."""
 
 
+@pytest.mark.every(3)
 @pytest.mark.in_turn("vectors")
 @pytest.mark.parametrize("vectors", [True, False])
 @pytest.mark.parametrize("change", sorted(CHANGES))

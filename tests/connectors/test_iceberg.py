@@ -102,6 +102,7 @@ INDEXES: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", INDEXES)
 def test_each_index_type_leaves_one_file(iceberg: SparkSession, maker: Maker, name: str) -> None:
     table = maker(**NO_STATISTICS)
@@ -405,6 +406,7 @@ def summaries(spark: SparkSession, table: str) -> list[dict[str, str]]:
     return [{key: value for key, value in one[0].items() if key not in timed and "size" not in key} for one in found]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_changes_commit_what_they_commit_without_skipping(iceberg: SparkSession, maker: Maker, mode: str) -> None:
     merge = (

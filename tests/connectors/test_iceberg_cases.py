@@ -76,6 +76,7 @@ BESIDE = (
 """What is true of the row 205 beside its columns."""
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_hidden_columns_beside_an_indexed_one(iceberg: SparkSession, make: Make, mode: str) -> None:
     table = make("PARTITIONED BY (truncate(100, id))", **{"format-version": "3", "write.update.mode": mode})
@@ -317,6 +318,7 @@ def test_files_expire_during_a_build(iceberg: SparkSession, make: Make, monkeypa
     assert opened(iceberg, f"SELECT * FROM {table} WHERE name = 'n205'", 1) == 1
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_conflicts_are_those_that_there_are_without_skipping(
     iceberg: SparkSession, make: Make, tmp_path: Path, mode: str

@@ -114,6 +114,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_refresh_by_changes_is_one_from_nothing(on: SparkSession, asked: Asked, name: str) -> None:
     commits, added, removed = CHANGES[name]

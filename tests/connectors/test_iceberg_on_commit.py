@@ -112,6 +112,7 @@ COMMANDS = {
 COPYING, MERGING = "copy-on-write", "merge-on-read"
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("name", "how"), [*((name, COPYING) for name in COMMANDS), ("UPDATE", MERGING), ("MERGE", MERGING)]
 )

@@ -81,6 +81,7 @@ CHANGES = {
 """Each with the number of files that hold a row of it, which are those that the search opens."""
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("change", sorted(CHANGES))
 def test_only_the_search_skips(iceberg: SparkSession, make: Make, tmp_path: Path, change: str) -> None:
     on, off = make(), make()

@@ -86,6 +86,7 @@ def test_constant_geometries_skip(sedona: SparkSession, path: str, ours: str) ->
     assert all(read[condition] <= AT_MOST[condition] for condition in AT_MOST)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("format", ["delta", "iceberg"])
 def test_a_polygon_over_a_table(sedona: SparkSession, path: str, format: str) -> None:
     """The file of each of the 64 objects becomes one of the table's; the format's own pruning opens them all."""

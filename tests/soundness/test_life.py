@@ -117,6 +117,7 @@ def _place(name: str, request: pytest.FixtureRequest, session: SparkSession, rng
     return _Place(LocalFolder(local / "data"), (local / "store").as_uri())
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("store", "format", "where"),
     [

@@ -140,6 +140,7 @@ def on(spark: SparkSession, data: str, request: pytest.FixtureRequest) -> Iterat
     dataset.drop_indexes(all=True)
 
 
+@pytest.mark.every(2)
 def test_predicates(on: SparkSession, data: str) -> None:
     assert objects_by_predicate(on, lambda s: s.read.parquet(data), FOUND) == FOUND
     assert esk.Dataset(on, data).ensure_indexes(*INDEXES).unchanged == FILES, "made again they are the same"

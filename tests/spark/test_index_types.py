@@ -146,6 +146,7 @@ def on(spark: SparkSession, data: str, request: pytest.FixtureRequest) -> Iterat
     dataset.drop_indexes(all=True)
 
 
+@pytest.mark.every(2)
 def test_predicates(on: SparkSession, data: str) -> None:
     expected = GAPS | FORMATTED | DATES | HASHED | DISTANCES
     assert objects_by_predicate(on, lambda s: s.read.parquet(data), expected) == expected

@@ -125,6 +125,7 @@ WHOLE = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", WHOLE)
 def test_a_join_that_proves_nothing_opens_every_file(spark: SparkSession, name: str) -> None:
     assert same(spark, WHOLE[name]).files == [FILES]

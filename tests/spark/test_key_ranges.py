@@ -146,6 +146,7 @@ SKIPS = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", SKIPS)
 def test_a_shuffled_join_skips(spark: SparkSession, name: str) -> None:
     sql, files = SKIPS[name]
@@ -209,6 +210,7 @@ KEEPS = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", KEEPS)
 def test_what_does_not_follow_is_not_skipped(spark: SparkSession, name: str) -> None:
     sql, files = KEEPS[name]

@@ -55,6 +55,7 @@ def test_a_budget_reduces_what_it_reduces_in_spark(spark: SparkSession, tmp_path
         assert spark.read.parquet(str(folder)).where(where).count() == wanted > 0
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("place", ["disk", "bucket"])
 def test_files_on_s3(
     spark: SparkSession, s3: Server, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

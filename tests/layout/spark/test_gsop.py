@@ -123,6 +123,7 @@ LISTS = [
 ]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(("maker", "rank"), [(layout.GSOP, "savings"), (layout.GSOPR, "queries")])
 def test_lists_that_differ_from_query_to_query(spark: SparkSession, tmp_path: Path, maker: Any, rank: str) -> None:
     """Each value is a feature then, and a query opens the blocks that have one of its values."""

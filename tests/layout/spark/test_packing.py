@@ -180,6 +180,7 @@ def test_a_footer_is_read_once(spark: SparkSession, tmp_path: Path) -> None:
         spark.read.format(FORMAT).load(str(other)).collect()
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("replicas", [False, True])
 def test_repacking_changes_nothing_that_a_query_sees(spark: SparkSession, tmp_path: Path, replicas: bool) -> None:
     path = made(spark, tmp_path, packed=False, replicas=replicas, append=True)

@@ -50,6 +50,7 @@ def kill(*_: object, **__: object) -> None:
     raise Killed
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("moment", ["before it indexes", "before it deletes"])
 def test_a_repack_that_was_killed_is_finished_by_the_next(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
@@ -114,6 +115,7 @@ def test_the_files_of_an_append_that_goes_on_stay(
     answers(spark, path)
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("first", [True, False], ids=["after it copied", "before it copies"])
 def test_two_repacks_at_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bool) -> None:
     path = made(spark, tmp_path, packed=False)
@@ -213,6 +215,7 @@ def test_reports_count_the_bytes_of_blocks(spark: SparkSession, tmp_path: Path) 
     assert scan.bytes_skipped / expected < 1.2 * scan.objects_skipped / scan.objects_total
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("packed", [True, False])
 def test_small_partitions_share_a_task(spark: SparkSession, tmp_path: Path, packed: bool) -> None:
     """Each block of texts has a dictionary of its own, which outlives the reading of the next block of its file."""

@@ -328,6 +328,7 @@ def after(id: str) -> str:
     return ids[(ids.index(id) + 1) % len(ids)]
 
 
+@pytest.mark.every(3)
 @MODES
 @pytest.mark.parametrize("hidden", HIDDEN)
 def test_a_hidden_field(secured: Secured, expected: Mapping[str, list[set[bytes]]], hidden: str, views: bool) -> None:
@@ -546,6 +547,7 @@ def sound(secured: Secured, ids: Iterable[str] = CLAUSES) -> None:
             answers(secured.store(), secured.entry(), TOGETHER)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("missing", [*HIDDEN, "known", "empty", "format"])
 def test_documents_without_a_field(secured: Secured, expected: Mapping[str, list[set[bytes]]], missing: str) -> None:
     """Every other document lacks it. The others, in the same searches, are skipped as ever."""
@@ -568,6 +570,7 @@ def test_documents_without_a_field(secured: Secured, expected: Mapping[str, list
 ODD = [*(fields[0] for fields in FIELDS.values()), "minmax_n.range", "valuelist_v.order"]
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize(
     ("field", "how"),
     [(field, how) for field in ODD for how in ("runtime", "mapping", "type")]
