@@ -118,7 +118,7 @@ class Run:
     def count_trees(self) -> None:
         """Query trees over all rows and within months, with blocks as SOP has them and as the timed table has."""
         self.note("actual", self.selectivity())
-        for factor, within in product((1, 20 / 3), ([], [MONTH])):
+        for within, factor in product(([], [MONTH]), (1, 20 / 3)):
             min_rows = round(self.min_rows * factor)
             tree = QueryTree(esk.Dataset(self.spark, str(self.path)), min_rows=min_rows, within=within)
             plan = tree.fit(self.train, holdout=0)
