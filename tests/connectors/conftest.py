@@ -38,6 +38,7 @@ def _session(warehouse: Path, package: str, conf: dict[str, str]) -> SparkSessio
     ivy.write_text(IVY, encoding="utf-8")
     conf = {
         "spark.jars.ivySettings": str(ivy),
+        "spark.driver.memory": "2g",  # what a module leaves behind would fill one, again and again
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM runs as many tasks, 10,000 by default
