@@ -20,10 +20,15 @@ from tests.s3_server import s3
 __all__ = ["elasticsearch_url", "hdfs", "s3"]
 
 # A loaded machine is no defect. Continuous integration repeats the same examples, so that a change is judged by what it
-# changed; everybody else's runs look at new ones, and `make fuzz` at many.
-for name, same_examples in (("everywhere", False), ("ci", True)):
+# changed, and fewer of them; everybody else's runs look at new ones, and `make fuzz` at many.
+for name, same_examples, count in (("everywhere", False, 100), ("ci", True, 50)):
     settings.register_profile(
-        name, deadline=None, derandomize=same_examples, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+        name,
+        max_examples=count,
+        deadline=None,
+        derandomize=same_examples,
+        suppress_health_check=[HealthCheck.too_slow],
+        print_blob=True,
     )
 settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
 

@@ -37,8 +37,9 @@ REPORTS = ROOT / "build" / "tests"
 
 ON_THE_OLDEST = [
     *(f"tests/spark/test_{name}.py" for name in ("bridge_queries", "formats", "tables")),
-    *(f"tests/spark/test_{name}.py" for name in ("distinct_rows", "dsv2_files", "join_plans", "matrix")),
+    *(f"tests/spark/test_{name}.py" for name in ("dsv2_files", "join_plans", "matrix")),
     "tests/spark/test_session.py::test_connect_in_local_mode",
+    "tests/spark/test_distinct_rows.py::test_files_are_read_by_column",
     "tests/spark/test_end_to_end.py::test_predicates",
     "tests/spark/test_end_to_end.py::test_forms_of_queries[true]",
     "tests/spark/test_end_to_end.py::test_dynamic_partition_pruning",
@@ -60,7 +61,8 @@ ON_THE_OLDEST = [
 
 MORE_ON_THE_OLDEST = [
     *(f"tests/spark/test_{name}.py" for name in ("bridge_failures", "end_to_end_freshness", "functions", "verify")),
-    *(f"tests/spark/test_{name}.py" for name in ("joins", "join_keys", "first_rows", "session", "end_to_end", "times")),
+    *(f"tests/spark/test_{name}.py" for name in ("joins", "join_keys", "first_rows", "session")),
+    *(f"tests/spark/test_{name}.py" for name in ("end_to_end", "times", "distinct_rows")),
     "tests/layout/spark/test_groups.py::test_a_table_and_a_view",
     "tests/reports/test_explain.py",
     "tests/soundness/test_soundness.py",

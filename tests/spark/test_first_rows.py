@@ -62,6 +62,7 @@ ORDERED = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", ORDERED)
 def test_ordered(spark: SparkSession, name: str) -> None:
     sql, files = ORDERED[name]

@@ -151,6 +151,7 @@ PROVEN = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", PROVEN)
 def test_a_join_skips_objects_of_the_fact(spark: SparkSession, name: str) -> None:
     sql, files = PROVEN[name]

@@ -70,6 +70,7 @@ SKIPPING = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", SKIPPING)
 def test_a_join_opens_the_files_of_its_keys(spark: SparkSession, name: str) -> None:
     sql, files = SKIPPING[name]

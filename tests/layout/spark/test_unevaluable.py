@@ -34,6 +34,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> str:
     return path
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("queries", [APART, TOGETHER], ids=["apart", "together"])
 @pytest.mark.parametrize(
     ("make", "options"),

@@ -89,6 +89,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("once", [False, True], ids=["gone", "hiccup"])
 @pytest.mark.parametrize("mode", ["before", "after", "torn"])
 @pytest.mark.parametrize("run", [refresh, rebuild, optimize, drop], ids=lambda run: run.__name__)
