@@ -95,15 +95,8 @@ ON_THE_OLDEST_DELTA = [
         )
     ),
     "tests/connectors/test_delta_cases.py::test_two_scans_of_one_table_with_other_filters",
-    "tests/connectors/test_delta_search.py::test_only_the_search_skips[delete-True]",
-    "tests/connectors/test_delta_search.py::test_only_the_search_skips[update-False]",
-    *(
-        f"tests/connectors/test_delta_on_commit.py::test_a_command_is_indexed_before_it_returns[{name}]"
-        for name in (
-            *("append to the table", "writeTo", "overwrite partitions", "UPDATE", "MERGE"),
-            "CREATE OR REPLACE ... AS SELECT",
-        )
-    ),
+    "tests/connectors/test_delta_search.py::test_only_the_search_skips",
+    "tests/connectors/test_delta_on_commit.py::test_a_command_is_indexed_before_it_returns",
     "tests/connectors/test_delta_changes.py::test_a_refresh_by_changes_is_one_from_nothing[OPTIMIZE]",
     "tests/connectors/test_delta_joins.py::test_a_join_without_adaptive_execution",
 ]
