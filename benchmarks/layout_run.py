@@ -123,7 +123,7 @@ class Run:
             tree = QueryTree(esk.Dataset(self.spark, str(self.path)), min_rows=min_rows, within=within)
             plan = tree.fit(self.train, holdout=0)
             name = f"tree, {min_rows} rows{', within months' if within else ''}"
-            rows = placed(self.df, [plan.routed.leaf()], within, plan.clustered, np.arange(plan.blocks + 1))
+            rows = placed(tree.df, [plan.routed.leaf()], within, plan.clustered, np.arange(plan.blocks + 1))
             self.counted(name, blocks_of(rows, [F.col(PLACE)], FILTERED, plan.conditions), plan.features)
             self.result.setdefault("layouts", {})[name] = {
                 "features": list(plan.conditions),

@@ -16,7 +16,7 @@ from es_skipping.predicates.show import quoted_name
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["PLACE", "blocked", "coarse", "histogram", "key_of", "placed", "places", "word_array", "words_of"]
+__all__ = ["PLACE", "blocked", "coarse", "histogram", "key_of", "placed", "places", "words_of"]
 
 _KEY: Final = "__es_skipping_key"
 PLACE: Final = "__es_skipping_place"
@@ -70,17 +70,6 @@ def words_of(features: Sequence[str]) -> list[Column]:
     from es_skipping.spark.classic import functions as F
 
     return feature_words([F.expr(text) for text in features])
-
-
-def word_array(features: Sequence[str]) -> Column:
-    """The words of `words_of` in one array, for hundreds of features.
-
-    Spark interprets the argument of a higher-order function. The code that it would generate otherwise is too long for
-    the JVM to compile, and then slower.
-    """
-    from es_skipping.spark.classic import functions as F
-
-    return F.transform(F.array(*words_of(features)), lambda word: word)
 
 
 def key_of(coarse: Column, words: Sequence[Column]) -> Column:

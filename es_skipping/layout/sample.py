@@ -11,7 +11,7 @@ import numpy as np
 from es_skipping.layout.bounds import held_column
 from es_skipping.layout.clustering import Bits, Counts
 from es_skipping.layout.histogram import Words, unpacked
-from es_skipping.layout.passes import coarse, word_array
+from es_skipping.layout.passes import coarse, words_of
 from es_skipping.layout.ranks import Ranks, ranked
 from es_skipping.predicates.tree import Operand
 
@@ -73,7 +73,7 @@ def sampled(
     held = {operand: column for operand in operands if (column := held_column(operand)) is not None}
     found = some.select(
         coarse(within).alias("coarse"),
-        *([word_array(conditions).alias("words")] if conditions else []),
+        *([F.array(*words_of(conditions)).alias("words")] if conditions else []),
         *(column.alias(f"v{at}") for at, column in enumerate(held.values())),
     ).toArrow()
     bits = np.zeros((found.num_rows, 0), bool)
