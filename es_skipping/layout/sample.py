@@ -67,6 +67,8 @@ def sampled(
     operands
         Whose values to take too, where they can be ordered.
     """
+    from es_skipping.spark.classic import functions as F
+
     total = df.count()
     share = 1.0 if total <= 1.25 * rows else rows / total
     some = df if share == 1 else df.sample(fraction=share, seed=1)

@@ -2,7 +2,8 @@
 
 A world is a fact and a dimension, each of plain files, Delta or Iceberg, with random indexes; some are protected, one
 is made of the join. Between changes and refreshes the same queries run with skipping and without it.
-``ES_SKIPPING_TOGETHER`` sets how many rounds of changes and queries run on each store, ``ES_SKIPPING_SEED`` which ones.
+``ES_SKIPPING_TOGETHER`` sets how many rounds of changes run on each store, ``ES_SKIPPING_TOGETHER_QUERIES`` how many
+queries follow each change, ``ES_SKIPPING_SEED`` which ones.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tests.soundness.together import Tally, World
 from tests.soundness.together_indexes import KEY_NAMES
 
 ROUNDS = int(os.environ.get("ES_SKIPPING_TOGETHER", "3"))
+QUERIES = int(os.environ.get("ES_SKIPPING_TOGETHER_QUERIES", "5"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "28"))
 _ROUNDS_PER_WORLD = 6
 _LONG = 24
@@ -40,7 +42,7 @@ def test_no_query_loses_a_row(
         seed = SEED * 1_000_000 + number * 2 + (store == "elasticsearch")
         world = World(lakes, url, tmp_path / name, name, seed, tally)
         try:
-            world.live(min(_ROUNDS_PER_WORLD, ROUNDS - tally.rounds))
+            world.live(min(_ROUNDS_PER_WORLD, ROUNDS - tally.rounds), QUERIES)
         finally:
             world.end()
         number += 1

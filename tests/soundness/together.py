@@ -21,9 +21,8 @@ from tests.soundness.together_queries import Query, Questions
 from tests.soundness.together_rows import DIMENSION_SCHEMA, FACT_SCHEMA, dimension_rows, fact_rows
 from tests.soundness.together_tables import SHAPES, Table
 
-__all__ = ["QUERIES_PER_ROUND", "Tally", "World"]
+__all__ = ["Tally", "World"]
 
-QUERIES_PER_ROUND: Final = 5
 _KEPT_LOG: Final = 60
 
 _SOURCES: Final = {
@@ -265,12 +264,12 @@ class World:
 
     # --- a life
 
-    def live(self, rounds: int) -> None:
-        """Rounds of a change, maintenance and some queries."""
+    def live(self, rounds: int, queries: int) -> None:
+        """Rounds of a change, maintenance and this many queries."""
         for _ in range(rounds):
             self.change()
             self.maintain()
-            for _ in range(QUERIES_PER_ROUND):
+            for _ in range(queries):
                 self.ask()
             self.tally.rounds += 1
 
