@@ -25,6 +25,9 @@ from es_skipping.workload.mining import subsuming
 
 __all__ = ["Run"]
 
+_SIZES = (1, 20 / 3)
+"""Least rows of a block, in hundredths of a month: as everywhere on the page, and as in the timed table."""
+
 
 @dataclass
 class Run:
@@ -99,12 +102,19 @@ class Run:
         self.counted("zorder", blocks_of(curved, [month, F.col("block")], FILTERED))
         self.count_sop(features)
 
+    def count_sizes(self, features: int) -> None:
+        """SOP with features as they are and refined, in blocks of the sizes that the query trees have."""
+        self.note("actual", self.selectivity())
+        for refine, factor in product((False, True), _SIZES):
+            min_rows = round(self.min_rows * factor)
+            self.count_sop(features, f"sop{', refined' * refine}, {min_rows} rows", min_rows=min_rows, refine=refine)
+
     def count_sop(self, features: int, name: str = "sop", **options: Any) -> None:
         before = time.perf_counter()
         plan = self.fit(features, **options)
         fitted = time.perf_counter() - before
         numbers = np.arange(plan.blocks + 1)
-        rows = placed(self.df, words_of(plan.conditions), [MONTH], plan.clustered, numbers)
+        rows = placed(self.sop.df, words_of(plan.conditions), [MONTH], plan.clustered, numbers)
         self.counted(name, blocks_of(rows, [F.col(PLACE)], FILTERED, plan.conditions), plan.features)
         self.result.setdefault("layouts", {})[name] = {
             "features": list(plan.conditions),
@@ -118,7 +128,7 @@ class Run:
     def count_trees(self) -> None:
         """Query trees over all rows and within months, with blocks as SOP has them and as the timed table has."""
         self.note("actual", self.selectivity())
-        for within, factor in product(([], [MONTH]), (1, 20 / 3)):
+        for within, factor in product(([], [MONTH]), _SIZES):
             min_rows = round(self.min_rows * factor)
             tree = QueryTree(esk.Dataset(self.spark, str(self.path)), min_rows=min_rows, within=within)
             plan = tree.fit(self.train, holdout=0)

@@ -18,6 +18,7 @@ sop       month, then `es_skipping.layout.SOP`
 actual    no blocks: the rows that satisfy the filter
 ========  =====================================================================================
 
+*Sizes* (``--sizes``): SOP as it is and with refined features, in two sizes of blocks.
 *Trees* (``--trees``): `es_skipping.layout.QueryTree`, over all rows and within months, counted alike.
 
 *Timed* (``--timed``): the layouts written as Parquet with objects of 5,000 rows or more, 16 queries, median of three.
@@ -113,6 +114,7 @@ def main() -> None:
     options.add_argument("--curves", action="store_true")
     options.add_argument("--choices", action="store_true", help="instead: features chosen in other ways")
     options.add_argument("--trees", action="store_true", help="instead: query trees, with two sizes of blocks")
+    options.add_argument("--sizes", action="store_true", help="instead: SOP, also refined, with two sizes of blocks")
     options.add_argument("--timed", action="store_true", help="instead of counting: write the layouts and run queries")
     options.add_argument("--wide", action="store_true", help="all 68 columns, not those that the queries read only")
     given = options.parse_args()
@@ -124,7 +126,7 @@ def main() -> None:
         table(spark, folder, given.scale, columns),
         "skewed" if given.skewed else "uniform",
         skewed if given.skewed else uniform,
-        "_timed" if given.timed else "_choices" if given.choices else "_trees" if given.trees else "",
+        next((f"_{name}" for name in ("timed", "choices", "trees", "sizes") if getattr(given, name)), ""),
     )
     run.prepare()
     if given.timed:
@@ -133,13 +135,17 @@ def main() -> None:
         run.choices()
     elif given.trees:
         run.count_trees()
+    elif given.sizes:
+        run.count_sizes(given.features)
     else:
         run.count_all(given.features)
         run.judge()
         if given.curves:
             run.curves()
     switches = [
-        f"--{name}" for name in ("skewed", "curves", "choices", "trees", "timed", "wide") if getattr(given, name)
+        f"--{name}"
+        for name in ("skewed", "curves", "choices", "trees", "sizes", "timed", "wide")
+        if getattr(given, name)
     ]
     command = f"python -m benchmarks.layout_tpch --scale {given.scale:g} --features {given.features}"
     save(run, given.scale, " ".join([command, *switches]))
