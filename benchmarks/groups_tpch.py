@@ -115,56 +115,49 @@ class Study:
         found: np.ndarray = np.array(kept).T
         return found
 
-    def matching(self) -> dict[str, Any]:
-        """What no layout by these features can read less than."""
+    @cached_property
+    def _months(self) -> list[GlobalVectors]:
+        """The vectors of each month alone."""
+        groups = self.histogram.groups
+        return [GlobalVectors(replace(self.histogram, groups=(group,)), self.minimum) for group in groups]
+
+    @cached_property
+    def _asked(self) -> np.ndarray:
+        """How many columns each query reads, as a column."""
+        return np.array([[len(demand.columns)] for demand in self.single])
+
+    def matching(self) -> np.ndarray:
+        """The cells of each month that no layout by these features can leave out, a row for each query."""
         found = []
         for demand in self.single:
             asked = QueryBits.of([demand], range(self.histogram.features))
             (wanted,) = asked.wanted
             fit = [one.counts[asked.seen(one.vectors)[:, wanted].all(axis=1)] for one in self.histogram.groups]
             found.append([int(some.sum()) for some in fit])
-        rows = np.array(found)
-        shares = (rows.sum(axis=1) / self.histogram.rows).tolist()
-        bounded = self._bounded(rows * self._asked())
-        return {"read": self._all(shares), "with bounds": bounded, "by template": self._by_template(shares)}
-
-    def _asked(self) -> np.ndarray:
-        """How many columns each query reads, as a column."""
-        return np.array([[len(demand.columns)] for demand in self.single])
-
-    def _bounded(self, cells: np.ndarray) -> float:
-        """The share that queries read of what they ask for, in the months that bounds leave them.
-
-        Parameters
-        ----------
-        cells
-            What each query reads of each month.
-        """
-        return float((cells * self._in_months).sum()) / self.whole
-
-    def _plain(self) -> np.ndarray:
-        """The cells of each month that each query asks for."""
-        cells: np.ndarray = self._asked() * np.array([group.rows for group in self.histogram.groups])
+        cells: np.ndarray = np.array(found) * self._asked
         return cells
 
-    def _monthly(self, grouping: Grouping) -> np.ndarray:
-        """The cells and ids that each query reads of each month."""
+    def _cells(self, grouping: Grouping) -> np.ndarray:
+        """The cells and ids of each month that each query reads, a row for each query."""
         found = []
-        for group in self.histogram.groups:
-            month = GlobalVectors(replace(self.histogram, groups=(group,)), self.minimum)
-            own = Grouping(
-                tuple(
-                    replace(one, blocks=month.clustered(one.features, tuple(map(float, one.weights))))
-                    for one in grouping.groups
-                )
+        for month in self._months:
+            groups = (
+                replace(one, blocks=month.clustered(one.features, tuple(map(float, one.weights))))
+                for one in grouping.groups
             )
+            own = Grouping(tuple(groups))
             found.append([own.cost([demand]).read for demand in self.single])
         cells: np.ndarray = np.array(found).T
         return cells
 
-    def _all(self, shares: Sequence[float]) -> float:
-        cells = [len(demand.columns) for demand in self.single]
-        return sum(share * some for share, some in zip(shares, cells)) / sum(cells)
+    def _told(self, cells: np.ndarray) -> dict[str, Any]:
+        """The share that queries read of what they ask for, from what each of them reads of each month."""
+        shares = cells.sum(axis=1) / self._asked[:, 0] / self.histogram.rows
+        return {"read": float(cells.sum()) / self.whole, "by template": self._by_template(shares.tolist())}
+
+    def _bounded(self, cells: np.ndarray) -> float:
+        """The same share if they read only the months that bounds leave them."""
+        return float((cells * self._in_months).sum()) / self.whole
 
     def _by_template(self, shares: Sequence[float]) -> dict[str, float]:
         found: dict[int, list[float]] = {}
@@ -230,20 +223,19 @@ class Study:
 
     def told_groupings(self) -> dict[str, dict[str, Any]]:
         """What test queries read of column groups."""
-        plain = self._bounded(self._plain())
-        told: dict[str, dict[str, Any]] = {"Parquet": {"read": 1.0, "with bounds": plain, "groups": 1}}
+        plain = self._asked * np.array([group.rows for group in self.histogram.groups])
+        told: dict[str, dict[str, Any]] = {"Parquet": {"read": 1.0, "with bounds": self._bounded(plain), "groups": 1}}
         for name, grouping in {**self.groupings(), **self.objectives()}.items():
-            cost = grouping.cost(self.others)
-            shares = [grouping.cost([one]).read / len(one.columns) / self.histogram.rows for one in self.single]
+            cells = self._cells(grouping)
             told[name] = {
-                "read": cost.read / self.whole,
-                "with bounds": self._bounded(self._monthly(grouping)),
-                "ids": cost.ids / self.whole,
+                **self._told(cells),
+                "with bounds": self._bounded(cells),
+                "ids": grouping.cost(self.others).ids / self.whole,
                 "groups": len(grouping.groups),
                 "seconds of the search": self.seconds.get(name),
-                "by template": self._by_template(shares),
             }
-        return told | {"matching rows": self.matching()}
+        matching = self.matching()
+        return told | {"matching rows": {**self._told(matching), "with bounds": self._bounded(matching)}}
 
     def told_layouts(self) -> dict[str, dict[str, Any]]:
         """What test queries read of layouts that may hold cells twice."""
@@ -258,7 +250,7 @@ class Study:
                 "seconds of the search": self.seconds.get(name),
                 "by template": self._by_template(shares),
             }
-        return told | {"matching rows": self.matching()}
+        return told | {"matching rows": self._told(self.matching())}
 
 
 def record(

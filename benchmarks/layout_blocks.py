@@ -9,7 +9,7 @@ import numpy as np
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from es_skipping.indexes.features import feature_words
+from es_skipping.layout.passes import words_of
 from es_skipping.predicates.tree import Column as TreeColumn
 from es_skipping.predicates.tree import operands_of
 from es_skipping.predicates.value_sets import ValueSet, at_most
@@ -59,7 +59,7 @@ def meets(wanted: ValueSet, low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 def blocks_of(df: DataFrame, by: Iterable[Column], filtered: Sequence[str], features: Sequence[str] = ()) -> Blocks:
     """The metadata of the blocks that these columns tell apart: bounds of ``filtered``, bits of ``features``."""
-    words = feature_words([F.expr(text) for text in features]) if features else []
+    words = words_of(features)
     found = (
         df.groupBy(*(column.alias(f"by{at}") for at, column in enumerate(by)))
         .agg(

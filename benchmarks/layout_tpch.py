@@ -45,6 +45,8 @@ from benchmarks.tpch_workload import FILTERED, skewed, table, uniform
 from es_skipping.layout.chart import line_chart
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
+_KINDS = ("choices", "trees", "sizes", "timed")
+"""Switches that measure something else, each for files of its own."""
 
 
 def session(folder: Path, memory: str) -> SparkSession:
@@ -121,32 +123,29 @@ def main() -> None:
     folder = given.folder.resolve()
     spark = session(folder, given.memory)
     columns = ("*",) if given.wide else (*FILTERED, "l_orderkey", "l_linenumber", "l_extendedprice")
+    kind = next((name for name in _KINDS if getattr(given, name)), "")
     run = Run(
         spark,
         table(spark, folder, given.scale, columns),
         "skewed" if given.skewed else "uniform",
         skewed if given.skewed else uniform,
-        next((f"_{name}" for name in ("timed", "choices", "trees", "sizes") if getattr(given, name)), ""),
+        kind and f"_{kind}",
     )
     run.prepare()
-    if given.timed:
+    if kind == "timed":
         time_layouts(run, folder, given.features)
-    elif given.choices:
+    elif kind == "choices":
         run.choices()
-    elif given.trees:
+    elif kind == "trees":
         run.count_trees()
-    elif given.sizes:
+    elif kind == "sizes":
         run.count_sizes(given.features)
     else:
         run.count_all(given.features)
         run.judge()
         if given.curves:
             run.curves()
-    switches = [
-        f"--{name}"
-        for name in ("skewed", "curves", "choices", "trees", "sizes", "timed", "wide")
-        if getattr(given, name)
-    ]
+    switches = [f"--{name}" for name in ("skewed", "curves", *_KINDS, "wide") if getattr(given, name)]
     command = f"python -m benchmarks.layout_tpch --scale {given.scale:g} --features {given.features}"
     save(run, given.scale, " ".join([command, *switches]))
     spark.stop()

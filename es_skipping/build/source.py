@@ -61,8 +61,8 @@ _PINNED: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.execution.arrow.maxBytesPerBatch": str((1 << 31) - 1),
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
-    # The JVM never compiles a method of more than 8,000 bytes. Above that Spark now leaves its whole-stage code, and
-    # generates short methods instead: collecting dozens of conditions takes half the time.
+    # The JVM never compiles a method of more than 8,000 bytes. With this limit Spark leaves its whole-stage code there,
+    # and generates short methods instead: collecting dozens of conditions takes half the time.
     "spark.sql.codegen.hugeMethodLimit": "8000",
     DELTA_SKIPPING: "false",  # else each optimized plan lists all files of a Delta table
     "spark.sql.sources.useV1SourceList": "avro,csv,json,kafka,orc,parquet,text",

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from es_skipping.indexes.features import feature_words
 from es_skipping.layout.histogram import unpacked
+from es_skipping.layout.passes import words_of
 from es_skipping.predicates.tree import Predicate
 from es_skipping.workload.families import Family
 from es_skipping.workload.mining import Feature
@@ -97,13 +97,11 @@ def by_savings(
 
 def satisfied_shares(df: DataFrame, conditions: Sequence[str]) -> list[float]:
     """The share of the rows that satisfies each condition, on a repeatable sample."""
-    from es_skipping.spark.classic import functions as F
-
     total = df.count()
     if not total:
         return [0.0] * len(conditions)
     sample = df if total <= 2 * _SAMPLE_ROWS else df.sample(fraction=_SAMPLE_ROWS / total, seed=1)
-    words = [word.alias(f"w{at}") for at, word in enumerate(feature_words([F.expr(text) for text in conditions]))]
+    words = [word.alias(f"w{at}") for at, word in enumerate(words_of(conditions))]
     found = sample.select(*words).toArrow()
     rows = np.array([found[f"w{at}"].to_numpy() for at in range(len(words))], np.int64).T
     return (

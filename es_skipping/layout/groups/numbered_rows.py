@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from es_skipping.indexes.features import feature_words
 from es_skipping.layout.groups.orders import Vectors
-from es_skipping.layout.passes import coarse
+from es_skipping.layout.passes import coarse, words_of
 from es_skipping.predicates.show import quoted_name
 
 if TYPE_CHECKING:
@@ -53,10 +52,7 @@ def numbered(df: DataFrame, within: Sequence[str], partition_rows: int) -> DataF
 
 def with_words(rows: DataFrame, features: Sequence[str]) -> DataFrame:
     """Add the vectors of these SQL conditions, so that each is evaluated once for all groups."""
-    from es_skipping.spark.classic import functions as F
-
-    words = feature_words([F.expr(text) for text in features])
-    return rows.select("*", *(word.alias(f"{WORD}{at}") for at, word in enumerate(words)))
+    return rows.select("*", *(word.alias(f"{WORD}{at}") for at, word in enumerate(words_of(features))))
 
 
 def vectors_of(rows: DataFrame) -> list[Vectors]:
