@@ -51,7 +51,8 @@ def charts() -> Iterator[tuple[str, str]]:
     yield "layout_log", layout_chart(_shares(log), title)
     for stem in ("layout_tpch", "layout_tpch_skewed"):
         yield stem, layout_tpch.chart(_read(stem))
-    yield "layout_tpch_features", layout_tpch.features_chart(_read("layout_tpch"))
+    for stem in ("layout_log", "layout_tpch"):
+        yield f"{stem}_features", layout_tpch.features_chart(_read(stem))
     million = _read("million")
     yield "million_lookup", lookup.chart(dict(sorted(million["lookup"].items())))
     yield "million_refresh", refresh.chart(dict(sorted(million["refresh"].items())))

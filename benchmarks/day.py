@@ -2,14 +2,15 @@
 
 Run it with a server that may be written to; ``--page`` puts the figures into docs/benchmarks/million.md::
 
-    python -m benchmarks.day --store http://localhost:9200 --objects 1000000 --page
+    python -m benchmarks.day --store http://localhost:9200 --objects 1000000 --writers 4 --page
 
 Four sessions, each in a thread of its own, plan 10,000 queries of a dataset whose store knows that many objects: each
 is one look-up at the file index (shim, request, store, reply; the listing itself is of one file, which must be kept if
 and only if the query could want it). Nine of ten are survived by 1 to 1,000 objects, the tenth by up to a twentieth of
 all. Meanwhile 300 queries of a dataset of 1,000 objects are executed, whose rows are counted, and memory, threads and
-open search contexts are sampled. The command fails if the median of the last quarter's samples is more than 5 % above
-that of the second quarter's.
+open search contexts are sampled. Each writer adds a few objects to the large dataset every few seconds, and at times
+removes what it added. At the end one more change is published. The command fails if the store then holds more than what
+that one names, or if the median of the last quarter's samples is more than 5 % above that of the second quarter's.
 
 Whatever is bounded is made to reach its bound in the first quarter: what Spark itself remembers of executions, jobs,
 stages and listed files (its defaults are 1,000 executions and 250 MB of files) is set lower, and the records of 4,096
@@ -38,9 +39,13 @@ from pyspark.sql import DataFrame, SparkSession
 import es_skipping as esk
 from benchmarks.pages import fill, recorded
 from benchmarks.refresh import ORIGINALS, ROWS, known, linked, originals, session
-from es_skipping.catalog import ObjectMetadata
+from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Intervals
+from es_skipping.errors import StoreConflict
 from es_skipping.spark.services import store_of
+from es_skipping.stores.base import MetadataStore
+from es_skipping.stores.elasticsearch.store import ElasticsearchStore
+from es_skipping.stores.protection.store import unprotected
 
 SESSIONS: Final = 4
 SMALL: Final = 1_000
@@ -61,6 +66,10 @@ POOLS: Final = "block-manager-"
 """Threads of two pools of Spark's, of up to 128 each, which end a minute after their last work: told, not judged."""
 WIDTHS: Final = (1, 10, 100, 1_000)
 WIDE: Final = 20
+ADDED: Final = 20
+"""Objects of one of a writer's changes."""
+KEPT: Final = 10
+"""A writer removes what it added when it has made so many changes."""
 
 
 def resident(pid: int | str) -> float:
@@ -139,6 +148,81 @@ class Day:
             self.skipped += sum(one.objects_skipped for one in report.scans)
 
 
+class Writer:
+    """Adds objects to a dataset until it is told to stop."""
+
+    def __init__(self, store: MetadataStore, id: str, root: Path, number: int, pause: float) -> None:
+        self._store, self._id, self._root, self._number, self._pause = store, id, root, number, pause
+        self._over = threading.Event()
+        self.published = self.conflicts = 0
+        self.errors: list[BaseException] = []
+
+    def stop(self) -> None:
+        self._over.set()
+
+    def work(self) -> None:
+        try:
+            mine: list[ObjectMetadata] = []
+            while not self._over.wait(self._pause):
+                if len(mine) >= KEPT * ADDED:
+                    self.change([], mine)
+                    mine = []
+                added = self._objects()
+                self.change(added, [])
+                mine += added
+        except BaseException as error:
+            self.errors.append(error)
+
+    def change(self, added: list[ObjectMetadata], removed: list[ObjectMetadata]) -> None:
+        """Publish one change, again if another writer was faster."""
+        while True:
+            entry = self._store.dataset(self._id)
+            assert entry is not None
+            try:
+                with self._store.change(entry.definition) as change:
+                    change.put(added)
+                    change.remove(one.id for one in removed)
+                    change.publish()
+            except StoreConflict:
+                self.conflicts += 1
+                continue
+            self.published += 1
+            return
+
+    def _objects(self) -> list[ObjectMetadata]:
+        first = self.published * ADDED
+        empty = Intervals(((-1, -1),), 0)
+        return [
+            ObjectMetadata(
+                ObjectId(f"file:{self._root}/day=999/writer-{self._number}-{n:07}.parquet", 1_000, 1_700_000_000_000),
+                ROWS,
+                {"minmax(id)": empty, "minmax(ts)": empty},
+            )
+            for n in range(first, first + ADDED)
+        ]
+
+
+def told_of(writers: list[Writer]) -> list[str]:
+    if not writers:
+        return []
+    published, conflicts = (sum(getattr(one, name) for one in writers) for name in ("published", "conflicts"))
+    told = f"{len(writers)} writers published {published:,} changes, and tried again {conflicts:,} times"
+    return [f"{told} because another was faster."]
+
+
+def left_over(store: MetadataStore, id: str) -> int | None:
+    """How many documents and indices a store holds beside those of the published objects; None of files."""
+    own = unprotected(store)
+    if not isinstance(own, ElasticsearchStore):
+        return None
+    entry, cluster = own.dataset(id), own._cluster
+    assert entry is not None
+    (generation, *others) = cluster.generations(id)
+    cluster.refresh(generation)
+    count: int = cluster.builder.count(index=generation)["count"]
+    return count - entry.objects + len(others)
+
+
 def planned(frame: DataFrame) -> bool:
     """Plan a query and let its scan list its files: whether there are any."""
     scan = frame._jdf.queryExecution().executedPlan().collectLeaves().apply(0)
@@ -188,6 +272,8 @@ def main() -> None:
     parser.add_argument("--executed", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=60.0, help="between two samples; fewer where the day is short")
     parser.add_argument("--remembered", type=int, default=REMEMBERED, help="look-ups before the first sample")
+    parser.add_argument("--writers", type=int, default=0, help="threads that add objects meanwhile")
+    parser.add_argument("--pause", type=float, default=8.0, help="seconds between two changes of a writer")
     parser.add_argument("--page", action="store_true", help="put the figures into docs/benchmarks/million.md")
     given = parser.parse_args()
     samples: list[dict[str, float]] = []
@@ -208,8 +294,11 @@ def main() -> None:
         print(f"the records are full after {time.perf_counter() - begun:.0f} s", flush=True)
         day = Day(spark, large, small, given)
         threads = [InheritableThread(target=day.work, args=(number,)) for number in range(SESSIONS)]
+        store = store_of(spark)
+        writers = [Writer(store, datasets[0].id, large, number, given.pause) for number in range(given.writers)]
+        writing = [threading.Thread(target=writer.work) for writer in writers]
         begun = time.perf_counter()
-        for thread in threads:
+        for thread in (*threads, *writing):
             thread.start()
         with contextlib.ExitStack() as stack:
             server = stack.enter_context(Elasticsearch(given.store, request_timeout=60)) if given.store else None
@@ -223,16 +312,26 @@ def main() -> None:
                     print(day.done, {name: round(found) for name, found in samples[-1].items()}, flush=True)
                     due, of_server = time.perf_counter() + given.seconds, []
         seconds = time.perf_counter() - begun
+        for writer, thread in zip(writers, writing, strict=True):
+            writer.stop()
+            thread.join()
+            day.errors += writer.errors
+        left = None
+        if writers:
+            writers[0].change([], [])
+            left = left_over(store, datasets[0].id)
         for dataset in datasets:
             dataset.drop_indexes(all=True)
         spark.stop()
-    if day.errors or day.failed or len(samples) < 8:
-        sys.exit(f"{day.errors}, {day.failed} failed look-ups, {len(samples)} samples")
+    if day.errors or day.failed or len(samples) < 8 or left:
+        sys.exit(f"{day.errors}, {day.failed} failed look-ups, {len(samples)} samples, {left} documents left over")
     found = quarters(samples)
     text = [
         f"{day.done:,} look-ups over {given.objects:,} objects and {day.executed} executed queries in {seconds:.0f} s.",
         f"No look-up failed, each kept or skipped what it should; executed queries skipped {day.skipped:,} objects.",
         f"{len(samples)} samples.",
+        *told_of(writers),
+        *["After the last change no document was left over."] * (left is not None),
         "",
         "| | second quarter | last quarter | |",
         "|---|--:|--:|--:|",

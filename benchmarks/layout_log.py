@@ -1,12 +1,13 @@
 """Rows that a log's queries scan under different layouts, in the shape of the dissertation's Conviva experiment.
 
-Run: ``python -m benchmarks.layout_log`` (some minutes on two cores). Writes ``docs/benchmarks/layout_log.json`` and
-``.svg``.
+Run: ``python -m benchmarks.layout_log`` (some minutes on two cores). Writes ``docs/benchmarks/layout_log.json``,
+``.svg`` and ``_features.svg``.
 
 Conviva's log is not public, so table and queries are made up, by seed: a week of views of videos in 104 columns, their
 values skewed as Zipf has it and some following from others, and 735 queries of dashboards and people in the order of
 time: the 674 oldest make the layout, the 61 newest are counted. Most queries ask again for one of some hundred reports,
 which are drawn by Zipf's law too; one in ten is new. Each asks for some of the days. Blocks of 1/1000 of a day.
+The curve shows what queries read by SOP's features alone, by their number.
 
 ========  ======================================================================
 layout    blocks
@@ -17,6 +18,9 @@ zorder    day, then stretches of the Z-curve over the six most frequent columns
 sop       day, then `es_skipping.layout.SOP`
 actual    no blocks: the rows that satisfy the filter
 ========  ======================================================================
+
+*Timed* (``--timed``, a larger table): fullscan, range and SOP written as Parquet with objects of 5,000 rows or more; 16
+of the newest queries, each the median of three. Writes ``docs/benchmarks/layout_log_timed.json``.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ import statistics
 import time
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -38,7 +42,9 @@ from pyspark.sql import functions as F
 import es_skipping as esk
 from benchmarks.drawing import layout_chart
 from benchmarks.layout_blocks import blocks_of, in_order, z_order
-from benchmarks.layout_tpch import DOCS, session
+from benchmarks.layout_run import features_curve
+from benchmarks.layout_times import MIN_ROWS, time_queries
+from benchmarks.layout_tpch import DOCS, features_chart, session
 from benchmarks.pages import stamp
 from es_skipping.layout import SOP, QueryLog
 from es_skipping.layout.passes import PLACE, placed, words_of
@@ -47,6 +53,7 @@ from es_skipping.workload.mining import subsuming
 FIRST = date(2012, 11, 24)
 DAYS = 7
 TRAIN, TEST = 674, 61
+TIMED: Final = 16
 REPORTS = 120
 NEW = 0.1
 NAMED = {
@@ -131,9 +138,7 @@ def _report(dice: random.Random) -> str:
 
 def count(spark: SparkSession, folder: Path, rows: int, features: int, blocks_a_day: int = 1_000) -> dict[str, Any]:
     """Count the rows that the newest queries scan under each layout."""
-    path = folder / f"log-{rows}"
-    if not (path / "_SUCCESS").exists():
-        views(spark, rows).write.mode("overwrite").parquet(str(path))
+    path = table(spark, folder, rows)
     df = spark.read.parquet(str(path))
     log = QueryLog.from_filters(df, queries())
     train, test = log[:TRAIN], log[TRAIN:]
@@ -174,10 +179,54 @@ def count(spark: SparkSession, folder: Path, rows: int, features: int, blocks_a_
             "seconds": {step: round(one, 1) for step, one in plan.seconds.items()},
             "seconds to fit": round(took, 1),
         }
+        if name == "sop":
+            result["features"] = features_curve(plan, test, min_rows)
     result["scanned"] = {
         name: {"share": statistics.fmean(some), "blocks": blocks.get(name)} for name, some in shares.items()
     }
     return result
+
+
+def time_all(spark: SparkSession, folder: Path, rows: int, features: int) -> dict[str, Any]:
+    """Write the layouts, and run some of the newest queries on each."""
+    path = table(spark, folder, rows)
+    df = spark.read.parquet(str(path))
+    log = QueryLog.from_filters(df, queries())
+    chosen = {f"#{at}": log[at] for at in range(TRAIN, TRAIN + TEST, TEST // TIMED + 1)}
+    sop = SOP(esk.Dataset(spark, str(path)), min_rows=MIN_ROWS, features=features, within=["day"])
+    plan = sop.fit(log[:TRAIN], holdout=0)
+    indexes = [esk.MinMax(column) for column in FILTERED]
+    objects = rows // MIN_ROWS * 2 // 3
+    timed: dict[str, Any] = {}
+    for name in ("fullscan", "range", "sop"):
+        target = folder / f"log-{rows}-{name}"
+        before = time.perf_counter()
+        if name == "sop":
+            sop.write(str(target), indexes=indexes)
+        elif name == "range":
+            df.repartitionByRange(objects, "day", "customer").write.mode("overwrite").parquet(str(target))
+            esk.Dataset(spark, str(target)).create_indexes(*indexes)
+        else:
+            df.repartition(objects).write.mode("overwrite").parquet(str(target))
+        loaded = time.perf_counter() - before
+        wanted = [F.count("*"), F.avg("bitrate"), F.sum("play_s")]
+        timed[name] = {"seconds to load": round(loaded, 1)} | time_queries(
+            spark.read.parquet(str(target)),
+            chosen,
+            wanted,
+            FILTERED if name != "fullscan" else (),
+            plan if name == "sop" else None,
+        )
+        print(name, {key: value for key, value in timed[name].items() if key != "by query"}, flush=True)
+    return {"rows": rows, "seconds to fit": {step: round(one, 1) for step, one in plan.seconds.items()}, "timed": timed}
+
+
+def table(spark: SparkSession, folder: Path, rows: int) -> Path:
+    """Where the table is, written if it was not there."""
+    path = folder / f"log-{rows}"
+    if not (path / "_SUCCESS").exists():
+        views(spark, rows).write.mode("overwrite").parquet(str(path))
+    return path
 
 
 def main() -> None:
@@ -186,20 +235,27 @@ def main() -> None:
     options.add_argument("--folder", type=Path, default=Path("benchmark-data"))
     options.add_argument("--features", type=int, default=40)
     options.add_argument("--memory", default="2g")
+    options.add_argument("--timed", action="store_true", help="instead of counting: write the layouts and run queries")
     given = options.parse_args()
     spark = session(given.folder.resolve(), given.memory)
-    result = count(spark, given.folder.resolve(), given.rows, given.features)
+    measure = time_all if given.timed else count
+    result = measure(spark, given.folder.resolve(), given.rows, given.features)
     spark.stop()
+    switch = " --timed" * given.timed
     result |= {
-        "command": f"python -m benchmarks.layout_log --rows {given.rows} --features {given.features}",
+        "command": f"python -m benchmarks.layout_log --rows {given.rows} --features {given.features}{switch}",
         "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}",
     }
+    stem = f"layout_log{'_timed' * given.timed}"
+    (DOCS / f"{stem}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if given.timed:
+        return
     shares = {name: one["share"] for name, one in result["scanned"].items()}
     for name, share in shares.items():
         print(f"{name:15} {share:8.3%}  blocks {result['scanned'][name]['blocks']}")
-    (DOCS / "layout_log.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     chart = layout_chart(shares, f"A log of {given.rows:,} views: rows scanned by {TEST} queries")
     (DOCS / "layout_log.svg").write_text(chart + "\n", encoding="utf-8")
+    (DOCS / "layout_log_features.svg").write_text(features_chart(result), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from es_skipping.layout.passes import PLACE, placed, words_of
 from es_skipping.layout.plan import Plan, predict
 from es_skipping.workload.mining import subsuming
 
-__all__ = ["Run"]
+__all__ = ["Run", "features_curve"]
 
 _SIZES = (1, 20 / 3)
 """Least rows of a block, in hundredths of a month: as everywhere on the page, and as in the timed table."""
@@ -173,21 +173,25 @@ class Run:
     def curves(self) -> None:
         """Rows read by the features alone, against the minimum size and the number of features."""
         plan = self.fit(40)
-        weights = [feature.weight for feature in plan.features]
-
-        def share(count: int, minimum: int) -> tuple[float, int, float]:
-            narrowed = plan.histogram.only(range(count))
-            before = time.perf_counter()
-            clustered = narrowed.cluster(weights[:count], minimum)
-            took = time.perf_counter() - before
-            return predict(self.test, plan.features[:count], clustered).share, narrowed.distinct, took
-
-        few = min(15, len(weights))
+        few = min(15, len(plan.features))
         self.result["minimum size"] = {
-            str(rows): share(few, rows)[0] for rows in (250, 500, 770, 1_500, 3_000, 6_000, 12_000)
+            str(rows): fewer_features(plan, self.test, few, rows)["share"]
+            for rows in (250, 500, 770, 1_500, 3_000, 6_000, 12_000)
         }
-        counts = [count for count in (1, 2, 3, 5, 8, 10, 15, 20, 30, 40) if count <= len(weights)]
-        self.result["features"] = {
-            str(count): dict(zip(("share", "distinct vectors", "seconds to cluster"), share(count, self.min_rows)))
-            for count in counts
-        }
+        self.result["features"] = features_curve(plan, self.test, self.min_rows)
+
+
+def features_curve(plan: Plan, test: QueryLog, min_rows: int) -> dict[str, dict[str, float]]:
+    """`fewer_features`, by the number of features."""
+    counts = [count for count in (1, 2, 3, 5, 8, 10, 15, 20, 30, 40, 60, 80) if count <= len(plan.features)]
+    return {str(count): fewer_features(plan, test, count, min_rows) for count in counts}
+
+
+def fewer_features(plan: Plan, test: QueryLog, count: int, min_rows: int) -> dict[str, float]:
+    """What queries read by a plan's first features alone, without least and greatest values."""
+    narrowed = plan.histogram.only(range(count))
+    before = time.perf_counter()
+    clustered = narrowed.cluster([feature.weight for feature in plan.features[:count]], min_rows)
+    took = time.perf_counter() - before
+    share = predict(test, plan.features[:count], clustered).share
+    return {"share": share, "distinct vectors": narrowed.distinct, "seconds to cluster": took}

@@ -1,16 +1,18 @@
-"""TPC-H's layouts as Parquet: what loading and querying takes, and whether Spark reads the objects that were counted.
+"""Layouts as Parquet: what loading and querying takes, and whether Spark reads the objects that were counted.
 
-Objects of 5,000 rows or more in every layout, 16 queries (two of each template), each the median of three runs.
+Objects of 5,000 rows or more in every layout, each query the median of three runs. `time_layouts` does so for TPC-H,
+with 16 queries (two of each template).
 """
 
 from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 import es_skipping as esk
@@ -18,12 +20,13 @@ from benchmarks.layout_blocks import blocks_of, z_order
 from benchmarks.tpch_workload import CURVED, FILTERED, MONTH
 from es_skipping.layout.plan import Plan
 from es_skipping.workload.mining import subsuming
+from es_skipping.workload.queries import Query
 from tests.spark.objects_read import num_files
 
 if TYPE_CHECKING:
     from benchmarks.layout_run import Run
 
-__all__ = ["time_layouts"]
+__all__ = ["MIN_ROWS", "time_layouts", "time_queries"]
 
 MIN_ROWS = 5_000
 REPEAT = 3
@@ -35,40 +38,68 @@ def time_layouts(run: Run, folder: Path, features: int) -> None:
         at for query in sorted(set(run.templates)) for at in [i for i, q in enumerate(run.templates) if q == query][:2]
     ]
     plan = run.fit(features, MIN_ROWS)
+    queries = {f"q{run.templates[at]} #{at}": run.test[at] for at in chosen}
     timed: dict[str, Any] = {}
     for name in ("fullscan", "range1", "range2", "zorder", "sop"):
         target = folder / f"{run.name}-{name}"
         seconds = _write(run, name, target, plan)
         frame = run.spark.read.parquet(str(target))
-        objects = len(frame.inputFiles())
-        conditions = plan.conditions if name == "sop" else ()
-        counted = blocks_of(frame, [F.col("_metadata.file_path")], FILTERED, conditions)
-        times, read, share, equal = [], [], [], 0
-        for at in chosen:
-            query = run.test[at]
-            took, files = zip(*(_once(frame, query.text) for _ in range(REPEAT)))
-            usable = subsuming(plan.features, query) if name == "sop" else ()
-            expected = int(counted.kept(query, usable).sum()) if name != "fullscan" else objects
-            equal += set(files) == {expected}
-            times.append(statistics.median(took))
-            read.append(files[0])
-            share.append(counted.scanned(query, usable) if name != "fullscan" else 1.0)
+        wanted = [F.sum("l_extendedprice"), F.count("*")]
         timed[name] = {
             "seconds to load": {step: round(took, 1) for step, took in seconds.items()},
-            "objects": objects,
-            "least rows of an object": int(counted.rows.min()),
-            "seconds a query": statistics.fmean(times),
-            "objects read a query": statistics.fmean(read),
-            "rows scanned a query": statistics.fmean(share),
-            "queries where Spark read the objects counted": f"{equal} of {len(chosen)}",
-            "by query": {f"q{run.templates[at]} #{at}": [round(t, 2), n] for at, t, n in zip(chosen, times, read)},
+            **time_queries(
+                frame, queries, wanted, FILTERED if name != "fullscan" else (), plan if name == "sop" else None
+            ),
         }
         print(name, {key: value for key, value in timed[name].items() if key != "by query"}, flush=True)
     run.result["timed"] = timed
 
 
-def _once(frame: DataFrame, text: str) -> tuple[float, int]:
-    df = frame.where(text).agg(F.sum("l_extendedprice"), F.count("*"))
+def time_queries(
+    frame: DataFrame,
+    queries: Mapping[str, Query],
+    wanted: Sequence[Column],
+    filtered: Sequence[str],
+    plan: Plan | None = None,
+) -> dict[str, Any]:
+    """Aggregate what satisfies each filter, and compare the objects read with those that the metadata leave.
+
+    Parameters
+    ----------
+    frame
+        A layout that was written.
+    queries
+        By name.
+    wanted
+        The aggregates.
+    filtered
+        Columns whose least and greatest values are in the metadata; none: the layout is not indexed.
+    plan
+        Of the layout whose features are in the metadata too.
+    """
+    objects = len(frame.inputFiles())
+    features, conditions = (plan.features, plan.conditions) if plan else ((), ())
+    counted = blocks_of(frame, [F.col("_metadata.file_path")], filtered, conditions)
+    times, read, share, equal = [], [], [], 0
+    for query in queries.values():
+        took, files = zip(*(_once(frame.where(query.text).agg(*wanted)) for _ in range(REPEAT)))
+        usable = subsuming(features, query)
+        equal += set(files) == {int(counted.kept(query, usable).sum())}
+        times.append(statistics.median(took))
+        read.append(files[0])
+        share.append(counted.scanned(query, usable))
+    return {
+        "objects": objects,
+        "least rows of an object": int(counted.rows.min()),
+        "seconds a query": statistics.fmean(times),
+        "objects read a query": statistics.fmean(read),
+        "rows scanned a query": statistics.fmean(share),
+        "queries where Spark read the objects counted": f"{equal} of {len(queries)}",
+        "by query": {name: [round(t, 2), n] for name, t, n in zip(queries, times, read)},
+    }
+
+
+def _once(df: DataFrame) -> tuple[float, int]:
     before = time.perf_counter()
     df.collect()
     took = time.perf_counter() - before

@@ -294,7 +294,7 @@ def run(given: argparse.Namespace, url: str, settings: Settings) -> None:
             results.append(row)
             print(line(row), flush=True)
     if given.page:
-        kind = "Elasticsearch" if isinstance(store, ElasticsearchStore) else "Parquet"
+        kind = "Elasticsearch" if given.store else "Parquet"
         figures = recorded("lookup", kind, results)
         fill("lookup", "\n\n".join("\n".join([f"**{name}**\n", HEAD, *map(line, figures[name])]) for name in figures))
         write_chart("million_lookup", chart(figures))

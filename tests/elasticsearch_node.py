@@ -167,7 +167,7 @@ def start_node(
     shutil.copytree(home / "config", folder / "config")
     for name in ("data", "logs", "tmp"):
         (folder / name).mkdir()
-    http, transport = _free_ports(2)
+    http, transport = free_ports(2)
     lines = {
         "discovery.type": "single-node",
         "network.host": "127.0.0.1",
@@ -270,7 +270,7 @@ def _unprivileged(folder: Path) -> str | None:
     return "nobody"
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

@@ -10,14 +10,14 @@ import pytest
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE = DOCS / "explanation" / "sources.md"
-STATES = ("done", "partly", "not measured", "declined")
+STATES = ("done", "declined")
 
 
 def rows(text: str) -> Iterator[list[str]]:
     """The cells of each claim; the table that explains the states has two columns."""
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")] if line.startswith("| ") else []
-        if len(cells) == 4 and cells[1] != "State":
+        if len(cells) == 3 and cells[1] != "State":
             yield cells
 
 
@@ -59,12 +59,12 @@ def without_figures(page: Path, link: str) -> bool:
 
 def unproven(page: Path, cells: list[str]) -> str | None:
     """What a row lacks, if anything."""
-    _, state, where, missing = cells
+    _, state, where = cells
     if state not in STATES:
         return f"{state!r} is not a state"
     if not links(where):
         return "has no link"
-    if gone := [link for link in [*links(where), *links(missing)] if dead(page, link)]:
+    if gone := [link for link in links(where) if dead(page, link)]:
         return f"dead links: {gone}"
     if state == "done" and not any(re.search(r"tests/|benchmarks/|reference/", link) for link in links(where)):
         return "is done without a test or a figure"
@@ -72,7 +72,7 @@ def unproven(page: Path, cells: list[str]) -> str | None:
         return f"is done, but its benchmark was not run: {empty}"
     if state == "declined" and not any("/decisions/" in link for link in links(where)):
         return "is declined without a decision"
-    return "says not what is missing" if state in ("partly", "not measured") and not missing else None
+    return None
 
 
 def test_every_row_has_its_proof() -> None:
@@ -90,16 +90,16 @@ def test_every_document_has_its_rows(document: str) -> None:
 @pytest.mark.parametrize(
     ("row", "lack"),
     [
-        ("| a | done | [t](../../tests/test_sources.py#test_every_row_has_its_proof) | |", None),
-        ("| a | done | [t](../../tests/test_sources.py#test_that_is_gone) | |", "dead links"),
-        ("| a | done | [t](../benchmarks/gone.md) | |", "dead links"),
-        ("| a | done | [t](../benchmarks/build.md#no-such-heading) | |", "dead links"),
-        ("| a | done | [t](../how-to/sql.md) | |", "without a test"),
-        ("| a | done | a test | |", "no link"),
-        ("| a | nearly | [t](../benchmarks/build.md) | |", "not a state"),
-        ("| a | declined | [t](../benchmarks/build.md) | |", "without a decision"),
-        ("| a | not measured | [t](../benchmarks/build.md) | |", "missing"),
-        ("| a | not measured | [t](../benchmarks/build.md) | [x](gone.md) |", "dead links"),
+        ("| a | done | [t](../../tests/test_sources.py#test_every_row_has_its_proof) |", None),
+        ("| a | done | [t](../../tests/test_sources.py#test_that_is_gone) |", "dead links"),
+        ("| a | done | [t](../benchmarks/gone.md) |", "dead links"),
+        ("| a | done | [t](../benchmarks/build.md#no-such-heading) |", "dead links"),
+        ("| a | done | [t](../how-to/sql.md) |", "without a test"),
+        ("| a | done | a test |", "no link"),
+        ("| a | nearly | [t](../benchmarks/build.md) |", "not a state"),
+        ("| a | declined | [t](../benchmarks/build.md) |", "without a decision"),
+        ("| a | partly | [t](../benchmarks/build.md) |", "not a state"),
+        ("| a | done | [t](../benchmarks/build.md); [x](gone.md) |", "dead links"),
     ],
 )
 def test_a_row_without_its_proof_is_found(row: str, lack: str | None) -> None:
@@ -114,5 +114,5 @@ def test_a_section_without_figures_is_no_proof(tmp_path: Path) -> None:
     page = tmp_path / "benchmarks" / "page.md"
     page.write_text(f"## One\n\nThis benchmark {NOT_RUN} yet.\n\n## Two\n\n| 7 |\n", encoding="utf-8")
     for heading, lack in (("one", "was not run"), ("two", "None")):
-        cells = ["a", "done", f"[t](../benchmarks/page.md#{heading})", ""]
+        cells = ["a", "done", f"[t](../benchmarks/page.md#{heading})"]
         assert lack in str(unproven(tmp_path / "explanation" / "sources.md", cells))

@@ -59,7 +59,7 @@ def answers(systems: Sequence[System], asked: Sequence[Query], rounds: int) -> d
 
 
 def indexed(spark: SparkSession, name: str, store: str, folders: Mapping[str, Path]) -> SparkTables:
-    """A session with every index in a store of its own."""
+    """A session with every index in a store of its own, which has seen a filter come back."""
     mine = spark.newSession()
     for key, value in {**PATIENCE, **SMALL_FILES, "spark.es_skipping.store.url": store}.items():
         mine.conf.set(key, value)
@@ -68,6 +68,11 @@ def indexed(spark: SparkSession, name: str, store: str, folders: Mapping[str, Pa
         result = esk.Dataset(mine, str(folder)).create_indexes(*INDEXES[table]())
         assert not result.failed, result.failed
     esk.enable(mine)
+    mine.conf.set("spark.es_skipping.remember", "true")
+    for _ in range(2):
+        mine.table("lineitem").where(RECURRING).count()
+    esk.Dataset(mine, str(folders["lineitem"])).refresh()
+    mine.conf.set("spark.es_skipping.remember", "false")
     return SparkTables(name, mine, {table: table for table in folders})
 
 

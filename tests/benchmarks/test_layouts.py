@@ -60,3 +60,15 @@ def test_the_log_at_a_small_scale(spark: SparkSession, tmp_path: Path, monkeypat
     assert shares["actual"] <= min(shares.values())
     assert max(shares.values()) == shares["fullscan"] == 1
     assert all(one["blocks"] <= 35 for name, one in result["scanned"].items() if name not in ("fullscan", "actual"))
+    assert [one["distinct vectors"] for one in result["features"].values()] == sorted(
+        one["distinct vectors"] for one in result["features"].values()
+    )
+
+
+@pytest.mark.long
+def test_the_log_timed_at_a_small_scale(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_log, "MIN_ROWS", 100)
+    timed = layout_log.time_all(spark, tmp_path, 2_100, 3)["timed"]
+    assert list(timed) == ["fullscan", "range", "sop"]
+    assert {one["queries where Spark read the objects counted"] for one in timed.values()} == {"16 of 16"}
+    assert timed["range"]["objects read a query"] < timed["fullscan"]["objects read a query"]

@@ -81,6 +81,12 @@ class Lake:
         assert (scan.failed, scan.objects_skipped, scan.objects_total) == (False, self.files - opened, self.files)
         assert warned(self._log) == []
 
+    def reads(self, file: int, opened: int) -> None:
+        """A query for the rows of one object returns them and opens so many objects."""
+        first = file * _EACH + 3
+        read, report = self._asked(first, first + 2)
+        assert (read, report.failed, warned(self._log)) == ([opened], 0, [])
+
     def skips_as_before(self) -> None:
         """A query skips by what was known before the newest object came, and a warning says why."""
         service_of(self.spark).registry.forget()

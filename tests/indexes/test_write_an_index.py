@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import runpy
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+import trigrams
 from hypothesis import strategies as st
 from trigrams import MOST, Trigrams
 
@@ -165,3 +169,10 @@ def test_a_filter_that_cannot_be_loaded_says_so_at_each_node(monkeypatch: pytest
 def test_the_clause_it_makes(monkeypatch: pytest.MonkeyPatch) -> None:
     target = Target("it", (TEXT,), (STRING,))
     assert is_eu(Holds(call("1")), ValueList("c0"), target) == Ask("it", AnyOf(EU))
+
+
+def test_the_example_has_thirty_lines_at_most() -> None:
+    """As the documentation counts the lines of the shipped types."""
+    path = Path(__file__).parents[2] / "docs" / "generate.py"
+    counted = runpy.run_path(str(path))["_lines_of_code"](inspect.getsource(trigrams))
+    assert 20 < counted <= 30

@@ -109,7 +109,7 @@ class Answers:
         self._names = names
         self._lock = threading.Lock()
         self._keys: dict[str, tuple[frozenset[str], bytearray]] = {}
-        self._vocabularies: dict[tuple[str, int, str], frozenset[Value] | None] = {}
+        self._vocabularies: dict[tuple[str, str, str], frozenset[Value] | None] = {}
 
     def search(self, index: str, body: dict[str, Any], deadline: Deadline) -> Mapping[str, Any]:
         """One search; raises unless its reply is complete."""
@@ -178,7 +178,7 @@ class Answers:
 
         Published documents never change, so a list read for a snapshot stays complete for it.
         """
-        name = (state.generation, state.version, group.name)
+        name = (state.generation, state.snapshot, group.name)
         with self._lock:
             if name in self._vocabularies:
                 return self._vocabularies[name]

@@ -33,9 +33,16 @@ from es_skipping.stores.elasticsearch.documents import (
 from es_skipping.stores.elasticsearch.fields import Group, mapping, needs_prefix
 from es_skipping.stores.elasticsearch.retract import retract
 from es_skipping.stores.elasticsearch.share import ElasticsearchShare, learned
-from es_skipping.stores.elasticsearch.state import Segment, State, groups_for, unfinished_groups, unfinished_meta
+from es_skipping.stores.elasticsearch.state import (
+    Segment,
+    State,
+    groups_for,
+    snapshot_of,
+    unfinished_groups,
+    unfinished_meta,
+)
 from es_skipping.stores.elasticsearch.visibility import own_properties, require_visible
-from es_skipping.stores.elasticsearch.written import RUN, Written, noted, runs
+from es_skipping.stores.elasticsearch.written import RUN, Written, noted, runs, without_repeats
 from es_skipping.stores.share import Outcome, Share
 
 if TYPE_CHECKING:
@@ -70,9 +77,13 @@ class ElasticsearchChange(Change):
         """The state that this change adds to; None if it starts from nothing."""
         self._named = name is not None
         self._settings = dict(settings or {})
-        self._token = name or secrets.token_hex(6)
+        self._mark = secrets.token_hex(6)
+        """Of what this change publishes."""
+        self._token = name or self._mark
+        """Of its documents: those of a named change are the same for every attempt."""
         self._groups, self._used = groups_for(definition, self._base)
         self._next = 0
+        self._free = 0
         if self._base is not None:
             self._generation = self._base.generation
         elif name is not None:
@@ -100,6 +111,7 @@ class ElasticsearchChange(Change):
             if self._base is not None:
                 kept = [group for id, group in self._base.groups.items() if self._groups.get(id) == group]
                 self._require_visible(kept, outdated=self._base.outdated > 0)
+                self._free = self._cluster.first_free(self._generation)
                 if not self._base.swept:
                     self._base = self._recounted(self._base)
                 self._cluster.builder.indices.put_settings(
@@ -160,7 +172,7 @@ class ElasticsearchChange(Change):
         with self._cluster.translated(f"writing dataset {self._definition.id!r}"):
             while batch := list(islice(listed, _BATCH)):
                 last = {one.id.path: at for at, one in enumerate(batch)}
-                for part in _without_repeats(batch) if len(last) < len(batch) else [batch]:
+                for part in without_repeats(batch) if len(last) < len(batch) else [batch]:
                     self._put(part)
 
     def _put(self, batch: list[ObjectMetadata]) -> None:
@@ -259,7 +271,7 @@ class ElasticsearchChange(Change):
                 self._end = self._next + RUN
             self._next += count
             return self._next - count
-        return self._cluster.claim(self._base, count)
+        return self._cluster.claim(self._base, count, self._free)
 
     def _id(self, key: bytes) -> str:
         return document_id(key, self._token)
@@ -396,7 +408,7 @@ class ElasticsearchChange(Change):
         segments, next_ordinal = self._segments()
         entry = DatasetEntry(
             definition=self._definition,
-            snapshot=f"{self._generation}@{version}",
+            snapshot=snapshot_of(self._generation, version, self._mark),
             objects=objects,
             bytes=total,
             refreshed=time.time_ns() // 1_000_000,
@@ -405,7 +417,9 @@ class ElasticsearchChange(Change):
         )
         groups, swept = dict(self._groups), base is None or (base.swept and not self._dead)
         outdated = 0 if base is None else max(0, base.outdated - self._outdated_gone)
-        return State(entry, self._generation, version, next_ordinal, groups, self._used, segments, swept, outdated)
+        return State(
+            entry, self._generation, version, next_ordinal, groups, self._used, segments, swept, outdated, self._mark
+        )
 
     def _metadata_bytes(self) -> dict[str, int]:
         """New documents by count, those that stay by their share of what was."""
@@ -428,22 +442,6 @@ class ElasticsearchChange(Change):
             views = ((at // KEY_BYTES, bytes(packed[at : at + KEY_BYTES])) for at in range(0, len(packed), KEY_BYTES))
             keys, old = heapq.merge(((ordinal, key) for ordinal, key in views if any(key)), keys), ()
         new: list[Segment] = []
-        self._cluster.write_segments(self._generation, noted(runs(keys), new))
+        self._cluster.write_segments(self._generation, noted(runs(keys, self._mark), new))
         segments = (*old, *new)
         return segments, max([top, self._next, *(segment.first + segment.count for segment in segments)])
-
-
-# --- pieces -------------------------------------------------------------------------------------------------------
-
-
-def _without_repeats(batch: list[ObjectMetadata]) -> Iterator[list[ObjectMetadata]]:
-    """The batch in parts in which no path comes twice."""
-    part: list[ObjectMetadata] = []
-    seen: set[str] = set()
-    for one in batch:
-        if one.id.path in seen:
-            yield part
-            part, seen = [], set()
-        part.append(one)
-        seen.add(one.id.path)
-    yield part

@@ -14,13 +14,13 @@ from elasticsearch import ApiError, BadRequestError, ConflictError, Elasticsearc
 
 from es_skipping.errors import EsSkippingError, StoreConflict, StoreError
 from es_skipping.stores.base import KEY_BYTES, NO_KEY
-from es_skipping.stores.elasticsearch.answers import Answers, Deadline
+from es_skipping.stores.elasticsearch.answers import Answers, Deadline, whole
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
 from es_skipping.stores.elasticsearch.client import BUILD_LIMIT, translated
 from es_skipping.stores.elasticsearch.names import Names
 from es_skipping.stores.elasticsearch.point_in_time import PointInTime
 from es_skipping.stores.elasticsearch.state import STATE_FIELDS, Segment, State
-from es_skipping.stores.elasticsearch.templates import add_fields, install_templates, load
+from es_skipping.stores.elasticsearch.templates import install, load
 
 __all__ = ["Cluster"]
 
@@ -86,28 +86,23 @@ class Cluster:
 
     def prepare(self) -> None:
         """Templates and the two indices that all datasets share, once."""
-        if self._prepared:
-            return
-        datasets = bool(self.builder.indices.exists_alias(name=self.names.datasets))
-        keys = bool(self.builder.indices.exists(index=self.names.keys))
-        # Once the shared indices are there, so were the templates: a writer need not be allowed to see them.
-        install_templates(self.builder, self.names.prefix, needed=not (datasets and keys))
-        if not datasets:
-            self._create(f"{self.names.datasets}-000001", aliases={self.names.datasets: {"is_write_index": True}})
-        if not keys:
-            self._create(self.names.keys)
-        add_fields(self.builder, self.names.datasets)
-        self._prepared = True
+        if not self._prepared:
+            install(self.builder, self.names)
+            self._prepared = True
 
-    def _create(self, index: str, **options: Any) -> None:
-        try:
-            self.builder.indices.create(index=index, **options)
-        except BadRequestError as error:
-            if error.error != "resource_already_exists_exception":
-                raise
+    def first_free(self, generation: str) -> int:
+        """The ordinal after those of all documents of a generation, published or not.
 
-    def claim(self, base: State, count: int) -> int:
-        """Reserve this many ordinals by compare-and-set on the dataset's document; returns the first.
+        None of them is the dataset's next ordinal or above it, because ordinals are claimed before documents are
+        written. That is otherwise once an operator has restored indices of different moments: then a document may be
+        there whose ordinal was not given out yet.
+        """
+        reply = self.builder.search(index=generation, size=0, aggs={"last": {"max": {"field": "ordinal"}}})
+        last = whole(reply.body)["aggregations"]["last"]["value"]
+        return 0 if last is None else int(last) + 1
+
+    def claim(self, base: State, count: int, least: int = 0) -> int:
+        """Reserve this many ordinals, from ``least`` on, by compare-and-set on the dataset's document: the first.
 
         Raises
         ------
@@ -118,7 +113,7 @@ class Cluster:
         while True:
             found = self._current(dataset, base)
             document = dict(found["_source"])
-            first: int = document["next_ordinal"]
+            first: int = max(document["next_ordinal"], least)
             document["next_ordinal"] = first + count
             if self.replace(dataset, document, found, refresh=False):
                 return first
@@ -182,8 +177,7 @@ class Cluster:
         found = self.registered(dataset)
         if found is None:
             raise StoreConflict(f"another writer dropped dataset {dataset!r} meanwhile")
-        source = found["_source"]
-        if (source["generation"], source["version"]) != (before.generation, before.version):
+        if State.from_document(found["_source"]).snapshot != before.snapshot:
             raise StoreConflict(f"another writer published dataset {dataset!r} meanwhile: try again")
         return found
 
@@ -337,7 +331,7 @@ class Cluster:
         dataset = state.definition.id
         while (found := self.registered(dataset)) is not None:
             now = State.from_document(found["_source"])
-            is_ours = now.version == state.version
+            is_ours = now.snapshot == state.snapshot
             if now.generation != state.generation or now.swept == is_ours:
                 return
             right = recounted(now) if is_ours and recounted is not None else now

@@ -34,15 +34,15 @@ class OpenView:
 
     Parameters
     ----------
-    version
-        Of the publication.
+    snapshot
+        The publication.
     state, old
         An earlier publication, or this one, and its view.
     new
         The documents added since; None where there are none.
     """
 
-    version: int
+    snapshot: str
     state: State
     old: View
     new: View | None = None
@@ -77,7 +77,7 @@ class Views:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._views: OrderedDict[str, OpenView] = OrderedDict()
-        self._opening: dict[tuple[str, int], Future[OpenView]] = {}
+        self._opening: dict[str, Future[OpenView]] = {}
 
     def view(self, state: State, deadline: Deadline) -> OpenView:
         """The view of what is published; opened where there is none, or one of another publication.
@@ -87,10 +87,10 @@ class Views:
         StoreUnavailable
             It is still being opened at the deadline. A later look-up finds it, or goes on waiting.
         """
-        name = (state.generation, state.version)
+        name = state.snapshot
         with self._lock:
             view = self._views.get(state.generation)
-            if view is not None and view.version == state.version:
+            if view is not None and view.snapshot == name:
                 self._views.move_to_end(state.generation)
                 return view
             opening = self._opening.get(name)
@@ -116,7 +116,7 @@ class Views:
                 before = self._views.get(state.generation)
             fresh = None if before is None else self._extended(before, state, deadline)
             if fresh is None:
-                fresh = OpenView(state.version, state, self._opened(state, deadline))
+                fresh = OpenView(state.snapshot, state, self._opened(state, deadline))
         except BaseException as error:
             self._ended(state)
             opening.set_exception(error)
@@ -144,13 +144,13 @@ class Views:
         except (ApiError, StoreError):
             return None
         if old.entry.objects + new.table.objects == state.entry.objects:
-            return replace(before, version=state.version, new=new)
+            return replace(before, snapshot=state.snapshot, new=new)
         self._close(new)
         return None
 
     def _ended(self, state: State) -> None:
         with self._lock:
-            del self._opening[(state.generation, state.version)]
+            del self._opening[state.snapshot]
 
     def _opened(self, state: State, deadline: Deadline, first: int = 0) -> View:
         keys = self._answers.keys(state, deadline)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from es_skipping.errors import StoreError
+from es_skipping.stores.elasticsearch.state import State
 
 if TYPE_CHECKING:
     from es_skipping.stores.elasticsearch.cluster import Cluster
-    from es_skipping.stores.elasticsearch.state import State
 
 __all__ = ["retract"]
 
@@ -35,11 +35,12 @@ def _retract(cluster: Cluster, state: State, before: State | None) -> bool:
     if found is None:
         return before is not None
     document = dict(found["_source"])
-    if before is not None and (document["generation"], document["version"]) == (before.generation, before.version):
+    now = State.from_document(document)
+    if before is not None and now.snapshot == before.snapshot:
         # The rewritten document differs from the one that the publication replaces, so a late one fails.
         return cluster.replace(state.definition.id, document, found, refresh=False)
-    if document["generation"] != state.generation:
+    if now.generation != state.generation:
         return True
     # A version after this one's may build on it.
     fresh = before is None or before.generation != state.generation
-    return not fresh and document["version"] == state.version and not state.is_in(document)
+    return not fresh and now.version == state.version and not state.is_in(document)

@@ -20,7 +20,7 @@ from es_skipping.stores.elasticsearch.documents import PROVING_FORMAT
 from es_skipping.stores.elasticsearch.fields import Group
 from es_skipping.stores.elasticsearch.names import group_name
 
-__all__ = ["STATE_FIELDS", "Segment", "State", "groups_for", "unfinished_groups", "unfinished_meta"]
+__all__ = ["STATE_FIELDS", "Segment", "State", "groups_for", "snapshot_of", "unfinished_groups", "unfinished_meta"]
 
 STATE_FIELDS: Final = (
     "format",
@@ -39,14 +39,23 @@ STATE_FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The keys of ordinals ``first`` to ``first + count - 1``, in one document of a generation."""
+    """The keys of ordinals ``first`` to ``first + count - 1``, in one document of a generation.
+
+    Parameters
+    ----------
+    token
+        Of the change that wrote them, so that no other document ever has this one's id. Without it the id could come
+        again after an operator restored an earlier state of the cluster. Empty in what was written before 28 November
+        2026.
+    """
 
     first: int
     count: int
+    token: str = ""
 
     def id(self, generation: str) -> str:
         """Id of the document. A document with this id never changes, so it can be cached for ever."""
-        return f"{generation}@{self.first}+{self.count}"
+        return f"{generation}@{self.first}+{self.count}{self.token and '.'}{self.token}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,8 @@ class State:
         The index that holds the objects' documents.
     version
         Counts publications.
+    token
+        Of the change that published it, see `snapshot_of`.
     next_ordinal
         The first ordinal that was never handed out in this generation.
     groups
@@ -87,10 +98,16 @@ class State:
     segments: tuple[Segment, ...] = ()
     swept: bool = True
     outdated: int = 0
+    token: str = ""
 
     @property
     def definition(self) -> DatasetDefinition:
         return self.entry.definition
+
+    @property
+    def snapshot(self) -> str:
+        """The name of the publication."""
+        return snapshot_of(self.generation, self.version, self.token)
 
     def to_document(self) -> dict[str, Any]:
         """The document as JSON gives it back. Most of it is for people; ``details`` is for the package itself."""
@@ -100,7 +117,8 @@ class State:
             "definition": definition_data,
             "groups": _groups_to_data(self.groups),
             "used": sorted(self.used),
-            "segments": [[segment.first, segment.count] for segment in self.segments],
+            "segments": [[segment.first, segment.count, segment.token] for segment in self.segments],
+            "token": self.token,
             "failed": [list(pair) for pair in entry.failed],
             "metadata_bytes": dict(entry.metadata_bytes),
             "swept": self.swept,
@@ -151,17 +169,17 @@ class State:
             state = _details(document)
             definition = definition_from_data(state["definition"])
             groups = _groups_from_data(state["groups"], definition)
-            generation, version = document["generation"], document["version"]
+            generation, version, token = document["generation"], document["version"], state.get("token", "")
             entry = DatasetEntry(
                 definition=definition,
-                snapshot=f"{generation}@{version}",
+                snapshot=snapshot_of(generation, version, token),
                 objects=document["objects"],
                 bytes=document["bytes"],
                 refreshed=document["refreshed"],
                 failed=tuple((path, reason) for path, reason in state["failed"]),
                 metadata_bytes=state["metadata_bytes"],
             )
-            segments = tuple(Segment(first, count) for first, count in state["segments"])
+            segments = tuple(Segment(*one) for one in state["segments"])
             used, swept = frozenset(state["used"]), state.get("swept", True)  # younger than format 1
             outdated = entry.objects if document["format"] < PROVING_FORMAT else state["outdated"]
             return State(
@@ -174,6 +192,7 @@ class State:
                 segments=segments,
                 swept=swept,
                 outdated=outdated,
+                token=token,
             )
         except (KeyError, TypeError, ValueError) as error:
             name = document.get("dataset")
@@ -185,6 +204,18 @@ class State:
             return False
         theirs, ours = _by_id(entry.definition), _by_id(self.definition)
         return all(theirs.get(id) == ours.get(id) for id in indexes_of(clause))
+
+
+def snapshot_of(generation: str, version: int, token: str) -> str:
+    """The name of a publication. The token tells it from one of the same version that came after an operator restored
+    an earlier state of the cluster: readers remember by this name.
+
+    Examples
+    --------
+    >>> snapshot_of("es-skipping-objects-events-1", 7, "5c2e")
+    'es-skipping-objects-events-1@7.5c2e'
+    """
+    return f"{generation}@{version}{token and '.'}{token}"
 
 
 def _as_details(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The templates in ``mappings/``: the very files are read here and put into the cluster."""
+"""What all datasets share in a cluster: the templates, which are the very files of ``mappings/``, and two indices."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from elasticsearch import AuthorizationException, Elasticsearch
+from elasticsearch import AuthorizationException, BadRequestError, Elasticsearch
 
 from es_skipping.errors import StoreError, StoreFormatError
 from es_skipping.stores.base import FORMAT_VERSION
-from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX
+from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
 
-__all__ = ["COMPONENTS", "TEMPLATES", "add_fields", "install_templates", "load", "shipped"]
+__all__ = ["COMPONENTS", "TEMPLATES", "install", "install_templates", "load", "shipped"]
 
 COMPONENTS: Final = ("settings", "objects-mappings")
 TEMPLATES: Final = ("objects", "datasets", "keys", "queries")
@@ -49,6 +49,27 @@ def shipped(file: str) -> str:
     if beside.is_file():
         return beside.read_text(encoding="utf-8")
     raise StoreError(f"the file {file} is missing from this installation of es_skipping: install it again")
+
+
+def install(client: Elasticsearch, names: Names) -> None:
+    """Put the templates and the two indices that all datasets share into the cluster, where they are missing."""
+    datasets = bool(client.indices.exists_alias(name=names.datasets))
+    keys = bool(client.indices.exists(index=names.keys))
+    # Once the shared indices are there, so were the templates: a writer need not be allowed to see them.
+    install_templates(client, names.prefix, needed=not (datasets and keys))
+    if not datasets:
+        _create(client, f"{names.datasets}-000001", aliases={names.datasets: {"is_write_index": True}})
+    if not keys:
+        _create(client, names.keys)
+    _add_fields(client, names.datasets)
+
+
+def _create(client: Elasticsearch, index: str, **options: Any) -> None:
+    try:
+        client.indices.create(index=index, **options)
+    except BadRequestError as error:
+        if error.error != "resource_already_exists_exception":
+            raise
 
 
 def install_templates(client: Elasticsearch, prefix: str = DEFAULT_PREFIX, *, needed: bool = True) -> None:
@@ -103,7 +124,7 @@ def install_templates(client: Elasticsearch, prefix: str = DEFAULT_PREFIX, *, ne
         ) from None
 
 
-def add_fields(client: Elasticsearch, datasets: str) -> None:
+def _add_fields(client: Elasticsearch, datasets: str) -> None:
     """Add the fields that the registry of datasets lacks if an earlier version made it."""
     properties = load("datasets")["template"]["mappings"]["properties"]
     for index, reply in client.indices.get_mapping(index=datasets).body.items():

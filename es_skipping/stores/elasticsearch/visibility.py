@@ -139,21 +139,21 @@ class Visibility:
     def __init__(self, client: Elasticsearch) -> None:
         self._client = client
         self._lock = threading.Lock()
-        self._seen: dict[str, tuple[int, float, dict[str, str]]] = {}
+        self._seen: dict[str, tuple[str, float, dict[str, str]]] = {}
 
     def flaws(self, state: State, deadline: Deadline) -> Mapping[str, str]:
         """By name of a group, why it is unknown to this user."""
         now = time.monotonic()
         with self._lock:
-            version, read, found = self._seen.get(state.generation, (-1, 0.0, {}))
-        if version == state.version and now - read < _RECHECK_SECONDS:
+            snapshot, read, found = self._seen.get(state.generation, ("", 0.0, {}))
+        if snapshot == state.snapshot and now - read < _RECHECK_SECONDS:
             return found
         reply = self._client.options(request_timeout=deadline.left()).indices.get_mapping(index=state.generation)
         found = flaws(reply.body, state.groups.values(), outdated=state.outdated > 0)
         with self._lock:
             if len(self._seen) >= _REMEMBERED:
                 self._seen.pop(next(iter(self._seen)))
-            self._seen[state.generation] = (state.version, now, found)
+            self._seen[state.generation] = (state.snapshot, now, found)
         return found
 
     def forget(self, generation: str) -> None:

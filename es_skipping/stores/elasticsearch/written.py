@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from es_skipping.catalog import ObjectId
+from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.stores.base import KEY_BYTES
 from es_skipping.stores.elasticsearch.state import Segment
 
-__all__ = ["RUN", "Written", "noted", "path_number", "runs"]
+__all__ = ["RUN", "Written", "noted", "path_number", "runs", "without_repeats"]
 
 RUN: Final = 65_536
 """Keys in one segment, at most."""
@@ -113,20 +113,21 @@ class Written:
                 yield self._ordinals[place], self.key(place)
 
 
-def runs(keys: Iterable[tuple[int, bytes]]) -> Iterator[tuple[Segment, bytes]]:
-    """Keys in the order of their ordinals, packed; small holes are filled with zeros, which are no key."""
+def runs(keys: Iterable[tuple[int, bytes]], token: str) -> Iterator[tuple[Segment, bytes]]:
+    """Keys in the order of their ordinals, packed, in segments of the change that has this token; small holes are
+    filled with zeros, which are no key."""
     first, run = 0, bytearray()
     for ordinal, key in keys:
         ahead = (ordinal - first) * KEY_BYTES
         if run and (ordinal - first >= RUN or ahead > 2 * len(run) + 1024):
-            yield Segment(first, len(run) // KEY_BYTES), bytes(run)
+            yield Segment(first, len(run) // KEY_BYTES, token), bytes(run)
             run.clear()
         if not run:
             first, ahead = ordinal, 0
         run.extend(bytes(ahead - len(run)))
         run += key
     if run:
-        yield Segment(first, len(run) // KEY_BYTES), bytes(run)
+        yield Segment(first, len(run) // KEY_BYTES, token), bytes(run)
 
 
 def noted(found: Iterable[tuple[Segment, bytes]], made: list[Segment]) -> Iterator[tuple[Segment, bytes]]:
@@ -134,3 +135,16 @@ def noted(found: Iterable[tuple[Segment, bytes]], made: list[Segment]) -> Iterat
     for segment, run in found:
         made.append(segment)
         yield segment, run
+
+
+def without_repeats(batch: list[ObjectMetadata]) -> Iterator[list[ObjectMetadata]]:
+    """The batch in parts in which no path comes twice."""
+    part: list[ObjectMetadata] = []
+    seen: set[str] = set()
+    for one in batch:
+        if one.id.path in seen:
+            yield part
+            part, seen = [], set()
+        part.append(one)
+        seen.add(one.id.path)
+    yield part

@@ -14,15 +14,18 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from es_skipping.catalog import ObjectId
 from es_skipping.errors import StoreError
-from es_skipping.stores.base import KEY_BYTES
+from es_skipping.stores.base import KEY_BYTES, is_under
 from es_skipping.stores.files import Files
 from es_skipping.stores.parquet.manifest import Segment, Stretch, digest, segment_path
 
@@ -32,6 +35,7 @@ __all__ = [
     "identity_columns",
     "path_hash",
     "read_columns",
+    "rows_under",
     "segment_age",
     "segment_builder",
     "write_segment",
@@ -66,6 +70,20 @@ def identity_columns(ids: Sequence[ObjectId], rows: Sequence[int | None]) -> dic
         "mtime": pa.array([id.mtime for id in ids], pa.int64()),
         "rows": pa.array(rows, pa.int64()),
     }
+
+
+def rows_under(paths: pa.ChunkedArray, under: Collection[str]) -> npt.NDArray[np.bool_]:
+    """Which of these paths `is_under`; each folder is tried once, because a dataset has few.
+
+    Examples
+    --------
+    >>> rows_under(pa.chunked_array([["file:/a/day=1/x", "file:/a/day=10/y"]]), ["file:/a/day=1"]).tolist()
+    [True, False]
+    """
+    folders = pc.replace_substring_regex(paths.combine_chunks(), "/[^/]*$", "").dictionary_encode()
+    below = np.array([is_under(folder, under) for folder in folders.dictionary.to_pylist()], np.bool_)
+    exactly = pc.is_in(paths, value_set=pa.array(list(under), paths.type)).to_numpy()
+    return np.asarray(below[folders.indices.to_numpy()] | exactly)
 
 
 def segment_age(file: str) -> int | None:

@@ -22,7 +22,7 @@ from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition
 from es_skipping.clauses.clause import KEEP, Ask, Clause, indexes_of
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.errors import StoreConflict, StoreError, StoreUnavailable
-from es_skipping.stores.base import Answer, MetadataStore, StoreQuery, check_change, check_understood, is_under
+from es_skipping.stores.base import Answer, MetadataStore, StoreQuery, check_change, check_understood
 from es_skipping.stores.files import Files
 from es_skipping.stores.guarantors import Guarantor, Ordering, first_rows
 from es_skipping.stores.object_list import as_keys, is_among
@@ -37,7 +37,7 @@ from es_skipping.stores.parquet.files import arrow_files
 from es_skipping.stores.parquet.guarantors import SortedSegment, merged
 from es_skipping.stores.parquet.manifest import ComparedDefinitions, Manifest, Segment, segment_path, segments_directory
 from es_skipping.stores.parquet.query_log import QueryFiles
-from es_skipping.stores.parquet.segment import IDENTITY, read_columns, segment_age, write_segment
+from es_skipping.stores.parquet.segment import IDENTITY, read_columns, rows_under, segment_age, write_segment
 from es_skipping.stores.parquet.sets import load
 from es_skipping.stores.parquet.snapshots import Snapshots, store_errors
 from es_skipping.stores.parquet.tables import Layout, objects_of
@@ -216,17 +216,17 @@ class ParquetStore(MetadataStore):
             chosen = None
             if wanted is not None:
                 chosen = is_among(as_keys(self._keys(id, segment)[~segment.dead_rows()].tobytes()), wanted)
-                if not chosen.any():
-                    continue
+            if under is not None:
+                below = rows_under(self._live(id, segment, ["path"])["path"], under)
+                chosen = below if chosen is None else chosen & below
+            if chosen is not None and not chosen.any():
+                continue
             table = self._live(id, segment, ["path", "length", "mtime", *layout.readable(segment)])
-            if chosen is not None:
-                table = table.take(np.flatnonzero(chosen))
+            table = table if chosen is None else table.take(np.flatnonzero(chosen))
             known = {layout.indexes[name].id: table[name].is_valid().to_pylist() for name in layout.readable(segment)}
             rows = zip(*(table[name].to_pylist() for name in ("path", "length", "mtime")), strict=True)
-            for n, (path, length, mtime) in enumerate(rows):
-                if not is_under(path, under):
-                    continue
-                yield ObjectId(path, length, mtime), frozenset(index for index, truths in known.items() if truths[n])
+            for n, row in enumerate(rows):
+                yield ObjectId(*row), frozenset(index for index, truths in known.items() if truths[n])
 
     def metadata(self, id: str) -> Iterator[ObjectMetadata]:
         for segment, layout in self._segments(id):
