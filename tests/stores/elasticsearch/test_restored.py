@@ -26,10 +26,10 @@ from tests.stores.elasticsearch.snapshots import Snapshots, repository_folder
 PREFIX = "es-skipping-test-restored"
 DEFINITION = dataset_definition(MINMAX)
 OBJECTS = [object_metadata(n, minmax=minmax(n, n)) for n in range(3)]
-LOST = object_metadata(50, minmax=minmax(50, 50))
-"""Indexed after the snapshot, and still in the data."""
-NEXT = object_metadata(60, minmax=minmax(60, 60))
-"""Indexed after the restore, alone."""
+LOST = [object_metadata(n, minmax=minmax(n, n)) for n in (50, 51)]
+"""Indexed after the snapshot, one after the other, and still in the data."""
+NEXT = [object_metadata(n, minmax=minmax(n, n)) for n in (60, 61)]
+"""Indexed after the restore, without the others."""
 
 
 @pytest.fixture(scope="module")
@@ -70,30 +70,33 @@ def add(store: ElasticsearchStore, *objects: ObjectMetadata) -> None:
         change.publish()
 
 
+@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "one by one"])
 @pytest.mark.parametrize(
     "parts",
     [("datasets", "keys", "objects"), ("datasets", "keys"), ("datasets",), ("objects",)],
     ids=lambda parts: " and ".join(parts),
 )
 def test_ordinals_that_are_given_out_again(
-    node: Node,
-    store: ElasticsearchStore,
-    snapshots: Snapshots,
-    parts: tuple[str, ...],
+    node: Node, store: ElasticsearchStore, snapshots: Snapshots, parts: tuple[str, ...], at_once: bool
 ) -> None:
-    """The first object after a restore would get the ordinal of an object that the restored state does not know."""
+    """The first objects after a restore would get the ordinals of objects that the restored state does not know."""
     write(store, DEFINITION, OBJECTS)
     taken = snapshots.take()
-    add(store, LOST)
+    for one in LOST:
+        add(store, one)
     busy, idle, late = (make_store(node.url, PREFIX) for _ in range(3))
     for reader in (store, busy, idle):
-        assert skipped(reader, entry_of(reader), between(0, 0)) == {one.id.key for one in (*OBJECTS[1:], LOST)}
+        assert skipped(reader, entry_of(reader), between(0, 0)) == {one.id.key for one in (*OBJECTS[1:], *LOST)}
     snapshots.restore(taken, parts)
-    assert LOST.id.key not in skipped(busy, entry_of(busy), between(50, 50))
-    add(store, NEXT)
+    for one in LOST:
+        assert one.id.key not in skipped(busy, entry_of(busy), between(one.rows or 0, one.rows or 0))
+    for some in [NEXT] if at_once else [[one] for one in NEXT]:
+        add(store, *some)
     for reader in (store, busy, idle, late):
-        for value, holds in ((50, LOST), (60, NEXT), (1, OBJECTS[1])):
-            assert holds.id.key not in skipped(reader, entry_of(reader), between(value, value))
-        assert NEXT.id.key in skipped(reader, entry_of(reader), between(0, 0))
+        for one in (*OBJECTS, *LOST, *NEXT):
+            value = one.rows
+            assert value is not None
+            assert one.id.key not in skipped(reader, entry_of(reader), between(value, value))
+        assert {one.id.key for one in NEXT} <= skipped(reader, entry_of(reader), between(0, 0))
     for reader in (busy, idle, late):
         reader.close()
