@@ -8,7 +8,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from es_skipping.catalog import ObjectMetadata
-from es_skipping.stores.elasticsearch.store import ElasticsearchStore
+from es_skipping.stores.elasticsearch.store import LARGE, ElasticsearchStore
 from tests.elasticsearch_node import Node, start_node
 from tests.stores.contract import (
     MINMAX,
@@ -70,16 +70,25 @@ def add(store: ElasticsearchStore, *objects: ObjectMetadata) -> None:
         change.publish()
 
 
-@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "one by one"])
+@pytest.mark.parametrize(
+    ("at_once", "large"), [(True, 1), (False, 1), (False, 0)], ids=["at once", "one by one", "views"]
+)
 @pytest.mark.parametrize(
     "parts",
     [("datasets", "keys", "objects"), ("datasets", "keys"), ("datasets",), ("objects",)],
     ids=lambda parts: " and ".join(parts),
 )
 def test_ordinals_that_are_given_out_again(
-    node: Node, store: ElasticsearchStore, snapshots: Snapshots, parts: tuple[str, ...], at_once: bool
+    node: Node,
+    store: ElasticsearchStore,
+    snapshots: Snapshots,
+    parts: tuple[str, ...],
+    at_once: bool,
+    large: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first objects after a restore would get the ordinals of objects that the restored state does not know."""
+    monkeypatch.setattr("es_skipping.stores.elasticsearch.store.LARGE", large * LARGE)
     write(store, DEFINITION, OBJECTS)
     taken = snapshots.take()
     for one in LOST:
