@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from elasticsearch import ApiError, Elasticsearch
 
 from es_skipping.errors import StoreError, StoreUnavailable
-from es_skipping.stores.elasticsearch.answers import Deadline
+from es_skipping.stores.elasticsearch.answers import Deadline, may_be_gone
 from es_skipping.stores.elasticsearch.views import KEEP_ALIVE, View
 from es_skipping.stores.selection import KeyTable, Selection, Selections
 
@@ -102,6 +102,16 @@ class Views:
         if not wait([opening], deadline.left()).done:
             raise StoreUnavailable(f"the view of {state.entry.objects:,} objects is still being opened")
         return opening.result()
+
+    def select(self, state: State, proof: Query, deadline: Deadline) -> Selection | Selections:
+        """The published objects for which this query proves that no row matches."""
+        try:
+            return self.view(state, deadline).select(proof, deadline)
+        except ApiError as error:  # the view was not used for long, its node is away, or its index was restored
+            if not may_be_gone(error):
+                raise
+            self.forget(state.generation)
+            return self.view(state, deadline).select(proof, deadline)
 
     def table(self, state: State, deadline: Deadline) -> KeyTable:
         """The published documents that the server shows at this moment, whatever views are open."""

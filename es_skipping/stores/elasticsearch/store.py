@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from elasticsearch import ApiError, BadRequestError, NotFoundError
+from elasticsearch import ApiError, BadRequestError
 
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask, Clause, Conjunction, indexes_of
@@ -396,11 +396,7 @@ class ElasticsearchStore(MetadataStore):
                 return b""
             if state.next_ordinal < LARGE:
                 return self._cluster.answers.skipped(state, query, deadline)
-            try:
-                return self._views.view(state, deadline).select(query, deadline)
-            except NotFoundError:  # the view is gone: it was not used for long, or its node is away
-                self._views.forget(state.generation)
-                return self._views.view(state, deadline).select(query, deadline)
+            return self._views.select(state, query, deadline)
 
         return self._adapted(skipped)
 
