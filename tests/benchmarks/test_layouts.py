@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks import layout_log
+import es_skipping as esk
+from benchmarks import layout_log, layout_pages
 from benchmarks.layout_blocks import blocks_of, z_order
 from benchmarks.tpch_workload import CHAPTER_5, filters, skewed
 from es_skipping.build.filter_texts import predicates_of_filters
@@ -68,7 +69,18 @@ def test_the_log_at_a_small_scale(spark: SparkSession, tmp_path: Path, monkeypat
 @pytest.mark.long
 def test_the_log_timed_at_a_small_scale(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout_log, "MIN_ROWS", 100)
+    esk.enable(spark)
     timed = layout_log.time_all(spark, tmp_path, 2_100, 3)["timed"]
     assert list(timed) == ["fullscan", "range", "sop"]
-    assert {one["queries where Spark read the objects counted"] for one in timed.values()} == {"16 of 16"}
+    equal = {name: one["queries where Spark read the objects counted"] for name, one in timed.items()}
+    assert equal == dict.fromkeys(timed, "16 of 16")
     assert timed["range"]["objects read a query"] < timed["fullscan"]["objects read a query"]
+
+
+@pytest.mark.long
+def test_the_interactive_pages_at_a_small_scale(spark: SparkSession, tmp_path: Path) -> None:
+    made = layout_pages.pages(spark, tmp_path, 0.001, 700, each=3)
+    assert list(made) == ["tpch", "log"]
+    assert "l_discount" in made["tpch"]
+    assert "customer = " in made["log"]
+    assert all('type="range"' in page for page in made.values())
