@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from elasticsearch import Elasticsearch
 
-from es_skipping.catalog import ObjectMetadata
+from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.metadata import Intervals
@@ -27,6 +27,7 @@ from es_skipping.stores.parquet.store import ParquetStore
 from es_skipping.stores.reindex import reindex
 from tests.stores.contract import entry_of, keys, skipped, stored, write
 from tests.stores.elasticsearch.conftest import client, make_store, remove_all
+from tests.stores.samples import kinds
 from tests.stores.samples.make import DEFINITION, FAILED, FOLDER, PREFIX, objects
 
 __all__ = ["client"]
@@ -55,15 +56,19 @@ def in_parquet(version: int, tmp_path: Path) -> ParquetStore:
 
 @pytest.fixture
 def in_elasticsearch(version: int, elasticsearch_url: str, client: Elasticsearch) -> Iterator[ElasticsearchStore]:
-    text = (FOLDER / f"format-{version}" / "elasticsearch.ndjson").read_text(encoding="utf-8")
-    prefix = f"es-skipping-test-format{version}"
+    yield from loaded(FOLDER / f"format-{version}", f"es-skipping-test-format{version}", elasticsearch_url, client)
+
+
+def loaded(folder: Path, prefix: str, url: str, client: Elasticsearch) -> Iterator[ElasticsearchStore]:
+    """The documents of a sample, as their ``_source`` says them."""
+    text = (folder / "elasticsearch.ndjson").read_text(encoding="utf-8")
     remove_all(client, prefix)
     for line in text.replace(PREFIX, prefix).splitlines():
         index = json.loads(line)
         client.indices.create(index=index["index"], mappings=index["mappings"], aliases=index["aliases"])
         operations = [part for id, source in index["documents"] for part in ({"index": {"_id": id}}, source)]
         assert not client.bulk(index=index["index"], operations=operations, refresh=True)["errors"]
-    yield make_store(elasticsearch_url, prefix)
+    yield make_store(url, prefix)
     remove_all(client, prefix)
 
 
@@ -152,3 +157,38 @@ def test_what_is_read_is_in_the_format_it_says() -> None:
         texts += [path.read_text(encoding="ascii") for path in (folder / "parquet").rglob("*.json")]
         for text in texts:
             assert set(re.findall(r'"format": ?(\d+)', text)) == {str(version)}
+
+
+def unread(store: MetadataStore, expected: dict[ObjectId, ObjectMetadata]) -> set[str]:
+    """The indexes of the sample of all kinds of which some object that a clause excludes is not skipped; wrong skips
+    fail."""
+    entry = entry_of(store, kinds.DEFINITION.id)
+    missed = set()
+    for clause in kinds.CLAUSES:
+        false = {id.key for id, one in expected.items() if holds(clause, one.metadata) is False}
+        found = skipped(store, entry, clause)
+        assert found <= false, str(clause)
+        missed |= {clause.index} if found < false else set()
+    return missed
+
+
+def test_every_kind_in_parquet(tmp_path: Path) -> None:
+    shutil.copytree(kinds.PLACE / "parquet", tmp_path / "sample")
+    store, expected = ParquetStore(str(tmp_path / "sample")), {one.id: one for one in kinds.objects()}
+    assert stored(store, kinds.DEFINITION.id) == expected
+    assert unread(store, expected) == set()
+
+
+def test_every_kind_in_elasticsearch(elasticsearch_url: str, client: Elasticsearch) -> None:
+    """A sample is what ``_source`` says, so fingerprints prove nothing until the dataset is copied."""
+    expected = {one.id: one for one in kinds.objects()}
+    for store in loaded(kinds.PLACE, "es-skipping-test-kinds", elasticsearch_url, client):
+        assert stored(store, kinds.DEFINITION.id) == expected
+        by_prefix = ("string", "binary")  # whose order is asked by 16 bytes
+        exact = {one.id for one in kinds.INDEXES if one.kind in ("intervals", "boxes")}
+        exact -= {one.id for one in kinds.INDEXES if str(one.value_type) in by_prefix}
+        assert not unread(store, expected) & exact
+        before = len(unread(store, expected))
+        reindex(store, store, kinds.DEFINITION.id)
+        assert stored(store, kinds.DEFINITION.id) == expected
+        assert len(unread(store, expected)) < before
