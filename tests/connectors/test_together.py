@@ -3,7 +3,8 @@
 A world is a fact and a dimension, each of plain files, Delta or Iceberg, with random indexes; some are protected, one
 is made of the join. Between changes and refreshes the same queries run with skipping and without it.
 ``ES_SKIPPING_TOGETHER`` sets how many rounds of changes run on each store, ``ES_SKIPPING_TOGETHER_QUERIES`` how many
-queries follow each change, ``ES_SKIPPING_SEED`` which ones.
+queries follow each change, ``ES_SKIPPING_TOGETHER_PLANNED`` how many filters are planned after them, and
+``ES_SKIPPING_SEED`` which ones.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.connectors.together_plans import plan
+from tests.soundness.harness import Outcome
 from tests.soundness.together import Tally, World
 from tests.soundness.together_indexes import KEY_NAMES
 
 ROUNDS = int(os.environ.get("ES_SKIPPING_TOGETHER", "3"))
 QUERIES = int(os.environ.get("ES_SKIPPING_TOGETHER_QUERIES", "5"))
+PLANNED = int(os.environ.get("ES_SKIPPING_TOGETHER_PLANNED", "5"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "28"))
 _ROUNDS_PER_WORLD = 6
 _LONG = 24
@@ -36,18 +40,21 @@ def test_no_query_loses_a_row(
     url = (tmp_path / "store").as_uri() if store == "parquet" else request.getfixturevalue("elasticsearch_url")
     for number, name in enumerate(KEY_NAMES):
         monkeypatch.setenv(name, f"{number + 1}" * 64)
-    tally, number = Tally(), 0
+    tally, planned, number = Tally(), Outcome(), 0
     while tally.rounds < ROUNDS:
         name = f"w{number}_{store}"
         seed = SEED * 1_000_000 + number * 2 + (store == "elasticsearch")
         world = World(lakes, url, tmp_path / name, name, seed, tally)
         try:
-            world.live(min(_ROUNDS_PER_WORLD, ROUNDS - tally.rounds), QUERIES)
+            for _ in range(min(_ROUNDS_PER_WORLD, ROUNDS - tally.rounds)):
+                world.round(QUERIES)
+                planned.add(plan(world, PLANNED))
         finally:
             world.end()
         number += 1
-        print(f"\n{tally}, {store}, seed {SEED}", flush=True)  # noqa: T201 - for a record run, with -s
+        print(f"\n{tally}; {planned}, {store}, seed {SEED}", flush=True)  # noqa: T201 - for a record run, with -s
     assert tally.failing <= tally.queries / 4, str(tally)
+    assert planned.errors <= planned.predicates / 4, str(planned)
     assert tally.skipped > (tally.objects / 10 if ROUNDS >= _LONG else 0), f"sound but useless: {tally}"
     assert len(tally.by_index) >= 2, f"few kinds of indexes skip: {tally}"
     if ROUNDS >= _LONG:

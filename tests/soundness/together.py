@@ -276,14 +276,13 @@ class World:
 
     # --- a life
 
-    def live(self, rounds: int, queries: int) -> None:
-        """Rounds of a change, maintenance and this many queries."""
-        for _ in range(rounds):
-            self.change()
-            self.maintain()
-            for _ in range(queries):
-                self.ask()
-            self.tally.rounds += 1
+    def round(self, queries: int) -> None:
+        """A change, maintenance and this many queries."""
+        self.change()
+        self.maintain()
+        for _ in range(queries):
+            self.ask()
+        self.tally.rounds += 1
 
     def end(self) -> None:
         """Drop the indexes and the tables."""

@@ -149,6 +149,7 @@ class ElasticsearchChange(Change):
             return False
         self._groups = unfinished_groups(meta, self._definition)
         self._cluster.refresh(self._generation)
+        self._free = self._cluster.first_free(self._generation)
         fields = ["path", "size", "modified"]
         scan = self._cluster.scan(self._generation, None, "ordinal", fields=[*fields, "ordinal"])
         while batch := [hit["_source"] for hit in islice(scan, RUN)]:
@@ -267,7 +268,7 @@ class ElasticsearchChange(Change):
         if self._base is None:
             if self._named and self._next + count > self._end:
                 # The unfinished change may still be running: never hand out ordinals that it may have handed out.
-                self._next = self._cluster.claim_block(self._generation, RUN)
+                self._next = self._cluster.claim_block(self._generation, RUN, self._free)
                 self._end = self._next + RUN
             self._next += count
             return self._next - count

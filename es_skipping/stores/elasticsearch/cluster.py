@@ -118,12 +118,12 @@ class Cluster:
             if self.replace(dataset, document, found, refresh=False):
                 return first
 
-    def claim_block(self, generation: str, count: int) -> int:
-        """Reserve ordinals of an unpublished generation, also by compare-and-set; returns the first."""
+    def claim_block(self, generation: str, count: int, least: int) -> int:
+        """The same of an unpublished generation."""
         id = f"{generation}@next"
         while True:
             found: Any = self.builder.options(ignore_status=404).get(index=self.names.keys, id=id).body
-            first: int = found["_source"]["first"] if found.get("found") else 0
+            first: int = max(found["_source"]["first"] if found.get("found") else 0, least)
             expected: dict[str, Any] = (
                 {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
                 if found.get("found")

@@ -109,3 +109,18 @@ def test_ordinals_that_are_given_out_again(
         assert {one.id.key for one in NEXT} <= skipped(reader, entry_of(reader), between(0, 0))
     for reader in (busy, idle, late):
         reader.close()
+
+
+def test_a_copy_that_goes_on_after_a_restore(store: ElasticsearchStore, snapshots: Snapshots) -> None:
+    """The blocks of ordinals that it claimed are forgotten, its documents are not."""
+    write(store, DEFINITION, OBJECTS[:1])
+    taken = snapshots.take()
+    with store.change(DEFINITION, fresh=True, name="copy") as change:
+        change.put(OBJECTS)
+    snapshots.restore(taken, ("keys",))
+    with store.change(DEFINITION, fresh=True, name="copy") as change:
+        change.put(NEXT)
+        change.publish()
+    for one in (*OBJECTS, *NEXT):
+        others = {other.id.key for other in (*OBJECTS, *NEXT) if other != one}
+        assert skipped(store, entry_of(store), between(one.rows or 0, one.rows or 0)) == others
