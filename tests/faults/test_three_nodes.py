@@ -160,7 +160,7 @@ def test_a_node_with_the_only_copy_is_lost(nodes: list[Node], client: Elasticsea
 def test_metadata_is_restored_from_a_snapshot(
     nodes: list[Node], client: Elasticsearch, lake: Lake, folder: str
 ) -> None:
-    """The session goes on: files that came after the snapshot are read, and known again after a refresh."""
+    """The session goes on: files that came after the snapshot are read, and known again after a refresh of all."""
     with_copies(client, 1)
     lake.create()
     snapshots = Snapshots(client, folder, PREFIX)
@@ -173,8 +173,13 @@ def test_metadata_is_restored_from_a_snapshot(
     lake.skips(2)
     lake.add()
     newest = lake.files - 1
-    lake.dataset.refresh(paths=[str(lake.folder / f"part-{newest:02}.parquet")])
-    lake.skips(2)
-    lake.reads(newest - 1, 1)
+    lake.fails(
+        lambda: lake.dataset.refresh(paths=[str(lake.folder / f"part-{newest:02}.parquet")]),
+        "restored from a snapshot.*call refresh",
+    )
+    lake.skips(3)
     lake.reads(newest, 2)
+    lake.refreshed()
+    snapshots.restore(taken, ("datasets", "keys"))
+    lake.reads_all("no such index")
     lake.refreshed()

@@ -31,6 +31,7 @@ from es_skipping.stores.elasticsearch.documents import (
     weights,
 )
 from es_skipping.stores.elasticsearch.fields import Group, mapping, needs_prefix
+from es_skipping.stores.elasticsearch.restored import first_free, identity_of, require_as_made
 from es_skipping.stores.elasticsearch.retract import retract
 from es_skipping.stores.elasticsearch.share import ElasticsearchShare, learned
 from es_skipping.stores.elasticsearch.state import (
@@ -77,13 +78,13 @@ class ElasticsearchChange(Change):
         """The state that this change adds to; None if it starts from nothing."""
         self._named = name is not None
         self._settings = dict(settings or {})
-        self._mark = secrets.token_hex(6)
-        """Of what this change publishes."""
-        self._token = name or self._mark
-        """Of its documents: those of a named change are the same for every attempt."""
+        self._publication = secrets.token_hex(6)
+        """The token of what this change publishes."""
+        self._token = name or self._publication
+        """The token of its documents: those of a named change are the same for every attempt."""
         self._groups, self._used = groups_for(definition, self._base)
-        self._next = 0
-        self._free = 0
+        self._next = self._free = 0
+        self._index = ""
         if self._base is not None:
             self._generation = self._base.generation
         elif name is not None:
@@ -111,7 +112,8 @@ class ElasticsearchChange(Change):
             if self._base is not None:
                 kept = [group for id, group in self._base.groups.items() if self._groups.get(id) == group]
                 self._require_visible(kept, outdated=self._base.outdated > 0)
-                self._free = self._cluster.first_free(self._generation)
+                self._index = require_as_made(self._cluster, self._base)
+                self._free = first_free(self._cluster, self._generation)
                 if not self._base.swept:
                     self._base = self._recounted(self._base)
                 self._cluster.builder.indices.put_settings(
@@ -123,6 +125,7 @@ class ElasticsearchChange(Change):
             elif not (self._named and self._continued()):
                 meta = unfinished_meta(self._definition, self._groups) if self._named else None
                 self._cluster.create_generation(self._generation, properties, self._limit(), self._settings, meta)
+            self._index = self._index or identity_of(self._cluster.builder, self._generation)
             self._require_visible(self._groups.values())
 
     def _require_visible(self, groups: Iterable[Group], *, outdated: bool = False) -> None:
@@ -148,8 +151,7 @@ class ElasticsearchChange(Change):
         if meta is None:
             return False
         self._groups = unfinished_groups(meta, self._definition)
-        self._cluster.refresh(self._generation)
-        self._free = self._cluster.first_free(self._generation)
+        self._free = first_free(self._cluster, self._generation)
         fields = ["path", "size", "modified"]
         scan = self._cluster.scan(self._generation, None, "ordinal", fields=[*fields, "ordinal"])
         while batch := [hit["_source"] for hit in islice(scan, RUN)]:
@@ -269,10 +271,11 @@ class ElasticsearchChange(Change):
             if self._named and self._next + count > self._end:
                 # The unfinished change may still be running: never hand out ordinals that it may have handed out.
                 self._next = self._cluster.claim_block(self._generation, RUN, self._free)
-                self._end = self._next + RUN
+                self._end = self._free = self._next + RUN
             self._next += count
             return self._next - count
-        return self._cluster.claim(self._base, count, self._free)
+        self._free = self._cluster.claim(self._base, count, self._free) + count
+        return self._free - count
 
     def _id(self, key: bytes) -> str:
         return document_id(key, self._token)
@@ -409,7 +412,7 @@ class ElasticsearchChange(Change):
         segments, next_ordinal = self._segments()
         entry = DatasetEntry(
             definition=self._definition,
-            snapshot=snapshot_of(self._generation, version, self._mark),
+            snapshot=snapshot_of(self._generation, version, self._publication),
             objects=objects,
             bytes=total,
             refreshed=time.time_ns() // 1_000_000,
@@ -418,9 +421,8 @@ class ElasticsearchChange(Change):
         )
         groups, swept = dict(self._groups), base is None or (base.swept and not self._dead)
         outdated = 0 if base is None else max(0, base.outdated - self._outdated_gone)
-        return State(
-            entry, self._generation, version, next_ordinal, groups, self._used, segments, swept, outdated, self._mark
-        )
+        counts = (self._generation, version, next_ordinal)
+        return State(entry, *counts, groups, self._used, segments, swept, outdated, self._publication, self._index)
 
     def _metadata_bytes(self) -> dict[str, int]:
         """New documents by count, those that stay by their share of what was."""
@@ -443,6 +445,6 @@ class ElasticsearchChange(Change):
             views = ((at // KEY_BYTES, bytes(packed[at : at + KEY_BYTES])) for at in range(0, len(packed), KEY_BYTES))
             keys, old = heapq.merge(((ordinal, key) for ordinal, key in views if any(key)), keys), ()
         new: list[Segment] = []
-        self._cluster.write_segments(self._generation, noted(runs(keys, self._mark), new))
+        self._cluster.write_segments(self._generation, noted(runs(keys, self._publication), new))
         segments = (*old, *new)
         return segments, max([top, self._next, *(segment.first + segment.count for segment in segments)])

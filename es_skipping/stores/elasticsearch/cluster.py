@@ -14,7 +14,7 @@ from elasticsearch import ApiError, BadRequestError, ConflictError, Elasticsearc
 
 from es_skipping.errors import EsSkippingError, StoreConflict, StoreError
 from es_skipping.stores.base import KEY_BYTES, NO_KEY
-from es_skipping.stores.elasticsearch.answers import Answers, Deadline, whole
+from es_skipping.stores.elasticsearch.answers import Answers, Deadline
 from es_skipping.stores.elasticsearch.bulk import BulkWriter, Write
 from es_skipping.stores.elasticsearch.client import BUILD_LIMIT, translated
 from es_skipping.stores.elasticsearch.names import Names
@@ -90,17 +90,6 @@ class Cluster:
             install(self.builder, self.names)
             self._prepared = True
 
-    def first_free(self, generation: str) -> int:
-        """The ordinal after those of all documents of a generation, published or not.
-
-        None of them is the dataset's next ordinal or above it, because ordinals are claimed before documents are
-        written. That is otherwise once an operator has restored indices of different moments: then a document may be
-        there whose ordinal was not given out yet.
-        """
-        reply = self.builder.search(index=generation, size=0, aggs={"last": {"max": {"field": "ordinal"}}})
-        last = whole(reply.body)["aggregations"]["last"]["value"]
-        return 0 if last is None else int(last) + 1
-
     def claim(self, base: State, count: int, least: int = 0) -> int:
         """Reserve this many ordinals, from ``least`` on, by compare-and-set on the dataset's document: the first.
 
@@ -119,7 +108,7 @@ class Cluster:
                 return first
 
     def claim_block(self, generation: str, count: int, least: int) -> int:
-        """The same of an unpublished generation."""
+        """Reserve ordinals of an unpublished generation, likewise; returns the first."""
         id = f"{generation}@next"
         while True:
             found: Any = self.builder.options(ignore_status=404).get(index=self.names.keys, id=id).body
@@ -148,7 +137,7 @@ class Cluster:
             self._publish(state, before)
         except (ApiError, TransportError, StoreConflict):  # an answer may be lost, or be that to a request sent twice
             found = self.registered(state.definition.id)
-            if found is None or not state.is_in(found["_source"]):
+            if found is None or State.from_document(found["_source"]).snapshot != state.snapshot:
                 raise
 
     def _publish(self, state: State, before: State | None) -> None:

@@ -43,4 +43,4 @@ def _retract(cluster: Cluster, state: State, before: State | None) -> bool:
         return True
     # A version after this one's may build on it.
     fresh = before is None or before.generation != state.generation
-    return not fresh and now.version == state.version and not state.is_in(document)
+    return not fresh and now.version == state.version and now.snapshot != state.snapshot

@@ -44,9 +44,9 @@ class Segment:
     Parameters
     ----------
     token
-        Of the change that wrote them, so that no other document ever has this one's id. Without it the id could come
-        again after an operator restored an earlier state of the cluster. Empty in what was written before 28 November
-        2026.
+        Of the publication that they were written for, so that no other document ever has this one's id. Without it the
+        id could come again after an operator restored an earlier state of the cluster. Empty in what was written before
+        it was kept.
     """
 
     first: int
@@ -71,7 +71,9 @@ class State:
     version
         Counts publications.
     token
-        Of the change that published it, see `snapshot_of`.
+        Of the publication, see `snapshot_of`.
+    index
+        Identity of the generation's index, see `identity_of`; empty in what was written before it was kept.
     next_ordinal
         The first ordinal that was never handed out in this generation.
     groups
@@ -99,6 +101,7 @@ class State:
     swept: bool = True
     outdated: int = 0
     token: str = ""
+    index: str = ""
 
     @property
     def definition(self) -> DatasetDefinition:
@@ -119,6 +122,7 @@ class State:
             "used": sorted(self.used),
             "segments": [[segment.first, segment.count, segment.token] for segment in self.segments],
             "token": self.token,
+            "index": self.index,
             "failed": [list(pair) for pair in entry.failed],
             "metadata_bytes": dict(entry.metadata_bytes),
             "swept": self.swept,
@@ -147,11 +151,6 @@ class State:
             f"{self.outdated} of {self.entry.objects} objects were written before format {PROVING_FORMAT} and count as "
             f"unknown; run once: es-skipping reindex {self.definition.id} --store {url}"
         )
-
-    def is_in(self, document: Mapping[str, Any]) -> bool:
-        """Whether a dataset's document still has this state; ordinals may have been given out since."""
-        own = self.to_document()
-        return {**document, "next_ordinal": own["next_ordinal"]} == own
 
     @staticmethod
     def from_document(document: Mapping[str, Any]) -> State:
@@ -193,6 +192,7 @@ class State:
                 swept=swept,
                 outdated=outdated,
                 token=token,
+                index=state.get("index", ""),
             )
         except (KeyError, TypeError, ValueError) as error:
             name = document.get("dataset")

@@ -43,6 +43,7 @@ from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
 from es_skipping.stores.elasticsearch.open_views import Views
 from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, skip_query
 from es_skipping.stores.elasticsearch.query_log import QueryIndices
+from es_skipping.stores.elasticsearch.restored import is_incomplete
 from es_skipping.stores.elasticsearch.state import State
 from es_skipping.stores.elasticsearch.visibility import Visibility, require_visible
 from es_skipping.stores.guarantors import Guarantor, Ordering, first_rows
@@ -187,6 +188,10 @@ class ElasticsearchStore(MetadataStore):
             self._forget(generation)
         return dropped
 
+    def must_rebuild(self, entry: DatasetEntry, definition: DatasetDefinition) -> bool:
+        with self._cluster.translated(f"reading dataset {entry.definition.id!r}"):
+            return is_incomplete(self._cluster, entry.definition.id)
+
     def drop(self, id: str) -> None:
         with self._cluster.translated(f"dropping dataset {id!r}"):
             generation = self._cluster.drop(id)
@@ -239,10 +244,9 @@ class ElasticsearchStore(MetadataStore):
         fields = ["path", "size", "modified", "known", "indexed"]
         sources = self._sources(id, fields, under) if keys is None else self._sources_of(id, fields, keys)
         for state, source in sources:
-            if not is_under(source["path"], under):
-                continue
-            known = frozenset(index for index, group in state.groups.items() if forms_of(group, source))
-            yield object_id(source), known
+            if is_under(source["path"], under):
+                known = frozenset(index for index, group in state.groups.items() if forms_of(group, source))
+                yield object_id(source), known
 
     def _sources_of(self, id: str, fields: list[str], keys: bytes) -> Iterator[tuple[State, dict[str, Any]]]:
         wanted = np.sort(as_keys(keys))

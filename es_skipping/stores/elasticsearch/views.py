@@ -106,6 +106,7 @@ class View:
             query={"bool": {"filter": [query]}},
             pit={"id": self.pit, "keep_alive": KEEP_ALIVE},
             timeout=f"{max(1, int(left * 1000))}ms",
+            allow_partial_search_results=False,
             filter_path=_WANTED,
             **body,
         )

@@ -75,14 +75,17 @@ def identity_columns(ids: Sequence[ObjectId], rows: Sequence[int | None]) -> dic
 def rows_under(paths: pa.ChunkedArray, under: Collection[str]) -> npt.NDArray[np.bool_]:
     """Which of these paths `is_under`; each folder is tried once, because a dataset has few.
 
+    A path with half a surrogate pair is in no segment.
+
     Examples
     --------
     >>> rows_under(pa.chunked_array([["file:/a/day=1/x", "file:/a/day=10/y"]]), ["file:/a/day=1"]).tolist()
     [True, False]
     """
+    known = [path for path in under if path.isascii() or path.encode("utf-8", "ignore").decode() == path]
     folders = pc.replace_substring_regex(paths.combine_chunks(), "/[^/]*$", "").dictionary_encode()
     below = np.array([is_under(folder, under) for folder in folders.dictionary.to_pylist()], np.bool_)
-    exactly = pc.is_in(paths, value_set=pa.array(list(under), paths.type)).to_numpy()
+    exactly = pc.is_in(paths, value_set=pa.array(known, paths.type)).to_numpy()
     return np.asarray(below[folders.indices.to_numpy()] | exactly)
 
 

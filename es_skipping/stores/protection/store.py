@@ -127,8 +127,10 @@ class ProtectedStore(MetadataStore):
         return None if before is None else before.definition
 
     def must_rebuild(self, entry: DatasetEntry, definition: DatasetDefinition) -> bool:
+        if self._store.must_rebuild(entry, definition):
+            return True
         if self._verification is None:
-            return self._store.must_rebuild(entry, definition)
+            return False
         if is_read_otherwise(own_part(entry.definition), definition):
             return True
         return self._verification.lacks(entry.definition, self._store.keys(entry.definition.id))
