@@ -362,7 +362,7 @@ def never_refreshed() -> Iterator[None]:
 @contextmanager
 def ordinals_without_compare_and_set() -> Iterator[None]:
     """Each writer counts on from the ordinals it read."""
-    with mock.patch.object(Cluster, "claim", lambda self, base, count: base.next_ordinal):
+    with mock.patch.object(Cluster, "claim", lambda self, base, count, least: base.next_ordinal):
         yield
 
 

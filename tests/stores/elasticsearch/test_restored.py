@@ -104,6 +104,26 @@ def test_what_was_not_restored_goes_on(
 
 
 @pytest.mark.parametrize("large", [1, 0], ids=["small", "views"])
+def test_ordinals_of_documents_that_are_gone(
+    node: Node, store: ElasticsearchStore, snapshots: Snapshots, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are given out again, under other names: the lost state had removed its objects."""
+    monkeypatch.setattr("es_skipping.stores.elasticsearch.store.LARGE", large * LARGE)
+    write(store, DEFINITION, OBJECTS)
+    taken = snapshots.take()
+    for one in LOST:
+        add(store, one)
+    with readers_of(node, entry_of(store)) as readers:
+        write(store, DEFINITION, [], remove=[one.id for one in LOST])
+        snapshots.restore(taken, ("datasets", "keys"))
+        for one in NEXT:
+            add(store, one)
+        judge([store, *readers], [None], (*OBJECTS, *NEXT))
+        for reader in (store, *readers):
+            assert {one.id.key for one in NEXT} <= skipped(reader, entry_of(reader), between(0, 0))
+
+
+@pytest.mark.parametrize("large", [1, 0], ids=["small", "views"])
 @pytest.mark.parametrize(
     "parts", [("datasets", "keys", "objects"), ("objects",), ("keys",)], ids=lambda parts: " and ".join(parts)
 )
@@ -127,6 +147,8 @@ def test_nothing_is_added_to_what_was_restored(
         assert not store.must_rebuild(before, DEFINITION)
         snapshots.restore(taken, parts)
         judge([store, *readers], [before], everything)
+        if parts == ("objects",):
+            assert {one.id.key for one in OBJECTS[1:]} <= skipped(readers[0], before, between(0, 0))
         assert store.must_rebuild(entry_of(store), DEFINITION)
         with pytest.raises(StoreError, match="were restored from a snapshot"):
             add(store, *NEXT)
