@@ -19,6 +19,7 @@ from es_skipping.predicates.types import parse_type
 from es_skipping.stores.elasticsearch import store as store_module
 from es_skipping.stores.elasticsearch.kibana import saved_objects
 from es_skipping.stores.elasticsearch.names import column_of
+from es_skipping.stores.elasticsearch.state import State
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from tests.stores.contract import entry_of, object_id, skipped, stored, write
 from tests.stores.elasticsearch.conftest import make_store
@@ -136,7 +137,7 @@ def test_the_details_of_a_dataset_are_an_object_that_nobody_indexes(
     # A publication is known again by its document, whatever is in it.
     state = elasticsearch_store._cluster.state("events")
     assert state is not None
-    assert state.is_in(found)
+    assert State.from_document(found).to_document() == found
     write(elasticsearch_store, definition, [ObjectMetadata(object_id(1), 1, {})])
     assert entry_of(elasticsearch_store).objects == 2
 
