@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["first_free", "identity_of", "is_incomplete", "require_as_made"]
 
 _NAMES: Final = ("index.uuid", "index.history_uuid")
-"""Settings of which a restored index has others: the first one where it was deleted before, the second one always."""
+"""Two settings that a restore changes: the first where the index was deleted before, the second always."""
 
 
 def identity_of(client: Elasticsearch, index: str) -> str:
