@@ -85,13 +85,13 @@ def healthy(client: Elasticsearch) -> None:
     assert not reply["timed_out"]
 
 
-def node_of(client: Elasticsearch, nodes: list[Node], lake: Lake) -> int:
+def node_of(client: Elasticsearch) -> int:
     """The number of the node that holds the dataset's only shard."""
-    (row,) = (row for row in shards(client, lake) if row["prirep"] == "p")
+    (row,) = (row for row in shards(client) if row["prirep"] == "p")
     return int(row["node"].removeprefix("node-"))
 
 
-def shards(client: Elasticsearch, lake: Lake) -> Any:
+def shards(client: Elasticsearch) -> Any:
     return client.cat.shards(index=f"{PREFIX}-objects-*", format="json").body
 
 
@@ -123,7 +123,7 @@ def test_a_node_is_lost(nodes: list[Node], client: Elasticsearch, lake: Lake) ->
     with_copies(client, 1)
     lake.create()
     healthy(client)
-    holding = {int(row["node"].removeprefix("node-")) for row in shards(client, lake)}
+    holding = {int(row["node"].removeprefix("node-")) for row in shards(client)}
     lost = nodes[max(holding)]
     assert lost is not nodes[0]
     lost.kill()
@@ -139,13 +139,13 @@ def test_a_node_with_the_only_copy_is_lost(nodes: list[Node], client: Elasticsea
     """Without copies, as is the default: nothing is skipped until the node is there again."""
     with_copies(client, 0)
     lake.create()
-    at = node_of(client, nodes, lake)
+    at = node_of(client)
     if at == 0:
-        index = shards(client, lake)[0]["index"]
+        index = shards(client)[0]["index"]
         command = {"move": {"index": index, "shard": 0, "from_node": "node-0", "to_node": "node-1"}}
         client.cluster.reroute(commands=[command])
         client.cluster.health(wait_for_no_relocating_shards=True, timeout="60s")
-        at = node_of(client, nodes, lake)
+        at = node_of(client)
     assert at
     lake.skips()
     nodes[at].kill()

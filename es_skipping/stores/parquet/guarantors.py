@@ -19,6 +19,7 @@ from es_skipping.stores.base import is_under
 from es_skipping.stores.guarantors import Guarantor, Ordering, greatest_first, guarantor, rank
 from es_skipping.stores.parquet.answers import Truths, offsets_of
 from es_skipping.stores.parquet.columns import column_type, conformed, metadata_of
+from es_skipping.stores.parquet.segment import folders_of
 
 __all__ = ["SortedSegment", "merged"]
 
@@ -51,7 +52,7 @@ class SortedSegment:
         order = "descending" if greatest_first(ordering) else "ascending"
         places = pc.sort_indices(by, sort_keys=[("", order)])  # nulls at the end
         self._order = places.to_numpy()[: len(by) - by.null_count]
-        folders = pc.replace_substring_regex(table["path"].combine_chunks(), "/[^/]*$", "").dictionary_encode()
+        folders = folders_of(table["path"])
         self._folders = folders.dictionary.to_pylist()
         self._folder_of = folders.indices.to_numpy()
         stored = 0 if self._column is None else self._column.nbytes

@@ -32,6 +32,7 @@ from es_skipping.stores.parquet.manifest import Segment, Stretch, digest, segmen
 __all__ = [
     "IDENTITY",
     "adopt_segment",
+    "folders_of",
     "identity_columns",
     "path_hash",
     "read_columns",
@@ -72,8 +73,13 @@ def identity_columns(ids: Sequence[ObjectId], rows: Sequence[int | None]) -> dic
     }
 
 
+def folders_of(paths: pa.ChunkedArray) -> pa.DictionaryArray:
+    """The folder of each path; a dataset has few of them."""
+    return pc.replace_substring_regex(paths.combine_chunks(), "/[^/]*$", "").dictionary_encode()
+
+
 def rows_under(paths: pa.ChunkedArray, under: Collection[str]) -> npt.NDArray[np.bool_]:
-    """Which of these paths `is_under`; each folder is tried once, because a dataset has few.
+    """Which of these paths `is_under`; each folder is tried once.
 
     A path with half a surrogate pair is in no segment.
 
@@ -83,7 +89,7 @@ def rows_under(paths: pa.ChunkedArray, under: Collection[str]) -> npt.NDArray[np
     [True, False]
     """
     known = [path for path in under if path.isascii() or path.encode("utf-8", "ignore").decode() == path]
-    folders = pc.replace_substring_regex(paths.combine_chunks(), "/[^/]*$", "").dictionary_encode()
+    folders = folders_of(paths)
     below = np.array([is_under(folder, under) for folder in folders.dictionary.to_pylist()], np.bool_)
     exactly = pc.is_in(paths, value_set=pa.array(known, paths.type)).to_numpy()
     return np.asarray(below[folders.indices.to_numpy()] | exactly)

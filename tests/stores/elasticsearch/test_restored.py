@@ -69,28 +69,38 @@ def snapshots(client: Elasticsearch, folder: str) -> Snapshots:
     return Snapshots(client, folder, PREFIX)
 
 
+@pytest.fixture(params=[1, 0], ids=["small", "views"])
+def small_and_in_views(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Datasets are asked as they are, and as large ones."""
+    monkeypatch.setattr("es_skipping.stores.elasticsearch.store.LARGE", request.param * LARGE)
+
+
+def with_losses(store: ElasticsearchStore, snapshots: Snapshots) -> str:
+    """A snapshot of the objects, and after it those that a restore loses."""
+    write(store, DEFINITION, OBJECTS)
+    taken = snapshots.take()
+    for one in LOST:
+        add(store, one)
+    return taken
+
+
 def add(store: ElasticsearchStore, *objects: ObjectMetadata) -> None:
     with store.change(entry_of(store).definition) as change:
         change.put(objects)
         change.publish()
 
 
-@pytest.mark.parametrize("large", [1, 0], ids=["small", "views"])
+@pytest.mark.usefixtures("small_and_in_views")
 @pytest.mark.parametrize("parts", [("datasets", "keys"), ("datasets",)], ids=lambda parts: " and ".join(parts))
 def test_what_was_not_restored_goes_on(
     node: Node,
     store: ElasticsearchStore,
     snapshots: Snapshots,
     parts: tuple[str, ...],
-    large: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The first objects after a restore would get the ordinals of objects that the restored state does not know."""
-    monkeypatch.setattr("es_skipping.stores.elasticsearch.store.LARGE", large * LARGE)
-    write(store, DEFINITION, OBJECTS)
-    taken = snapshots.take()
-    for one in LOST:
-        add(store, one)
+    taken = with_losses(store, snapshots)
     with store.change(DEFINITION) as change:
         change.put([DEAD])
         monkeypatch.setattr(change, "discard", change._writer.flush)  # type: ignore[attr-defined]
@@ -99,48 +109,31 @@ def test_what_was_not_restored_goes_on(
         snapshots.restore(taken, parts)
         add(store, *NEXT)
         judge([store, *readers], [None, before], (*OBJECTS, *LOST, *NEXT, DEAD))
-        for reader in (store, *readers):
-            assert {one.id.key for one in NEXT} <= skipped(reader, entry_of(reader), between(0, 0))
+        knows_next([store, *readers])
 
 
-@pytest.mark.parametrize("large", [1, 0], ids=["small", "views"])
-def test_ordinals_of_documents_that_are_gone(
-    node: Node, store: ElasticsearchStore, snapshots: Snapshots, large: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("small_and_in_views")
+def test_ordinals_of_documents_that_are_gone(node: Node, store: ElasticsearchStore, snapshots: Snapshots) -> None:
     """They are given out again, under other names: the lost state had removed its objects."""
-    monkeypatch.setattr("es_skipping.stores.elasticsearch.store.LARGE", large * LARGE)
-    write(store, DEFINITION, OBJECTS)
-    taken = snapshots.take()
-    for one in LOST:
-        add(store, one)
+    taken = with_losses(store, snapshots)
     with readers_of(node, entry_of(store)) as readers:
         write(store, DEFINITION, [], remove=[one.id for one in LOST])
         snapshots.restore(taken, ("datasets", "keys"))
         for one in NEXT:
             add(store, one)
         judge([store, *readers], [None], (*OBJECTS, *NEXT))
-        for reader in (store, *readers):
-            assert {one.id.key for one in NEXT} <= skipped(reader, entry_of(reader), between(0, 0))
+        knows_next([store, *readers])
 
 
-@pytest.mark.parametrize("large", [1, 0], ids=["small", "views"])
+@pytest.mark.usefixtures("small_and_in_views")
 @pytest.mark.parametrize(
     "parts", [("datasets", "keys", "objects"), ("objects",), ("keys",)], ids=lambda parts: " and ".join(parts)
 )
 def test_nothing_is_added_to_what_was_restored(
-    node: Node,
-    store: ElasticsearchStore,
-    snapshots: Snapshots,
-    parts: tuple[str, ...],
-    large: int,
-    monkeypatch: pytest.MonkeyPatch,
+    node: Node, store: ElasticsearchStore, snapshots: Snapshots, parts: tuple[str, ...]
 ) -> None:
     """A refresh of the whole dataset builds it anew; whoever remembers what is lost finds the old index gone."""
-    monkeypatch.setattr("es_skipping.stores.elasticsearch.store.LARGE", large * LARGE)
-    write(store, DEFINITION, OBJECTS)
-    taken = snapshots.take()
-    for one in LOST:
-        add(store, one)
+    taken = with_losses(store, snapshots)
     before, later = entry_of(store), snapshots.take()
     everything = (*OBJECTS, *LOST, *NEXT)
     with readers_of(node, before) as readers:
@@ -157,8 +150,7 @@ def test_nothing_is_added_to_what_was_restored(
             change.publish()
         assert not store.must_rebuild(entry_of(store), DEFINITION)
         judge([store, *readers], [None, before], everything)
-        for reader in (store, *readers):
-            assert {one.id.key for one in NEXT} <= skipped(reader, entry_of(reader), between(0, 0))
+        knows_next([store, *readers])
         for again in (("objects",), ("datasets", "keys"), ("datasets", "keys", "objects")):
             snapshots.restore(later, again)
             judge([store, *readers], [None, before], everything)
@@ -187,6 +179,12 @@ def judge(
         except StoreError:
             continue  # then nothing is skipped
         assert one.id.key not in found, (entry, value)
+
+
+def knows_next(readers: Sequence[ElasticsearchStore]) -> None:
+    """What was indexed after the restore is skipped by all of them."""
+    for reader in readers:
+        assert {one.id.key for one in NEXT} <= skipped(reader, entry_of(reader), between(0, 0))
 
 
 def test_a_copy_that_goes_on_after_a_restore(store: ElasticsearchStore, snapshots: Snapshots) -> None:

@@ -7,25 +7,19 @@ The sample in ``format-2-kinds`` was written by the code of 28 November 2026, an
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Final
 
-from elasticsearch import Elasticsearch
-
 from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.metadata import Boxes, Intervals, Kind, Metadata, Values
 from es_skipping.clauses.questions import AnyOf, HasNotNull, HasNull, Meets, OtherThan, Overlaps, Range
 from es_skipping.predicates.types import parse_type
-from es_skipping.settings import Settings
 from es_skipping.stores.base import MetadataStore
-from es_skipping.stores.elasticsearch.store import ElasticsearchStore
-from es_skipping.stores.parquet.store import ParquetStore
-from tests.stores.samples.make import FOLDER, PREFIX, dumped
+from tests.stores.samples.make import FOLDER, write_sample
 from tests.stores.strategies import fingerprints
 
 __all__ = ["CLAUSES", "DEFINITION", "PLACE", "objects"]
@@ -116,14 +110,5 @@ def build(store: MetadataStore) -> None:
             change.publish()
 
 
-def main(url: str) -> None:
-    build(ParquetStore(str(PLACE / "parquet")))
-    build(ElasticsearchStore(url, Settings({}), prefix=PREFIX))
-    with Elasticsearch(url) as client:
-        lines = [json.dumps(index, ensure_ascii=False) + "\n" for index in dumped(client)]
-        client.indices.delete(index=[json.loads(line)["index"] for line in lines])
-    (PLACE / "elasticsearch.ndjson").write_text("".join(lines), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main(sys.argv[1])
+    write_sample(PLACE, sys.argv[1], build)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -107,8 +107,8 @@ def dumped(client: Elasticsearch) -> Iterator[dict[str, Any]]:
         }
 
 
-def main(url: str) -> None:
-    folder = FOLDER / f"format-{FORMAT_VERSION}"
+def write_sample(folder: Path, url: str, build: Callable[[MetadataStore], None]) -> None:
+    """What a build leaves in each store, into a folder of samples; the server holds nothing of it afterwards."""
     build(ParquetStore(str(folder / "parquet")))
     build(ElasticsearchStore(url, Settings({}), prefix=PREFIX))
     with Elasticsearch(url) as client:
@@ -118,4 +118,4 @@ def main(url: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    write_sample(FOLDER / f"format-{FORMAT_VERSION}", sys.argv[1], build)
