@@ -6,6 +6,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,7 @@ from es_skipping.errors import IndexDefinitionError
 from es_skipping.reports.scan import ScanReport
 from es_skipping.spark.services import service_of
 from tests.soundness.together_changes import change_rows
+from tests.soundness.together_helper import HelperProcess
 from tests.soundness.together_indexes import KEY_NAMES, Indexes
 from tests.soundness.together_queries import Query, Questions
 from tests.soundness.together_rows import DIMENSION_SCHEMA, FACT_SCHEMA, dimension_rows, fact_rows
@@ -58,6 +60,8 @@ class Tally:
     """Scans that skipped and asked an index of a type."""
     by_source: Counter[str] = field(default_factory=Counter)
     """Scans that skipped with conditions that the query does not state."""
+    by_answerer: Counter[str] = field(default_factory=Counter)
+    """Objects skipped by the answers of the driver and of the helper."""
 
     def __str__(self) -> str:
         return (
@@ -65,7 +69,8 @@ class Tally:
             f"{self.rounds} rounds, changes {dict(self.changes)} ({self.refused} refused), {self.queries} queries with "
             f"{self.rows} rows ({self.failing} fail without skipping too), {self.skipped} of {self.objects} objects "
             f"skipped, and {self.row_groups_skipped} row groups; objects by feature {dict(self.by_feature)}; scans by "
-            f"index {dict(self.by_index)}, by what induced a condition {dict(self.by_source)}"
+            f"index {dict(self.by_index)}, by what induced a condition {dict(self.by_source)}; objects by who answered "
+            f"{dict(self.by_answerer)}"
         )
 
 
@@ -82,10 +87,14 @@ class World:
         Empty.
     name
         A prefix of the tables' names.
+    helper
+        Answers the look-ups of some queries in the driver's place.
     """
 
-    def __init__(self, base: SparkSession, url: str, folder: Path, name: str, seed: int, tally: Tally) -> None:
-        self.rng, self.seed, self.tally = random.Random(seed), seed, tally
+    def __init__(
+        self, base: SparkSession, url: str, folder: Path, name: str, seed: int, tally: Tally, helper: HelperProcess
+    ) -> None:
+        self.rng, self.seed, self.tally, self.helper = random.Random(seed), seed, tally, helper
         self.log: list[str] = []
         self._ids = 0
         self.off, *self.ons = self._sessions(base, url)
@@ -241,7 +250,8 @@ class World:
             self.tally.failing += 1
             self._say("fails without skipping too", f"{query.sql}: {str(error).splitlines()[0]}")
             return
-        with esk.observe(on) as report:
+        by_helper = self.rng.random() < 0.25
+        with esk.observe(on) as report, self.helper.answers() if by_helper else nullcontext():
             try:
                 found = sorted(map(repr, on.sql(query.sql).collect()))
             except Exception as error:
@@ -249,17 +259,18 @@ class World:
                     self.reproduction(f"only skipping makes this fail: {query.sql}\n{error}")
                 ) from None
         assert found == expected, self.reproduction(
-            f"{query.sql}\nwith {conf}\nlost {_less(expected, found)}\nadded {_less(found, expected)}\n{report}"
+            f"{query.sql}\nwith {conf}{', by the helper' if by_helper else ''}\nlost {_less(expected, found)}\nadded {_less(found, expected)}\n{report}"
         )
         self._say("query", query.sql)
-        self._count(query, report.scans, len(expected))
+        self._count(query, report.scans, len(expected), "helper" if by_helper else "driver")
 
-    def _count(self, query: Query, scans: Sequence[ScanReport], rows: int) -> None:
+    def _count(self, query: Query, scans: Sequence[ScanReport], rows: int, answerer: str) -> None:
         tally = self.tally
         tally.queries, tally.rows = tally.queries + 1, tally.rows + rows
         for scan in scans:
             tally.objects += scan.objects_total
             tally.skipped += scan.objects_skipped
+            tally.by_answerer[answerer] += scan.objects_skipped
             tally.row_groups_skipped += scan.row_groups_skipped
             if not scan.objects_skipped and not scan.row_groups_skipped:
                 continue

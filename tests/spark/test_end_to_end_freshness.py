@@ -10,7 +10,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
+from tests.spark.objects_read import num_files
 from tests.spark.skipping_on_off import age, reading
+
+MANY = 4_100
+"""More files than those of a listing whose keys are not kept."""
 
 
 @pytest.fixture
@@ -150,3 +154,22 @@ def test_objects_that_are_called_skipped_are_never_opened(spark: SparkSession, p
 
 def iter_scala(seq):  # type: ignore[no-untyped-def]  # a Scala sequence by py4j has no type
     return (seq.apply(i) for i in range(seq.size()))
+
+
+def test_a_changed_object_among_thousands(spark: SparkSession, tmp_path: Path) -> None:
+    """The keys of a long listing are kept with it; a status of another time is another object."""
+    path = tmp_path / "many"
+    path.mkdir()
+    put(spark, path, "id < 10", path / "f0000.parquet")
+    for number in range(1, MANY):
+        os.link(path / "f0000.parquet", path / f"f{number:04}.parquet")
+    esk.Dataset(spark, str(path)).create_indexes(esk.MinMax("id"))
+    esk.enable(spark)
+
+    def ids_and_files() -> tuple[list[int], list[int]]:
+        found = spark.read.schema("id bigint, word string").parquet(str(path)).where("id >= 700")
+        return [row["id"] for row in found.collect()], num_files(found)
+
+    assert [ids_and_files(), ids_and_files()] == [([], [0])] * 2
+    put(spark, path, "id BETWEEN 700 AND 703", path / "f2000.parquet")
+    assert [ids_and_files(), ids_and_files()] == [([700, 701, 702, 703], [1])] * 2

@@ -40,6 +40,24 @@ def test_what_changed_since_the_listing_is_read(spark: SparkSession, tmp_path: P
     assert num_files(checked) == [2]
 
 
+def test_row_groups_of_what_changed_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "lake"
+    path.mkdir()
+    pq.write_table(pa.table({"id": [*range(10), *range(10, 20)]}), path / "part.parquet", row_group_size=10)
+    spark.conf.set("spark.es_skipping.granularity", "rowGroup")
+    spark.conf.set("spark.es_skipping.verify", "stat")
+    esk.enable(spark)
+    esk.Dataset(spark, str(path)).create_indexes(esk.MinMax("id"))
+    spark.read.parquet(str(path)).createOrReplaceTempView("lake")
+    query = "SELECT id FROM lake WHERE id IN (15, 16)"
+    with esk.observe(spark) as report:
+        assert len(spark.sql(query).collect()) == 2
+    assert report.scans[0].row_groups_skipped == 1
+    pq.write_table(pa.table({"id": [*range(10, 20), *range(10)]}), path / "part.parquet", row_group_size=10)
+    os.utime(path / "part.parquet", (2_000_000_000, 2_000_000_000))
+    assert sorted(row.id for row in spark.sql(query).collect()) == [15, 16]
+
+
 def test_above_the_limit_nothing_is_asked(spark: SparkSession, tmp_path: Path) -> None:
     _lake(spark, tmp_path / "lake")
     _overwrite(tmp_path / "lake" / "part-3.parquet")

@@ -7,7 +7,6 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
@@ -41,13 +40,16 @@ final class ListedKeys {
 
   /** The keys of an index's current listing, in its order. */
   static ListedKeys of(FileIndex index, List<PartitionDirectory> directories) {
-    List<FileStatus> listed = new ArrayList<>();
+    int count = 0;
+    for (PartitionDirectory directory : directories) count += directory.files().size();
+    FileStatus[] files = new FileStatus[count];
+    int place = 0;
     for (PartitionDirectory directory : directories) {
-      for (Iterator<FileStatusWithMetadata> i = directory.files().iterator(); i.hasNext();) listed.add(i.next().fileStatus());
+      for (Iterator<FileStatusWithMetadata> i = directory.files().iterator(); i.hasNext();) files[place++] = i.next().fileStatus();
     }
-    FileStatus[] files = listed.toArray(new FileStatus[0]);
-    long[] keys = new long[2 * files.length];
     ListedKeys before = KEPT.get(index);
+    if (before != null && before.isOf(files)) return before;
+    long[] keys = new long[2 * files.length];
     int[] missing = before == null ? IntStream.range(0, files.length).toArray() : before.copyTo(files, keys);
     IntStream places = IntStream.range(0, (missing.length + MANY - 1) / MANY);
     if (missing.length > MANY) places = places.parallel();
@@ -59,6 +61,13 @@ final class ListedKeys {
     // A listing of fewer partitions does not replace the listing of all.
     if (files.length >= MANY && missing.length > 0) KEPT.put(index, made);
     return made;
+  }
+
+  /** Whether these are the same statuses in the same order; a status equals any other of its path. */
+  private boolean isOf(FileStatus[] wanted) {
+    if (files.length != wanted.length) return false;
+    for (int i = 0; i < files.length; i++) if (files[i] != wanted[i]) return false;
+    return true;
   }
 
   /** Copies the keys of identical statuses, which come in the same order; returns the positions of the others. */

@@ -347,11 +347,9 @@ public final class SkippingFileIndex implements FileIndex {
   private static Seq<PartitionDirectory> without(
       FileIndex index, List<PartitionDirectory> directories, int[] residualOf, KeySet[] skip, RowGroupKeys[] groups,
       Verification verification, ScanRecord record) {
-    List<FileStatusWithMetadata> candidates = new ArrayList<>();
-    FilesToSkip found = FilesToSkip.of(index, directories, residualOf, skip, groups, candidates);
-    boolean[] passed = verification.pass(candidates);
+    FilesToSkip found = FilesToSkip.of(index, directories, residualOf, skip, groups);
+    found.verify(directories, verification);
     int place = 0;
-    int candidate = 0;
     List<PartitionDirectory> kept = new ArrayList<>(directories.size());
     int skipped = 0;
     long skippedBytes = 0;
@@ -361,21 +359,19 @@ public final class SkippingFileIndex implements FileIndex {
       List<FileStatusWithMetadata> files = new ArrayList<>();
       for (Iterator<FileStatusWithMetadata> j = directory.files().iterator(); j.hasNext(); place++) {
         FileStatusWithMetadata file = j.next();
+        SkippedRows rows = found.rows(place);
         boolean whole = found.whole.get(place);
-        SkippedRows rows = found.rows[place];
-        if (!whole && rows == null || !passed[candidate++]) {
-          files.add(file);
-          continue;
-        }
-        changed = true;
+        changed |= whole || rows != null;
         if (rows != null) rowGroups += rows.count();
-        if (!whole) {
+        if (whole) {
+          skipped++;
+          skippedBytes += PartOfFile.bytes(file.fileStatus());
+        } else if (rows != null) {
           files.add(rows.in(file));
           record.leavesRowGroupsOut();
-          continue;
+        } else {
+          files.add(file);
         }
-        skipped++;
-        skippedBytes += PartOfFile.bytes(file.fileStatus());
       }
       if (!changed) kept.add(directory);
       else if (!files.isEmpty()) kept.add(new PartitionDirectory(directory.values(), Scala.seq(files)));
