@@ -63,8 +63,9 @@ def test_no_query_loses_a_row(
     assert planned.errors <= planned.predicates / 4, str(planned)
     assert tally.skipped > (tally.objects / 10 if ROUNDS >= _LONG else 0), f"sound but useless: {tally}"
     assert len(tally.by_index) >= 2, f"few kinds of indexes skip: {tally}"
-    assert all(+tally.by_answerer[answerer] for answerer in ("driver", "helper")), f"one of two skips nothing: {tally}"
+    assert helper.runs(), "nothing was asked of a helper"
     if ROUNDS >= _LONG:
+        assert tally.by_answerer["helper"] > tally.skipped / 10, f"with a helper little is skipped: {tally}"
         missing = {"join", "first rows", "time travel", "membership", "generator"} - (+tally.by_feature).keys()
         assert not missing, f"queries of these kinds never skip: {missing}; {tally}"
         assert len(tally.by_source) >= 2, f"few skip by conditions that the query does not state: {tally}"

@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from es_skipping.spark import bridge
+from tests.clients.applications import helpers_of
 
 __all__ = ["HelperProcess"]
 
@@ -41,6 +42,8 @@ class HelperProcess:
         conf: Any = spark.sparkContext._jsc.sc().conf()
         for key, value in {"helper.python": str(python), "helper.startTimeout": "100s", **launched}.items():
             conf.set(f"spark.es_skipping.{key}", value)
+        jvm: Any = spark._jvm
+        self._pid = jvm.java.lang.ProcessHandle.current().pid()
         self._loader = bridge.jvm_api(spark).getClass().getClassLoader()
         self._driver = self._loader.loadClass("io.esskipping.scan.Bridge").getDeclaredField("driver")
         self._driver.setAccessible(True)
@@ -54,6 +57,10 @@ class HelperProcess:
             yield
         finally:
             self._driver.set(None, driver)
+
+    def runs(self) -> bool:
+        """Whether the application has started one."""
+        return bool(helpers_of(self._pid))
 
     def end(self) -> None:
         """End the process. The next one is launched with its own settings."""
