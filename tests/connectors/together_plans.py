@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from contextlib import nullcontext
 
-from tests.connectors.rounds import JUDGED, PLANNED, ROW_FILE, remembered
+from tests.connectors.rounds import JUDGED, PLANNED, ROW_FILE
 from tests.soundness.harness import (
     FILE_NAME,
     ICEBERG_FILE_NAME,
@@ -31,7 +31,9 @@ def plan(world: World, count: int) -> Outcome:
     planned, file_name = objects_planned, FILE_NAME
     if isinstance(world.fact, IcebergTable):
         planned, file_name = objects_planned_by_iceberg, ICEBERG_FILE_NAME
-    remembered(on, off, relation, file_name)
+    for session in (on, off):
+        session.sql(f"SELECT * FROM {relation}").createOrReplaceTempView(PLANNED)
+    world.fact.with_files(off, relation, f"{file_name} AS {ROW_FILE}").createOrReplaceTempView(JUDGED)
     names = planned(off, f"SELECT id FROM {PLANNED}") or set()
 
     def draw(_: random.Random) -> Node:

@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
 
@@ -83,6 +83,10 @@ class Table(ABC):
         """An older version in SQL; today's where the shape keeps none."""
         return self.relation
 
+    def with_files(self, session: SparkSession, relation: str, file: str) -> DataFrame:
+        """The rows of the table, or of its older version, and what an expression says of each one's file."""
+        return session.sql(f"SELECT *, {file} FROM {relation}")
+
     def changes(self) -> list[Change]:
         """Changes of this shape alone."""
         return []
@@ -124,6 +128,9 @@ class FilesTable(Table):
     def look(self) -> None:
         for session in self.sessions:
             session.read.schema(self.schema).parquet(str(self.folder)).createOrReplaceTempView(self.name)
+
+    def with_files(self, session: SparkSession, relation: str, file: str) -> DataFrame:
+        return session.read.schema(self.schema).parquet(str(self.folder)).selectExpr("*", file)  # a view hides them
 
     def changes(self) -> list[Change]:
         return [self.rewrite, self.rewrite, self.delete, self.insert, self.insert, self.replace_part]
