@@ -42,6 +42,7 @@ from benchmarks.refresh import ORIGINALS, ROWS, known, linked, originals, sessio
 from es_skipping.catalog import ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Intervals
 from es_skipping.errors import StoreConflict
+from es_skipping.spark import bridge
 from es_skipping.spark.services import store_of
 from es_skipping.stores.base import MetadataStore
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
@@ -129,9 +130,12 @@ class Day:
             width = dice.choice(WIDTHS) if turn % 10 else self._objects // WIDE
             first = 0 if dice.random() < 0.1 else dice.randrange(1, max(2, self._objects - width))
             condition = f"id BETWEEN {first * ROWS} AND {(first + width) * ROWS - 1} AND ts > {dice.randrange(10**6)}"
+            last, _ = bridge.all_records()
             kept = planned(large.where(condition))
             if kept != (first == 0):
-                raise AssertionError(f"the one file of the objects was {'kept' if kept else 'skipped'}: {condition}")
+                did = "kept" if kept else "skipped"
+                told = [f"{one['status']}: {one.get('reason')}" for one in bridge.all_records(last)[1]]
+                raise AssertionError(f"turn {turn}: the one file was {did}: {condition}; scans since: {told[-8:]}")
             if turn % self._every == number:
                 self._execute(spark, dice.randrange(ORIGINALS * ROWS))
             with self._lock:
