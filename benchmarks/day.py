@@ -130,12 +130,11 @@ class Day:
             width = dice.choice(WIDTHS) if turn % 10 else self._objects // WIDE
             first = 0 if dice.random() < 0.1 else dice.randrange(1, max(2, self._objects - width))
             condition = f"id BETWEEN {first * ROWS} AND {(first + width) * ROWS - 1} AND ts > {dice.randrange(10**6)}"
-            last, _ = bridge.all_records()
             kept = planned(large.where(condition))
             if kept != (first == 0):
                 did = "kept" if kept else "skipped"
-                told = [f"{one['status']}: {one.get('reason')}" for one in bridge.all_records(last)[1]]
-                raise AssertionError(f"turn {turn}: the one file was {did}: {condition}; scans since: {told[-8:]}")
+                told = [f"{one['status']}: {one.get('reason')}" for one in bridge.all_records()[1][-8:]]
+                raise AssertionError(f"turn {turn}: the one file was {did}: {condition}; the latest scans: {told}")
             if turn % self._every == number:
                 self._execute(spark, dice.randrange(ORIGINALS * ROWS))
             with self._lock:

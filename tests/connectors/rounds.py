@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from tests.soundness.shapes import ORDERS
 
@@ -33,17 +33,17 @@ def per_round(count: int) -> int:
     return min(max(count // _ROUNDS, _FEWEST), _MOST)
 
 
-def remembered(on: SparkSession, off: SparkSession, relation: str, file_name: str) -> None:
+def remembered(on: SparkSession, off: SparkSession, relation: str, judged: DataFrame) -> None:
     """Resolve a relation, such as a table's older version, once in each session, as the views of a round.
 
     Parameters
     ----------
-    file_name
-        The name of a row's file, as SQL.
+    judged
+        The relation in the session without skipping, with the file of each row as ``ROW_FILE``.
     """
     for session in (on, off):
         session.sql(f"SELECT * FROM {relation}").createOrReplaceTempView(PLANNED)
-    off.sql(f"SELECT *, {file_name} AS {ROW_FILE} FROM {relation}").createOrReplaceTempView(JUDGED)
+    judged.createOrReplaceTempView(JUDGED)
 
 
 def random_query(rng: random.Random, relation: str, predicate: object, columns: Sequence[str]) -> str:

@@ -152,7 +152,7 @@ def _plan(
 
     names = objects_planned(off, f"SELECT id FROM {view}") or set()
     count = min(_PER_ROUND, COUNT - run.planned.predicates)
-    remembered(on, off, view, FILE_NAME)
+    remembered(on, off, view, off.sql(f"SELECT *, {FILE_NAME} AS {ROW_FILE} FROM {view}"))
     found = soundness_of(on, off, PLANNED, JUDGED, names, rng.randrange(1 << 30), count, draw=draw, file_name=ROW_FILE)
     by_us = []
     for predicate, name in found.lost:  # Delta's own pruning is not what is judged

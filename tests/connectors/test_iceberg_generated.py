@@ -322,7 +322,7 @@ def _plan(
         return table.predicates(fields, rng).draw()
 
     names = objects_planned_by_iceberg(off, f"SELECT id FROM {view}") or set()
-    remembered(on, off, view, ICEBERG_FILE_NAME)
+    remembered(on, off, view, off.sql(f"SELECT *, {ICEBERG_FILE_NAME} AS {ROW_FILE} FROM {view}"))
     found = soundness_of(
         on,
         off,

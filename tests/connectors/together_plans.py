@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from contextlib import nullcontext
 
-from tests.connectors.rounds import JUDGED, PLANNED, ROW_FILE
+from tests.connectors.rounds import JUDGED, PLANNED, ROW_FILE, remembered
 from tests.soundness.harness import (
     FILE_NAME,
     ICEBERG_FILE_NAME,
@@ -31,16 +30,14 @@ def plan(world: World, count: int) -> Outcome:
     planned, file_name = objects_planned, FILE_NAME
     if isinstance(world.fact, IcebergTable):
         planned, file_name = objects_planned_by_iceberg, ICEBERG_FILE_NAME
-    for session in (on, off):
-        session.sql(f"SELECT * FROM {relation}").createOrReplaceTempView(PLANNED)
-    world.fact.with_files(off, relation, f"{file_name} AS {ROW_FILE}").createOrReplaceTempView(JUDGED)
+    remembered(on, off, relation, world.fact.with_files(off, relation, f"{file_name} AS {ROW_FILE}"))
     names = planned(off, f"SELECT id FROM {PLANNED}") or set()
 
     def draw(_: random.Random) -> Node:
         return Node((world.questions.of_fact(),))
 
     seed = rng.randrange(1 << 30)
-    with world.helper.answers() if rng.random() < 0.25 else nullcontext():
+    with world.answerer():
         found = soundness_of(
             on, off, PLANNED, JUDGED, names, seed, count, draw=draw, planned_by=planned, file_name=ROW_FILE
         )

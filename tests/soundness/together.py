@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -227,6 +227,15 @@ class World:
 
     # --- queries
 
+    @contextmanager
+    def answerer(self) -> Iterator[str]:
+        """Who answers look-ups while this lasts: now and then the helper."""
+        if self.rng.random() < 0.25:
+            with self.helper.answers():
+                yield "helper"
+        else:
+            yield "driver"
+
     def ask(self) -> None:
         """A query in the session without skipping and in one that skips."""
         relations = (
@@ -250,8 +259,7 @@ class World:
             self.tally.failing += 1
             self._say("fails without skipping too", f"{query.sql}: {str(error).splitlines()[0]}")
             return
-        by_helper = self.rng.random() < 0.25
-        with esk.observe(on) as report, self.helper.answers() if by_helper else nullcontext():
+        with esk.observe(on) as report, self.answerer() as answerer:
             try:
                 found = sorted(map(repr, on.sql(query.sql).collect()))
             except Exception as error:
@@ -259,10 +267,11 @@ class World:
                     self.reproduction(f"only skipping makes this fail: {query.sql}\n{error}")
                 ) from None
         assert found == expected, self.reproduction(
-            f"{query.sql}\nwith {conf}{', by the helper' if by_helper else ''}\nlost {_less(expected, found)}\nadded {_less(found, expected)}\n{report}"
+            f"{query.sql}\nwith {conf}, answered by the {answerer}\nlost {_less(expected, found)}\n"
+            f"added {_less(found, expected)}\n{report}"
         )
         self._say("query", query.sql)
-        self._count(query, report.scans, len(expected), "helper" if by_helper else "driver")
+        self._count(query, report.scans, len(expected), answerer)
 
     def _count(self, query: Query, scans: Sequence[ScanReport], rows: int, answerer: str) -> None:
         tally = self.tally
