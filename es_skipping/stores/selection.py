@@ -8,9 +8,11 @@ sound as naming them. An object that is not in the table is kept.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import threading
+import time
 import uuid
 import weakref
 from dataclasses import dataclass
@@ -24,6 +26,8 @@ __all__ = ["KEY_BYTES", "NO_KEY", "KeyTable", "Selection", "Selections", "split_
 KEY_BYTES: Final = 16
 NO_KEY: Final = bytes(KEY_BYTES)
 """Stands for an ordinal that no object has."""
+_UNREAD_SECONDS: Final = 60.0
+"""How long a table's file outlives the table: a reply that names it may be on its way to its reader."""
 
 
 def split_keys(keys: bytes) -> frozenset[bytes]:
@@ -50,7 +54,7 @@ class KeyTable:
         self._keys = packed
         self.id = uuid.uuid4().hex
         self._lock = threading.Lock()
-        self._path: str | None = None
+        self._file: _File | None = None
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -64,23 +68,50 @@ class KeyTable:
         return self._keys[chosen].tobytes()
 
     def file(self) -> str:
-        """A local file with all of it, 16 bytes for each ordinal and zeros for nobody; written once, and gone with the
-        table."""
+        """A local file with all of it, 16 bytes for each ordinal and zeros for nobody; written once.
+
+        It outlives the table by a minute at least, and is gone when another table's is written later, or with the
+        process.
+        """
         with self._lock:
-            if self._path is None:
+            if self._file is None:
                 image = self._keys.copy()
                 image[~self.live] = NO_KEY
-                descriptor, path = tempfile.mkstemp(prefix="es-skipping-", suffix=".table")
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(image.tobytes())
-                weakref.finalize(self, _remove, path)
-                self._path = path
-            return self._path
+                self._file = _File(image.tobytes())
+                weakref.finalize(self, _outlive, self._file).atexit = False
+                _remove_outlived()
+            return self._file.path
+
+
+class _File:
+    """A local file, gone when nobody refers to it."""
+
+    def __init__(self, content: bytes) -> None:
+        descriptor, self.path = tempfile.mkstemp(prefix="es-skipping-", suffix=".table")
+        weakref.finalize(self, _remove, self.path)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
 
 
 def _remove(path: str) -> None:
     if os.path.exists(path):
         os.unlink(path)
+
+
+_OUTLIVING: Final = list[tuple[float, _File]]()
+"""The files of tables that are gone, and since when."""
+
+
+def _outlive(file: _File) -> None:
+    _OUTLIVING.append((time.monotonic(), file))
+
+
+def _remove_outlived() -> None:
+    due = time.monotonic() - _UNREAD_SECONDS
+    for one in _OUTLIVING.copy():
+        if one[0] < due:
+            with contextlib.suppress(ValueError):  # another thread was faster
+                _OUTLIVING.remove(one)
 
 
 def _twins(packed: npt.NDArray[np.void], live: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

@@ -1,8 +1,16 @@
-"""Tables of identities: an object that is there twice counts once, as the later one."""
+"""Tables of identities: an object that is there twice counts once, as the later one; their files outlive them."""
 
 from __future__ import annotations
 
+import gc
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,3 +28,30 @@ def test_of_twins_the_last_counts(ordinals: list[tuple[bytes, bool]]) -> None:
     assert np.flatnonzero(table.live).tolist() == sorted(last.values())
     assert table.objects == len(last)
     assert len(table.keys(table.live)) == KEY_BYTES * len(last)
+
+
+def test_a_reply_may_be_read_when_its_table_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A publication drops the view that has just answered. A minute later, when the next file is written, it goes."""
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    files = []
+    for passed in (0, 59, 2):
+        now += passed
+        table = KeyTable(bytes(range(32)), np.array([True, False]))
+        files.append(Path(table.file()))
+        del table
+        gc.collect()
+        assert files[-1].read_bytes() == bytes(range(16)) + bytes(16)
+    assert [one.exists() for one in files] == [False, True, True]
+
+
+def test_no_file_outlives_the_process(tmp_path: Path) -> None:
+    made = (
+        "import numpy as np\n"
+        "from es_skipping.stores.selection import KeyTable\n"
+        "files = [KeyTable(bytes(16), np.array([True])).file() for _ in range(2)]\n"
+        "kept = KeyTable(bytes(16), np.array([True]))\n"
+        "print(*files, kept.file())\n"
+    )
+    run = subprocess.run([sys.executable, "-c", made], env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True)
+    assert (len(run.stdout.split()), run.stderr, list(tmp_path.iterdir())) == (3, b"", [])
