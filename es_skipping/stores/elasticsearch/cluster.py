@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from elastic_transport import TransportError
 from elasticsearch import ApiError, BadRequestError, ConflictError, Elasticsearch, NotFoundError
@@ -25,6 +26,10 @@ from es_skipping.stores.elasticsearch.templates import install, load
 __all__ = ["Cluster"]
 
 _log = logging.getLogger("es_skipping.elasticsearch")
+_FEW: Final = 10_000
+"""Objects that are counted anew at once."""
+_SWEEP_SECONDS: Final = 3.0
+_PAUSE: Final = 0.1
 
 
 class Cluster:
@@ -64,6 +69,16 @@ class Cluster:
         """The published state of a dataset, in real time: no index refresh is needed."""
         found = self.registered(dataset, seconds)
         return None if found is None else State.from_document(found["_source"])
+
+    def settled(self, dataset: str) -> State | None:
+        """The published state that a change adds to. While its writer still removes what it replaced, a change has to
+        count all objects anew: where they are many, wait some seconds for it. It may have died."""
+        until = time.monotonic() + _SWEEP_SECONDS
+        while (state := self.state(dataset)) is not None and not state.swept and state.entry.objects > _FEW:
+            if time.monotonic() > until:
+                break
+            time.sleep(_PAUSE)
+        return state
 
     def registered(self, dataset: str, seconds: float | None = None) -> Mapping[str, Any] | None:
         """The document of a dataset, as the server returns it."""

@@ -163,7 +163,7 @@ class ElasticsearchStore(MetadataStore):
     ) -> Iterator[Change]:
         check_change(fresh, name)
         with self._cluster.translated(f"changing dataset {definition.id!r}"):
-            base = self._cluster.state(definition.id)
+            base = self._cluster.state(definition.id) if fresh else self._cluster.settled(definition.id)
             check_understood(definition, None if fresh or base is None else base.definition)
             self._cluster.prepare()
         change = ElasticsearchChange(self._cluster, definition, base, fresh=fresh, name=name, settings=index_settings)

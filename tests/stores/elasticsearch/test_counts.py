@@ -8,7 +8,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from es_skipping.stores.elasticsearch import cluster
+from es_skipping.stores.elasticsearch.change import ElasticsearchChange
 from es_skipping.stores.elasticsearch.cluster import Cluster
+from es_skipping.stores.elasticsearch.state import State
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from tests.stores.contract import MINMAX, dataset_definition, entry_of, minmax, object_metadata, stored, write
 from tests.stores.elasticsearch.conftest import make_store
@@ -24,11 +27,11 @@ def removing(store: ElasticsearchStore, prefix: str, monkeypatch: pytest.MonkeyP
     reached, goes_on = threading.Event(), threading.Event()
     original = Cluster._delete
 
-    def delete(cluster: Cluster, index: str, ids: list[str]) -> None:
-        if cluster is slow._cluster:
+    def delete(of: Cluster, index: str, ids: list[str]) -> None:
+        if of is slow._cluster:
             reached.set()
             assert goes_on.wait(60)
-        original(cluster, index, ids)
+        original(of, index, ids)
 
     monkeypatch.setattr(Cluster, "_delete", delete)
     thread = threading.Thread(target=write, args=(slow, DEFINITION), kwargs={"remove": [one.id for one in OBJECTS[:3]]})
@@ -61,3 +64,33 @@ def test_a_writer_that_begins_while_another_removes(
     assert after.objects == len(stored(store)) == 6  # three that were left, one that came back, two new ones
     assert entry_of(store).objects == 6
     assert after.bytes == sum(id.length for id in stored(store))
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_change_of_many_objects_waits_for_a_writer_that_still_removes(
+    elasticsearch_store: ElasticsearchStore, prefix: str, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    """It counts all objects anew only if that writer does not end soon: it may have died."""
+    monkeypatch.setattr(cluster, "_FEW", 2)
+    monkeypatch.setattr(cluster, "_SWEEP_SECONDS", 60.0 if ends else 0.3)
+    counted, store = list[str](), elasticsearch_store
+    original = ElasticsearchChange._recounted
+
+    def recounted(change: ElasticsearchChange, base: State) -> State:
+        counted.append(base.snapshot)
+        return original(change, base)
+
+    monkeypatch.setattr(ElasticsearchChange, "_recounted", recounted)
+    write(store, DEFINITION, OBJECTS)
+    with removing(store, prefix, monkeypatch) as finish:
+        timer = threading.Timer(0.5, finish)
+        if ends:
+            timer.start()
+        with store.change(DEFINITION) as change:
+            change.put([object_metadata(7, minmax=minmax(7, 7))])
+            entry = change.publish()
+        assert bool(counted) != ends
+        assert entry.objects == (4 if ends else 7), "what is not removed yet counts"
+        if ends:
+            timer.join()
+    assert entry_of(store).objects == len(stored(store)) == 4
