@@ -93,4 +93,5 @@ def test_a_change_of_many_objects_waits_for_a_writer_that_still_removes(
         assert entry.objects == (4 if ends else 7), "what is not removed yet counts"
         if ends:
             timer.join()
-    assert entry_of(store).objects == len(stored(store)) == 4
+    after = write(store, DEFINITION, [object_metadata(8, minmax=minmax(8, 8))])
+    assert after.objects == len(stored(store)) == 5
