@@ -16,6 +16,7 @@ import time
 import uuid
 import weakref
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -88,14 +89,9 @@ class _File:
 
     def __init__(self, content: bytes) -> None:
         descriptor, self.path = tempfile.mkstemp(prefix="es-skipping-", suffix=".table")
-        weakref.finalize(self, _remove, self.path)
+        weakref.finalize(self, Path(self.path).unlink, missing_ok=True)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-
-
-def _remove(path: str) -> None:
-    if os.path.exists(path):
-        os.unlink(path)
 
 
 _OUTLIVING: Final = list[tuple[float, _File]]()

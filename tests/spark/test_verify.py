@@ -43,7 +43,7 @@ def test_what_changed_since_the_listing_is_read(spark: SparkSession, tmp_path: P
 def test_row_groups_of_what_changed_are_read(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "lake"
     path.mkdir()
-    pq.write_table(pa.table({"id": [*range(20)]}), path / "part.parquet", row_group_size=10)
+    pq.write_table(pa.table({"id": range(20)}), path / "part.parquet", row_group_size=10)
     spark.conf.set("spark.es_skipping.granularity", "rowGroup")
     spark.conf.set("spark.es_skipping.verify", "stat")
     esk.enable(spark)

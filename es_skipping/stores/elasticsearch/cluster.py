@@ -73,11 +73,10 @@ class Cluster:
     def settled(self, dataset: str) -> State | None:
         """The published state that a change adds to. While its writer still removes what it replaced, a change has to
         count all objects anew: where they are many, wait some seconds for it. It may have died."""
-        until = time.monotonic() + _SWEEP_SECONDS
-        while (state := self.state(dataset)) is not None and not state.swept and state.entry.objects > _FEW:
-            if time.monotonic() > until:
-                break
+        until, state = time.monotonic() + _SWEEP_SECONDS, self.state(dataset)
+        while state is not None and not state.swept and state.entry.objects > _FEW and time.monotonic() < until:
             time.sleep(_PAUSE)
+            state = self.state(dataset)
         return state
 
     def registered(self, dataset: str, seconds: float | None = None) -> Mapping[str, Any] | None:

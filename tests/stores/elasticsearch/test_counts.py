@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from es_skipping.stores.elasticsearch import cluster
 from es_skipping.stores.elasticsearch.change import ElasticsearchChange
 from es_skipping.stores.elasticsearch.cluster import Cluster
 from es_skipping.stores.elasticsearch.state import State
@@ -27,11 +26,11 @@ def removing(store: ElasticsearchStore, prefix: str, monkeypatch: pytest.MonkeyP
     reached, goes_on = threading.Event(), threading.Event()
     original = Cluster._delete
 
-    def delete(of: Cluster, index: str, ids: list[str]) -> None:
-        if of is slow._cluster:
+    def delete(cluster: Cluster, index: str, ids: list[str]) -> None:
+        if cluster is slow._cluster:
             reached.set()
             assert goes_on.wait(60)
-        original(of, index, ids)
+        original(cluster, index, ids)
 
     monkeypatch.setattr(Cluster, "_delete", delete)
     thread = threading.Thread(target=write, args=(slow, DEFINITION), kwargs={"remove": [one.id for one in OBJECTS[:3]]})
@@ -71,8 +70,9 @@ def test_a_change_of_many_objects_waits_for_a_writer_that_still_removes(
     elasticsearch_store: ElasticsearchStore, prefix: str, monkeypatch: pytest.MonkeyPatch, ends: bool
 ) -> None:
     """It counts all objects anew only if that writer does not end soon: it may have died."""
-    monkeypatch.setattr(cluster, "_FEW", 2)
-    monkeypatch.setattr(cluster, "_SWEEP_SECONDS", 60.0 if ends else 0.3)
+    monkeypatch.setattr("es_skipping.stores.elasticsearch.cluster._FEW", 2)
+    seconds = 60.0 if ends else 0.3
+    monkeypatch.setattr("es_skipping.stores.elasticsearch.cluster._SWEEP_SECONDS", seconds)
     counted, store = list[str](), elasticsearch_store
     original = ElasticsearchChange._recounted
 
