@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import queue
 import threading
+import traceback
 from collections import OrderedDict
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
@@ -61,6 +63,8 @@ class OpenView:
 class Views:
     """The views of one cluster, by generation. Safe to use from several threads.
 
+    A view that is replaced stays open until the last look-up that asks it is done.
+
     Parameters
     ----------
     client
@@ -78,6 +82,7 @@ class Views:
         self._lock = threading.Lock()
         self._views: OrderedDict[str, OpenView] = OrderedDict()
         self._opening: dict[str, Future[OpenView]] = {}
+        self._unused = queue.SimpleQueue[str]()
 
     def view(self, state: State, deadline: Deadline) -> OpenView:
         """The view of what is published; opened where there is none, or one of another publication.
@@ -106,38 +111,54 @@ class Views:
     def select(self, state: State, proof: Query, deadline: Deadline) -> Selection | Selections:
         """The published objects for which this query proves that no row matches."""
         try:
-            return self.view(state, deadline).select(proof, deadline)
+            return self._select(state, proof, deadline)
         except ApiError as error:  # the view was not used for long, its node is away, or its index was restored
             if not may_be_gone(error):
                 raise
-            self.forget(state.generation)
-            return self.view(state, deadline).select(proof, deadline)
+            return self._select(state, proof, deadline)
+        finally:
+            self._close_unused()
+
+    def _select(self, state: State, proof: Query, deadline: Deadline) -> Selection | Selections:
+        view = self.view(state, deadline)
+        try:
+            return view.select(proof, deadline)
+        except ApiError as error:
+            if may_be_gone(error):
+                self._drop(state.generation, view)
+            raise
 
     def table(self, state: State, deadline: Deadline) -> KeyTable:
         """The published documents that the server shows at this moment, whatever views are open."""
-        view = self._opened(state, deadline)
-        self._close(view)
-        return view.table
+        table = self._opened(state, deadline).table
+        self._close_unused()
+        return table
 
     def _open(self, state: State, opening: Future[OpenView]) -> None:
         try:
-            deadline = Deadline(self._seconds)
-            with self._lock:
-                before = self._views.get(state.generation)
-            fresh = None if before is None else self._extended(before, state, deadline)
-            if fresh is None:
-                fresh = OpenView(state.snapshot, state, self._opened(state, deadline))
+            fresh = self._fresh(state, Deadline(self._seconds))
+            self._keep(fresh, state.generation)
         except BaseException as error:
+            traceback.clear_frames(error.__traceback__)  # they hold a view, and this error lives on
             self._ended(state)
             opening.set_exception(error)
-            return
+        else:
+            self._ended(state)
+            opening.set_result(fresh)
+        self._close_unused()
+
+    def _fresh(self, state: State, deadline: Deadline) -> OpenView:
         with self._lock:
-            gone = [self._views.pop(state.generation, None)]
-            self._views[state.generation] = fresh
-            gone += [self._views.popitem(last=False)[1] for _ in range(len(self._views) - _MAX_OPEN_VIEWS)]
-        self._ended(state)
-        opening.set_result(fresh)
-        self._close(*(view for one in gone if one is not None for view in one.views if view not in fresh.views))
+            before = self._views.get(state.generation)
+        extended = None if before is None else self._extended(before, state, deadline)
+        return extended or OpenView(state.snapshot, state, self._opened(state, deadline))
+
+    def _keep(self, fresh: OpenView, generation: str) -> None:
+        with self._lock:
+            self._views[generation] = fresh
+            self._views.move_to_end(generation)
+            if len(self._views) > _MAX_OPEN_VIEWS:
+                self._views.popitem(last=False)
 
     def _extended(self, before: OpenView, state: State, deadline: Deadline) -> OpenView | None:
         """The earlier view and what was added since; None unless objects were only added, and few.
@@ -153,10 +174,8 @@ class Views:
             new = self._opened(state, deadline, first)
         except (ApiError, StoreError):
             return None
-        if old.entry.objects + new.table.objects == state.entry.objects:
-            return replace(before, snapshot=state.snapshot, new=new)
-        self._close(new)
-        return None
+        whole = old.entry.objects + new.table.objects == state.entry.objects
+        return replace(before, snapshot=state.snapshot, new=new) if whole else None
 
     def _ended(self, state: State) -> None:
         with self._lock:
@@ -167,30 +186,31 @@ class Views:
         opened = self._client.options(request_timeout=deadline.left()).open_point_in_time(
             index=state.generation, keep_alive=KEEP_ALIVE, allow_partial_search_results=False
         )
-        try:
-            return View(self._client, opened["id"], state, keys, deadline, first)
-        except BaseException:
-            self._close_pit(opened["id"])
-            raise
+        return View(self._client, opened["id"], state, keys, deadline, first, self._unused)
 
     def forget(self, generation: str) -> None:
-        """Close the view of a generation: it is gone, or its point in time is."""
+        """Have no view of a generation: it is gone."""
         with self._lock:
-            found = self._views.pop(generation, None)
-        if found is not None:
-            self._close(*found.views)
+            self._views.pop(generation, None)
+        self._close_unused()
+
+    def _drop(self, generation: str, failed: OpenView) -> None:
+        """Have no view with a point in time of the one that failed. Another that replaced it may stay."""
+        with self._lock:
+            found = self._views.get(generation)
+            if found is not None and not set(found.views).isdisjoint(failed.views):
+                del self._views[generation]
 
     def close(self) -> None:
-        """Close all of them."""
+        """Have none."""
         with self._lock:
-            views = [view for one in self._views.values() for view in one.views]
             self._views.clear()
-        self._close(*views)
+        self._close_unused()
 
-    def _close(self, *views: View) -> None:
-        for view in views:
-            self._close_pit(view.pit)
-
-    def _close_pit(self, pit: str) -> None:
-        with contextlib.suppress(Exception):  # it expires by itself soon
-            self._client.close_point_in_time(id=pit)
+    def _close_unused(self) -> None:
+        """Close the points in time of the views that nobody has any more."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                pit = self._unused.get_nowait()
+                with contextlib.suppress(Exception):  # it expires by itself soon
+                    self._client.close_point_in_time(id=pit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import queue
 import threading
 import tracemalloc
 from collections.abc import Mapping, Sequence
@@ -286,8 +287,9 @@ def blocks_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views_module, "_BLOCK", 4)
 
 
-def view_of(cluster: Cluster, state: State) -> View:
-    return View(cast("Elasticsearch", cluster), "pit", state, answers_of(cluster).keys(state, SOON), SOON)
+def view_of(cluster: Cluster, state: State, first: int = 0, unused: queue.SimpleQueue[str] | None = None) -> View:
+    keys = answers_of(cluster).keys(state, SOON)
+    return View(cast("Elasticsearch", cluster), "pit", state, keys, SOON, first, unused or queue.SimpleQueue())
 
 
 def skipped(found: Selection) -> set[bytes]:
@@ -366,9 +368,7 @@ def test_no_page_is_larger_than_servers_allow(blocks_of_four: None, monkeypatch:
 def test_a_view_of_what_was_added(blocks_of_four: None, first: int) -> None:
     """Its ordinals count from the first one on; of those before it names none."""
     cluster = numbers(*range(10))
-    state = state_of(cluster)
-    keys = answers_of(cluster).keys(state, SOON)
-    view = View(cast("Elasticsearch", cluster), "pit", state, keys, SOON, first)
+    view = view_of(cluster, state_of(cluster), first)
     assert len(view.table) == 10 - first
     for asked in (AnyOf((9,)), AnyOf((0,)), Overlaps((Range(first, 9),))):
         kept = {9} if asked == AnyOf((9,)) else set() if asked == AnyOf((0,)) else set(range(first, 10))
@@ -504,12 +504,11 @@ def test_the_view_that_was_asked_longest_ago_is_closed(monkeypatch: pytest.Monke
 def test_both_parts_of_an_extended_view_are_closed() -> None:
     cluster = numbers(0, 1, 2)
     state = state_of(cluster)
-    old, new = view_of(cluster, state), view_of(cluster, state)
-    new.pit = "pit of what was added"
     views = Views(cast("Elasticsearch", cluster), answers_of(cluster), 60.0)
-    views._views[state.generation] = OpenView(state.version, state, old, new)
+    parts = [view_of(cluster, state, unused=views._unused) for _ in range(2)]
+    views._views[state.generation] = OpenView(state.snapshot, state, parts.pop(), parts.pop())
     views.close()
-    assert cluster.closed == ["pit", "pit of what was added"]
+    assert cluster.closed == ["pit"] * 2
 
 
 def opened() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -41,7 +42,7 @@ from tests.stores.contract import (
     write,
 )
 from tests.stores.elasticsearch.conftest import make_store
-from tests.stores.elasticsearch.proxy import Exchange, proxy
+from tests.stores.elasticsearch.proxy import Exchange, Proxy, proxy
 from tests.stores.elasticsearch.test_contract import TestElasticsearchStore as _Contract
 
 DEFINITION = dataset_definition(MINMAX, LIST)
@@ -238,9 +239,99 @@ def test_after_an_append_a_view_is_extended(store: ElasticsearchStore, client: E
         for thread in threading.enumerate():  # it closes what is too much when the view is there already
             if thread.name == "es-skipping-view":
                 thread.join(60)
+        del view  # who has a view keeps it open
         assert open_contexts(client) <= before + 2
+    del old
     reader.close()
     assert open_contexts(client) <= before
+
+
+@contextmanager
+def asked_slowly(
+    faulty: Proxy, store: ElasticsearchStore, entry: DatasetEntry, clause: Clause
+) -> Iterator[Callable[[], Answer]]:
+    """A look-up whose search has not reached the server, until its answer is wanted."""
+    reached, goes_on, answers = threading.Event(), threading.Event(), list[Answer]()
+
+    def before(exchange: Exchange) -> None:
+        if "/_search" in exchange.path and not reached.is_set():
+            reached.set()
+            assert goes_on.wait(60)
+
+    faulty.before = before
+    thread = threading.Thread(target=lambda: answers.append(store.lookup(entry, clause, timeout=60)))
+    thread.start()
+    assert reached.wait(60)
+
+    def answer() -> Answer:
+        goes_on.set()
+        thread.join(60)
+        return answers[0]
+
+    yield answer
+    goes_on.set()
+    thread.join(60)
+
+
+def opened(faulty: Proxy) -> int:
+    return sum("/_pit" in exchange.path and exchange.method == "POST" for exchange in faulty.seen)
+
+
+def test_a_replaced_view_stays_open_while_it_is_asked(
+    elasticsearch_url: str, store: ElasticsearchStore, client: Elasticsearch, prefix: str
+) -> None:
+    contexts = open_contexts(client)
+    listed = [object_metadata(n, minmax=minmax(n, n)) for n in range(20)]
+    entry = write(store, DEFINITION, listed)
+    with proxy(elasticsearch_url) as faulty:
+        reader = make_store(faulty.url, prefix)
+        check(reader, entry, listed, between(1, 2))
+        with asked_slowly(faulty, reader, entry, between(5, 6)) as answer:
+            later = [object_metadata(0, mtime=7, minmax=minmax(5, 5)), *listed[1:]]
+            write(store, DEFINITION, later)
+            check(reader, entry_of(reader), later, between(5, 7))
+            compare_answer(answer(), listed, between(5, 6))
+        assert opened(faulty) == 2, "one for each publication"
+        eventually(lambda: open_contexts(client) <= contexts + 1)
+        reader.close()
+    assert open_contexts(client) <= contexts
+
+
+def test_only_the_view_that_failed_is_dropped(
+    elasticsearch_url: str, store: ElasticsearchStore, client: Elasticsearch, prefix: str
+) -> None:
+    """Two look-ups find the view gone, one of them long after the other opened it again."""
+    listed = [object_metadata(n, minmax=minmax(n, n)) for n in range(20)]
+    entry = write(store, DEFINITION, listed)
+    with proxy(elasticsearch_url) as faulty:
+        reader = make_store(faulty.url, prefix)
+        check(reader, entry, listed, between(1, 2))
+        client.close_point_in_time(id=the_view(reader, entry).old.pit)
+        with asked_slowly(faulty, reader, entry, between(5, 6)) as answer:
+            check(reader, entry, listed, between(5, 7))
+            compare_answer(answer(), listed, between(5, 6))
+        assert opened(faulty) == 2
+        reader.close()
+
+
+def test_a_view_that_cannot_be_opened_leaves_no_point_in_time(
+    elasticsearch_url: str, store: ElasticsearchStore, client: Elasticsearch, prefix: str
+) -> None:
+    contexts = open_contexts(client)
+    entry = write(store, DEFINITION, [object_metadata(n, minmax=minmax(n, n)) for n in range(5)])
+
+    def after(exchange: Exchange) -> None:
+        if "/_search" in exchange.path:
+            exchange.reply |= {"timed_out": True}
+
+    with proxy(elasticsearch_url) as faulty:
+        reader = make_store(faulty.url, prefix)
+        faulty.after = after
+        with pytest.raises(StoreError):
+            reader.lookup(entry, between(3, 3))
+        assert opened(faulty) >= 1
+        eventually(lambda: open_contexts(client) <= contexts)
+        reader.close()
 
 
 def test_a_reply_has_a_set_of_each_table(store: ElasticsearchStore) -> None:
