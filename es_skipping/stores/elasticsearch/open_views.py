@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import queue
 import threading
-import traceback
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from elasticsearch import ApiError, Elasticsearch
 
 from es_skipping.errors import StoreError, StoreUnavailable
-from es_skipping.stores.elasticsearch.answers import Deadline, may_be_gone
+from es_skipping.stores.elasticsearch.answers import Deadline, KeysMissing, may_be_gone
 from es_skipping.stores.elasticsearch.views import KEEP_ALIVE, View
 from es_skipping.stores.selection import KeyTable, Selection, Selections
 
@@ -81,32 +80,44 @@ class Views:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._views: OrderedDict[str, OpenView] = OrderedDict()
-        self._opening: dict[str, Future[OpenView]] = {}
-        self._unused = queue.SimpleQueue[str]()
+        self._opening: dict[str, Future[None]] = {}
+        self._users: dict[View, int] = {}
+        """Of each open view: the look-ups and openings that use it, and one for the view that is kept."""
 
-    def view(self, state: State, deadline: Deadline) -> OpenView:
+    @contextlib.contextmanager
+    def view(self, state: State, deadline: Deadline) -> Iterator[OpenView]:
         """The view of what is published; opened where there is none, or one of another publication.
+
+        It stays open as long as the body runs.
 
         Raises
         ------
         StoreUnavailable
             It is still being opened at the deadline. A later look-up finds it, or goes on waiting.
         """
+        view = self._used(state, deadline)
+        try:
+            yield view
+        finally:
+            self._leave(view)
+
+    def _used(self, state: State, deadline: Deadline) -> OpenView:
         name = state.snapshot
-        with self._lock:
-            view = self._views.get(state.generation)
-            if view is not None and view.snapshot == name:
-                self._views.move_to_end(state.generation)
-                return view
-            opening = self._opening.get(name)
-            if opening is None:
-                opening = Future()
-                work = threading.Thread(target=self._open, args=(state, opening), name="es-skipping-view", daemon=True)
-                work.start()
-                self._opening[name] = opening
-        if not wait([opening], deadline.left()).done:
-            raise StoreUnavailable(f"the view of {state.entry.objects:,} objects is still being opened")
-        return opening.result()
+        while True:  # again where a view was replaced before who waited for it saw it
+            with self._lock:
+                view = self._views.get(state.generation)
+                if view is not None and view.snapshot == name:
+                    self._views.move_to_end(state.generation)
+                    self._use(view)
+                    return view
+                opening = self._opening.get(name)
+                if opening is None:
+                    opening = Future()
+                    self._opening[name] = opening
+                    _start(self._open, state, opening)
+            if not wait([opening], deadline.left()).done:
+                raise StoreUnavailable(f"the view of {state.entry.objects:,} objects is still being opened")
+            opening.result()
 
     def select(self, state: State, proof: Query, deadline: Deadline) -> Selection | Selections:
         """The published objects for which this query proves that no row matches."""
@@ -116,49 +127,52 @@ class Views:
             if not may_be_gone(error):
                 raise
             return self._select(state, proof, deadline)
-        finally:
-            self._close_unused()
 
     def _select(self, state: State, proof: Query, deadline: Deadline) -> Selection | Selections:
-        view = self.view(state, deadline)
-        try:
-            return view.select(proof, deadline)
-        except ApiError as error:
-            if may_be_gone(error):
-                self._drop(state.generation, view)
-            raise
+        with self.view(state, deadline) as view:
+            try:
+                return view.select(proof, deadline)
+            except ApiError as error:
+                if may_be_gone(error):
+                    self._drop(state.generation, view)
+                raise
 
     def table(self, state: State, deadline: Deadline) -> KeyTable:
         """The published documents that the server shows at this moment, whatever views are open."""
-        table = self._opened(state, deadline).table
-        self._close_unused()
-        return table
+        view = self._opened(state, deadline)
+        self._close_pit(view.pit)
+        return view.table
 
-    def _open(self, state: State, opening: Future[OpenView]) -> None:
+    def _open(self, state: State, opening: Future[None]) -> None:
+        with self._lock:
+            before = self._views.get(state.generation)
+            self._use(before)
         try:
-            fresh = self._fresh(state, Deadline(self._seconds))
-            self._keep(fresh, state.generation)
+            fresh = self._fresh(before, state, Deadline(self._seconds))
         except BaseException as error:
-            traceback.clear_frames(error.__traceback__)  # they hold a view, and this error lives on
+            if isinstance(error, ApiError | KeysMissing) and may_be_gone(error):
+                self._drop(state.generation, before)
             self._ended(state)
             opening.set_exception(error)
         else:
+            self._keep(fresh, state.generation)
             self._ended(state)
-            opening.set_result(fresh)
-        self._close_unused()
+            opening.set_result(None)
+        self._leave(before)
 
-    def _fresh(self, state: State, deadline: Deadline) -> OpenView:
-        with self._lock:
-            before = self._views.get(state.generation)
+    def _fresh(self, before: OpenView | None, state: State, deadline: Deadline) -> OpenView:
         extended = None if before is None else self._extended(before, state, deadline)
         return extended or OpenView(state.snapshot, state, self._opened(state, deadline))
 
     def _keep(self, fresh: OpenView, generation: str) -> None:
+        """Keep a view for the next look-ups, in place of an earlier one."""
         with self._lock:
+            self._use(fresh)
+            gone = [self._views.pop(generation, None)]
             self._views[generation] = fresh
-            self._views.move_to_end(generation)
             if len(self._views) > _MAX_OPEN_VIEWS:
-                self._views.popitem(last=False)
+                gone.append(self._views.popitem(last=False)[1])
+        self._leave(*gone)
 
     def _extended(self, before: OpenView, state: State, deadline: Deadline) -> OpenView | None:
         """The earlier view and what was added since; None unless objects were only added, and few.
@@ -174,8 +188,10 @@ class Views:
             new = self._opened(state, deadline, first)
         except (ApiError, StoreError):
             return None
-        whole = old.entry.objects + new.table.objects == state.entry.objects
-        return replace(before, snapshot=state.snapshot, new=new) if whole else None
+        if old.entry.objects + new.table.objects == state.entry.objects:
+            return replace(before, snapshot=state.snapshot, new=new)
+        self._close_pit(new.pit)
+        return None
 
     def _ended(self, state: State) -> None:
         with self._lock:
@@ -186,31 +202,61 @@ class Views:
         opened = self._client.options(request_timeout=deadline.left()).open_point_in_time(
             index=state.generation, keep_alive=KEEP_ALIVE, allow_partial_search_results=False
         )
-        return View(self._client, opened["id"], state, keys, deadline, first, self._unused)
+        try:
+            return View(self._client, opened["id"], state, keys, deadline, first)
+        except BaseException:
+            self._close_pit(opened["id"])
+            raise
 
     def forget(self, generation: str) -> None:
-        """Have no view of a generation: it is gone."""
+        """Keep no view of a generation: it is gone."""
         with self._lock:
-            self._views.pop(generation, None)
-        self._close_unused()
+            found = self._views.pop(generation, None)
+        self._leave(found)
 
-    def _drop(self, generation: str, failed: OpenView) -> None:
-        """Have no view with a point in time of the one that failed. Another that replaced it may stay."""
+    def _drop(self, generation: str, failed: OpenView | None) -> None:
+        """Keep no view that shares a point in time with one that failed. Another may have replaced it since."""
         with self._lock:
             found = self._views.get(generation)
-            if found is not None and not set(found.views).isdisjoint(failed.views):
-                del self._views[generation]
+            if found is None or failed is None or set(found.views).isdisjoint(failed.views):
+                return
+            del self._views[generation]
+        self._leave(found)
 
     def close(self) -> None:
-        """Have none."""
+        """Close all of them, also those that are asked."""
         with self._lock:
+            views = list(self._users)
             self._views.clear()
-        self._close_unused()
+            self._users.clear()
+        self._close(views)
 
-    def _close_unused(self) -> None:
-        """Close the points in time of the views that nobody has any more."""
-        with contextlib.suppress(queue.Empty):
-            while True:
-                pit = self._unused.get_nowait()
-                with contextlib.suppress(Exception):  # it expires by itself soon
-                    self._client.close_point_in_time(id=pit)
+    def _use(self, view: OpenView | None) -> None:
+        """Have a view stay open; the caller has the lock."""
+        for part in () if view is None else view.views:
+            self._users[part] = self._users.get(part, 0) + 1
+
+    def _leave(self, *views: OpenView | None) -> None:
+        """Close what nobody uses any more, in a thread: a look-up has a deadline."""
+        unused = []
+        with self._lock:
+            for part in (part for view in views if view is not None for part in view.views):
+                left = self._users.pop(part, 0) - 1
+                if left > 0:
+                    self._users[part] = left
+                elif left == 0:  # it is less after `close`
+                    unused.append(part)
+        if unused:
+            _start(self._close, unused)
+
+    def _close(self, views: list[View]) -> None:
+        for view in views:
+            self._close_pit(view.pit)
+
+    def _close_pit(self, pit: str) -> None:
+        with contextlib.suppress(Exception):  # it expires by itself soon
+            self._client.close_point_in_time(id=pit)
+
+
+def _start(work: Callable[..., None], *given: object) -> None:
+    threading.Thread(target=work, args=given, name="es-skipping-view", daemon=True).start()

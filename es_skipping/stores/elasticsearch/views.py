@@ -9,7 +9,6 @@ was answered is remembered.
 from __future__ import annotations
 
 import json
-import queue
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -70,23 +69,13 @@ class View:
         By ordinal, 16 bytes; zeros where nobody has it.
     first
         The view holds the documents from this ordinal on. Inside, ordinals count from here.
-    unused
-        Takes the id of the point in time when nobody has this view any more, to be closed.
     """
 
     def __init__(
-        self,
-        client: Elasticsearch,
-        pit: str,
-        state: State,
-        keys: bytearray,
-        deadline: Deadline,
-        first: int,
-        unused: queue.SimpleQueue[str],
+        self, client: Elasticsearch, pit: str, state: State, keys: bytearray, deadline: Deadline, first: int = 0
     ) -> None:
         self._client = client
         self.pit = pit
-        self._unused = unused
         self._first = first
         self._size = max(1, state.next_ordinal - first)
         self._block = _BLOCK
@@ -103,9 +92,6 @@ class View:
         self._lock = threading.Lock()
         self._answers: OrderedDict[str, Selection] = OrderedDict()
         self._remembered = 0
-
-    def __del__(self) -> None:
-        self._unused.put(self.pit)  # no request: Python may be in the middle of another
 
     # --- what the view holds
 

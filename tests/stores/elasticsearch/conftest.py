@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +18,13 @@ SETTINGS = Settings({"spark.es_skipping.store.timeout": "30s"})
 def make_store(url: str, prefix: str) -> ElasticsearchStore:
     """A store with a timeout that a busy test machine keeps."""
     return ElasticsearchStore(url, SETTINGS, prefix=prefix)
+
+
+def wait_for_views() -> None:
+    """Wait until each view that is to be opened or closed is: threads do that, and may start another."""
+    while working := [thread for thread in threading.enumerate() if thread.name == "es-skipping-view"]:
+        for thread in working:
+            thread.join(60)
 
 
 def remove_all(client: Elasticsearch, prefix: str) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import queue
-import threading
 import tracemalloc
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,6 +30,7 @@ from es_skipping.stores.elasticsearch.state import Segment, State
 from es_skipping.stores.elasticsearch.views import View
 from es_skipping.stores.selection import Selection
 from tests.stores import strategies
+from tests.stores.elasticsearch.conftest import wait_for_views
 from tests.stores.elasticsearch.test_query import Server
 
 NUMBERS = strategies.index("intervals", parse_type("int"))
@@ -287,9 +286,9 @@ def blocks_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views_module, "_BLOCK", 4)
 
 
-def view_of(cluster: Cluster, state: State, first: int = 0, unused: queue.SimpleQueue[str] | None = None) -> View:
+def view_of(cluster: Cluster, state: State, first: int = 0) -> View:
     keys = answers_of(cluster).keys(state, SOON)
-    return View(cast("Elasticsearch", cluster), "pit", state, keys, SOON, first, unused or queue.SimpleQueue())
+    return View(cast("Elasticsearch", cluster), "pit", state, keys, SOON, first)
 
 
 def skipped(found: Selection) -> set[bytes]:
@@ -490,12 +489,14 @@ def test_the_view_that_was_asked_longest_ago_is_closed(monkeypatch: pytest.Monke
     views = Views(cast("Elasticsearch", cluster), answers_of(cluster), 60.0)
     one, two, three = (state_of(cluster, generation=name) for name in ("one", "two", "three"))
     for state in (one, two, one, three, one):
-        views.view(state, SOON)
+        with views.view(state, SOON):
+            pass
     assert cluster.opened == ["one", "two", "three"]
-    opened()
+    wait_for_views()
     assert cluster.closed == ["pit of two"]
     views.forget("three")
     views.forget("two")
+    wait_for_views()
     assert cluster.closed == ["pit of two", "pit of three"]
     views.close()
     assert cluster.closed == ["pit of two", "pit of three", "pit of one"]
@@ -504,26 +505,21 @@ def test_the_view_that_was_asked_longest_ago_is_closed(monkeypatch: pytest.Monke
 def test_both_parts_of_an_extended_view_are_closed() -> None:
     cluster = numbers(0, 1, 2)
     state = state_of(cluster)
+    old, new = view_of(cluster, state), view_of(cluster, state)
+    new.pit = "pit of what was added"
     views = Views(cast("Elasticsearch", cluster), answers_of(cluster), 60.0)
-    parts = [view_of(cluster, state, unused=views._unused) for _ in range(2)]
-    views._views[state.generation] = OpenView(state.snapshot, state, parts.pop(), parts.pop())
+    views._keep(OpenView(state.snapshot, state, old, new), state.generation)
     views.close()
-    assert cluster.closed == ["pit"] * 2
-
-
-def opened() -> None:
-    """Wait for the threads that open views: they close what is too much when the view is there already."""
-    for thread in threading.enumerate():
-        if thread.name == "es-skipping-view":
-            thread.join(60)
+    assert cluster.closed == ["pit", "pit of what was added"]
 
 
 def test_a_view_that_cannot_be_opened_is_closed() -> None:
     cluster = numbers(0, 1)
     views = Views(cast("Elasticsearch", cluster), answers_of(cluster), 60.0)
     cluster.shards = {"total": 2, "successful": 1, "failed": 1}
-    with pytest.raises(StoreUnavailable, match="1 of 2 shards"):
-        views.view(state_of(cluster), SOON)
+    with pytest.raises(StoreUnavailable, match="1 of 2 shards"), views.view(state_of(cluster), SOON):
+        pass
     assert cluster.closed == ["pit of made"]
     cluster.shards = {"total": 1, "successful": 1, "failed": 0}
-    assert views.view(state_of(cluster), SOON).old.table.objects == 2
+    with views.view(state_of(cluster), SOON) as view:
+        assert view.old.table.objects == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pytest
@@ -41,7 +41,7 @@ from tests.stores.contract import (
     skipped,
     write,
 )
-from tests.stores.elasticsearch.conftest import make_store
+from tests.stores.elasticsearch.conftest import make_store, wait_for_views
 from tests.stores.elasticsearch.proxy import Exchange, Proxy, proxy
 from tests.stores.elasticsearch.test_contract import TestElasticsearchStore as _Contract
 
@@ -236,12 +236,8 @@ def test_after_an_append_a_view_is_extended(store: ElasticsearchStore, client: E
         view = the_view(reader, entry)
         assert view.old is old and view.new is not None
         assert len(view.new.table) == 5 * (n + 1)
-        for thread in threading.enumerate():  # it closes what is too much when the view is there already
-            if thread.name == "es-skipping-view":
-                thread.join(60)
-        del view  # who has a view keeps it open
+        wait_for_views()
         assert open_contexts(client) <= before + 2
-    del old
     reader.close()
     assert open_contexts(client) <= before
 
@@ -259,7 +255,12 @@ def asked_slowly(
             assert goes_on.wait(60)
 
     faulty.before = before
-    thread = threading.Thread(target=lambda: answers.append(store.lookup(entry, clause, timeout=60)))
+
+    def look_up() -> None:
+        with suppress(StoreError):
+            answers.append(store.lookup(entry, clause, timeout=60))
+
+    thread = threading.Thread(target=look_up)
     thread.start()
     assert reached.wait(60)
 
@@ -292,9 +293,49 @@ def test_a_replaced_view_stays_open_while_it_is_asked(
             check(reader, entry_of(reader), later, between(5, 7))
             compare_answer(answer(), listed, between(5, 6))
         assert opened(faulty) == 2, "one for each publication"
+        wait_for_views()
         eventually(lambda: open_contexts(client) <= contexts + 1)
         reader.close()
     assert open_contexts(client) <= contexts
+
+
+def test_no_look_up_waits_until_a_view_is_closed(
+    elasticsearch_url: str, store: ElasticsearchStore, prefix: str
+) -> None:
+    listed = [object_metadata(n, minmax=minmax(n, n)) for n in range(20)]
+    entry = write(store, DEFINITION, listed)
+    closes = threading.Event()
+    with proxy(elasticsearch_url) as faulty:
+        reader = make_store(faulty.url, prefix)
+        check(reader, entry, listed, between(1, 2))
+        with asked_slowly(faulty, reader, entry, between(5, 6)) as answer:
+            listed[0] = object_metadata(0, mtime=7, minmax=minmax(5, 5))
+            write(store, DEFINITION, listed)
+            check(reader, entry_of(reader), listed, between(5, 7))
+
+            def before(exchange: Exchange) -> None:
+                if exchange.method == "DELETE":
+                    closes.wait(60)
+
+            faulty.before = before
+            assert answer().known == 20
+        check(reader, entry_of(reader), listed, between(5, 8))
+        closes.set()
+        wait_for_views()
+        reader.close()
+
+
+def test_a_store_closes_the_views_that_are_asked(
+    elasticsearch_url: str, store: ElasticsearchStore, client: Elasticsearch, prefix: str
+) -> None:
+    contexts = open_contexts(client)
+    entry = write(store, DEFINITION, [object_metadata(n, minmax=minmax(n, n)) for n in range(20)])
+    with proxy(elasticsearch_url) as faulty:
+        reader = make_store(faulty.url, prefix)
+        reader.lookup(entry, between(1, 2))
+        with asked_slowly(faulty, reader, entry, between(5, 6)):
+            reader.close()
+            eventually(lambda: open_contexts(client) <= contexts)
 
 
 def test_only_the_view_that_failed_is_dropped(
