@@ -20,6 +20,7 @@ from es_skipping.clauses.metadata import Intervals, Values
 from es_skipping.clauses.questions import AnyOf, HasNull, Overlaps, Range
 from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.lookup.reply import body
+from es_skipping.settings import Settings
 from es_skipping.stores.base import Answer, MetadataStore
 from es_skipping.stores.elasticsearch import store as store_module
 from es_skipping.stores.elasticsearch import views
@@ -306,7 +307,8 @@ def test_no_look_up_waits_until_a_view_is_closed(
     entry = write(store, DEFINITION, listed)
     closes = threading.Event()
     with proxy(elasticsearch_url) as faulty:
-        reader = make_store(faulty.url, prefix)
+        patient = Settings({"spark.es_skipping.store.timeout": "5m"})
+        reader = ElasticsearchStore(faulty.url, patient, prefix=prefix)
         check(reader, entry, listed, between(1, 2))
         with asked_slowly(faulty, reader, entry, between(5, 6)) as answer:
             listed[0] = object_metadata(0, mtime=7, minmax=minmax(5, 5))
@@ -315,7 +317,7 @@ def test_no_look_up_waits_until_a_view_is_closed(
 
             def before(exchange: Exchange) -> None:
                 if exchange.method == "DELETE":
-                    closes.wait(60)
+                    closes.wait(120)
 
             faulty.before = before
             assert answer().known == 20
