@@ -65,7 +65,7 @@ public final class GroupsTable implements SupportsRead {
 
   private static GroupsTable open(String given, FileSystem system, Path root) throws IOException {
     GroupsManifest manifest = GroupsManifest.read(system, root);
-    Map<Path, FileStatus> listed = listed(system, manifest);
+    Map<Path, FileStatus> listed = listed(system, manifest, root);
     Map<Path, FileStatus> files = new HashMap<>();
     for (GroupsManifest.Partition partition : manifest.partitions) {
       for (List<GroupsManifest.Block> blocks : partition.blocks) {
@@ -81,28 +81,39 @@ public final class GroupsTable implements SupportsRead {
 
   /**
    * Lists the files below the groups. A concurrent append creates and deletes files there, which makes recursive
-   * listing fail on some file systems; then only the directories of blocks are listed.
+   * listing fail on some file systems. On a local disk it also starts a process for each file, to learn its owner,
+   * unless Hadoop has its native library. There only the directories of blocks are listed.
    */
-  private static Map<Path, FileStatus> listed(FileSystem system, GroupsManifest manifest) throws IOException {
-    Map<Path, FileStatus> files = new HashMap<>();
+  private static Map<Path, FileStatus> listed(FileSystem system, GroupsManifest manifest, Path root) throws IOException {
+    if (isOnLocalDisk(root)) return inDirectoriesOfBlocks(system, manifest);
     try {
-      for (GroupsManifest.Group group : manifest.groups) {
-        for (RemoteIterator<LocatedFileStatus> i = system.listFiles(group.directory, true); i.hasNext();) {
-          FileStatus file = i.next();
-          files.put(file.getPath(), file);
-        }
-      }
+      return below(system, manifest);
     } catch (IOException | RuntimeException changing) {
-      files.clear();
-      Set<Path> directories = new HashSet<>();
-      for (GroupsManifest.Partition partition : manifest.partitions) {
-        for (List<GroupsManifest.Block> blocks : partition.blocks) {
-          for (GroupsManifest.Block block : blocks) directories.add(block.file.getParent());
-        }
+      return inDirectoriesOfBlocks(system, manifest);
+    }
+  }
+
+  private static Map<Path, FileStatus> below(FileSystem system, GroupsManifest manifest) throws IOException {
+    Map<Path, FileStatus> files = new HashMap<>();
+    for (GroupsManifest.Group group : manifest.groups) {
+      for (RemoteIterator<LocatedFileStatus> i = system.listFiles(group.directory, true); i.hasNext();) {
+        FileStatus file = i.next();
+        files.put(file.getPath(), file);
       }
-      for (Path directory : directories) {
-        for (FileStatus file : system.listStatus(directory)) files.put(file.getPath(), file);
+    }
+    return files;
+  }
+
+  private static Map<Path, FileStatus> inDirectoriesOfBlocks(FileSystem system, GroupsManifest manifest) throws IOException {
+    Set<Path> directories = new HashSet<>();
+    for (GroupsManifest.Partition partition : manifest.partitions) {
+      for (List<GroupsManifest.Block> blocks : partition.blocks) {
+        for (GroupsManifest.Block block : blocks) directories.add(block.file.getParent());
       }
+    }
+    Map<Path, FileStatus> files = new HashMap<>();
+    for (Path directory : directories) {
+      for (FileStatus file : system.listStatus(directory)) files.put(file.getPath(), file);
     }
     return files;
   }
@@ -139,6 +150,10 @@ public final class GroupsTable implements SupportsRead {
   }
 
   boolean isOnLocalDisk() {
+    return isOnLocalDisk(root);
+  }
+
+  private static boolean isOnLocalDisk(Path root) {
     return root.toUri().getScheme().equals("file");
   }
 
