@@ -28,6 +28,8 @@ WITH_THE_LOWEST := tests/clauses tests/predicates tests/indexes tests/stores tes
 	tests/engines --ignore=tests/engines/test_fuzz.py tests/spark/test_end_to_end.py tests/spark/test_bridge_queries.py
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Of four virtual environments most modules are never imported.
+export PIP_COMPILE := 0
 
 # What the installed package is made of besides its Python files, which an editable install reads in place.
 BUILD_INPUTS := pyproject.toml hatch_build.py es_skipping/spark/jvm/formats.properties $(shell find es_skipping/spark/jvm/src -type f 2>/dev/null)

@@ -16,17 +16,22 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["INTERPRETED", "OPTIONS", "for_the_jvm_alone", "make_archive", "with_archive"]
+__all__ = ["INTERPRETED", "INTERPRETED_OPTIONS", "OPTIONS", "for_the_jvm_alone", "make_archive", "with_archive"]
 
 OPTIONS: Final = (
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC -XX:MetaspaceSize=512m -XX:NewSize=250m"
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC -XX:MetaspaceSize=512m -XX:NewSize=250m "
+    "-Dspark.broadcast.compress=false -Dspark.shuffle.compress=false"
 )
 """Half of what the cores do in a short life is the second compiler's and the collector's threads, whose work pays after
 minutes. The collector also looks at the whole heap each time that the classes outgrow a first guess of 21 MiB, and
-copies what lives whenever a hundred MiB are new: Spark's classes take more, and a test's garbage dies young."""
+copies what lives whenever a hundred MiB are new: Spark's classes take more, and a test's garbage dies young. Nothing
+travels, so nothing is worth compressing."""
 
 INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """Settings of a session whose queries are not compiled: to compile one takes far longer than to read a few rows."""
+
+INTERPRETED_OPTIONS: Final = " ".join(f"-D{key}={value}" for key, value in INTERPRETED.items())
+"""The same for all sessions of a JVM."""
 
 _SECONDS: Final = 180
 

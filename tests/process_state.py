@@ -15,7 +15,7 @@ from typing import Any
 def watched() -> Iterator[list[str]]:
     """What this thread changes, were it for a moment, of the state that all threads share.
 
-    It is compared at each call of a function and each return, so a change that lasts over one is seen for certain.
+    It is compared at each call of a function, so a change that lasts over one is seen for certain.
     """
     from pyspark.sql import SparkSession, utils
 
@@ -25,18 +25,19 @@ def watched() -> Iterator[list[str]]:
     changes: list[str] = []
 
     def compare(frame: Any, event: str, argument: Any) -> None:
-        for name, state in shared.items() if event in ("call", "return") else ():
+        for name, state in shared.items():
             if state != known[name]:
                 now = dict(state)
                 before, known[name] = known[name], now
                 changed = sorted(key for key in {*now, *before} if now.get(key) is not before.get(key, None))
                 changes.extend(f"{name} {key}" for key in changed)
 
-    sys.setprofile(compare)
+    before_this = sys.gettrace()
+    sys.settrace(compare)
     try:
         yield changes
     finally:
-        sys.setprofile(None)
+        sys.settrace(before_this)
 
 
 def _use(done: list[int], errors: list[str], number: int, stop: threading.Event) -> None:

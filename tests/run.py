@@ -22,7 +22,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,14 +30,20 @@ from pathlib import Path
 import pytest
 
 from tests.elasticsearch_node import URL_VARIABLE, another_url
-from tests.jvm import OPTIONS, make_archive
+from tests.jvm import INTERPRETED_OPTIONS, OPTIONS, make_archive
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "tests"
 
-ON_THE_OLDEST = [
+WHOLE_QUERIES = [
     *(f"tests/spark/test_{name}.py" for name in ("bridge_queries", "formats", "tables")),
     *(f"tests/spark/test_{name}.py" for name in ("dsv2_files", "join_plans", "matrix")),
+]
+"""Spark compiles the queries of these, on its newest and on its oldest version. To compile the few queries of another
+test would be a tenth of its time."""
+
+ON_THE_OLDEST = [
+    *WHOLE_QUERIES,
     "tests/spark/test_session.py::test_connect_in_local_mode",
     "tests/spark/test_distinct_rows.py::test_files_are_read_by_column",
     "tests/spark/test_end_to_end.py::test_predicates",
@@ -145,6 +151,11 @@ MORE_ON_THE_OLDEST_ICEBERG = [
 ]
 """For ``make test-all``. Iceberg 1.10 itself finds no row by a column's initial default."""
 
+
+def _without(paths: Iterable[str]) -> list[str]:
+    return [f"--ignore={path}" for path in paths]
+
+
 PARTS = ("newest", "clients", "connectors", "oldest")
 
 AT_A_TIME = 3
@@ -155,6 +166,7 @@ FEWEST_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "100"}
 """For each store; the thousand that are the default, and the record runs, are for people."""
 
 LEGS_OF_THEIR_OWN = {
+    "queries": WHOLE_QUERIES,
     "spark": ["tests/spark"],
     "build": ["tests/build", "tests/layout/spark", "tests/lookup"],
     "stores": ["tests/stores"],
@@ -163,6 +175,9 @@ LEGS_OF_THEIR_OWN = {
 }
 """On the newest Spark."""
 
+NOT_COMPILED = ("spark", "build", "newest")
+"""Legs whose queries Spark does not compile. ``make test-all`` compiles all."""
+
 OF_CLIENTS = ["tests/clients"]
 """Each test starts applications of its own, which wait for JVMs and helpers to start."""
 
@@ -170,7 +185,7 @@ BY_LINT = [f"tests/test_{name}.py" for name in ("architecture", "docs", "words")
 """``make lint`` runs these."""
 
 EVERYTHING_ELSE = [
-    *("tests", *(f"--ignore={path}" for paths in (*LEGS_OF_THEIR_OWN.values(), OF_CLIENTS, BY_LINT) for path in paths)),
+    *("tests", *(part for paths in (*LEGS_OF_THEIR_OWN.values(), OF_CLIENTS, BY_LINT) for part in _without(paths))),
     *("es_skipping", "--doctest-modules", "-o", "doctest_optionflags=ELLIPSIS NORMALIZE_WHITESPACE"),
 ]
 """The other tests, and the examples in the docstrings; on the newest Spark too."""
@@ -235,6 +250,8 @@ class Leg:
     environment: Mapping[str, str] = field(default_factory=dict)
     long: bool = False
     """Whether the tests that are marked so run too."""
+    interpreted: bool = False
+    """Whether Spark does not compile its queries."""
 
     def run(self, given: Mapping[str, str]) -> Outcome:
         """Run it; what it prints is kept in a file beside its report."""
@@ -268,7 +285,8 @@ def run_one_after_another(legs: queue.SimpleQueue[Leg], jvm: Mapping[str, str]) 
             leg = legs.get_nowait()
         except queue.Empty:
             return outcomes
-        outcomes.append(leg.run({**given, "SPARK_SUBMIT_OPTS": jvm[leg.python]}))
+        options = f"{jvm[leg.python]} {INTERPRETED_OPTIONS}" if leg.interpreted else jvm[leg.python]
+        outcomes.append(leg.run({**given, "SPARK_SUBMIT_OPTS": options}))
 
 
 def legs_of(given: argparse.Namespace) -> list[Leg]:
@@ -279,19 +297,20 @@ def legs_of(given: argparse.Namespace) -> list[Leg]:
     ) -> Leg:
         if given.all:
             return Leg(part, name, python, [*paths, *more], {}, long=True)
-        return Leg(part, name, python, paths, few or {})
+        return Leg(part, name, python, paths, few or {}, interpreted=name in NOT_COMPILED)
 
     def newest(*names: str) -> list[Leg]:
         return [leg("newest", name, given.newest, LEGS_OF_THEIR_OWN[name]) for name in names]
 
     return [
-        *newest("spark", "build"),
+        leg("newest", "spark", given.newest, [*LEGS_OF_THEIR_OWN["spark"], *_without(WHOLE_QUERIES)]),
+        *newest("build"),
         leg("newest", "newest", given.newest, EVERYTHING_ELSE, few=FEWER_PREDICATES),
         leg("connectors", "delta", given.delta, ON_DELTA),
         *newest("commands"),
         leg("oldest", "oldest", given.oldest, ON_THE_OLDEST, *MORE_ON_THE_OLDEST, few=FEWEST_PREDICATES),
         leg("clients", "clients", given.newest, OF_CLIENTS),
-        *newest("stores"),
+        *newest("queries", "stores"),
         leg("connectors", "iceberg", given.iceberg, ON_ICEBERG),
         leg("oldest", "delta-oldest", given.oldest, ON_THE_OLDEST_DELTA, *ON_DELTA),
         leg("oldest", "iceberg-oldest", given.oldest, ON_THE_OLDEST_ICEBERG, *MORE_ON_THE_OLDEST_ICEBERG),
