@@ -71,7 +71,10 @@ class HadoopFiles:
         self._jvm = context._jvm
         self._gateway = context._gateway
         self._root = root.rstrip("/")
-        path = self._jvm.org.apache.hadoop.fs.Path(self._root)
+        # To find a class by its name takes longer than to read a small local file.
+        self._new_path = self._jvm.org.apache.hadoop.fs.Path
+        self._io = self._jvm.org.apache.commons.io.IOUtils
+        path = self._new_path(self._root)
         try:
             self._system = path.getFileSystem(context._jsc.hadoopConfiguration())
         except Exception as error:
@@ -86,7 +89,7 @@ class HadoopFiles:
         return f"HadoopFiles({self._root!r})"
 
     def _path(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self._root}/{path}" if path else self._root)
+        return self._new_path(f"{self._root}/{path}" if path else self._root)
 
     def list(self, directory: str) -> list[str]:
         with AsOsError(directory):
@@ -104,12 +107,11 @@ class HadoopFiles:
             try:
                 if offset:
                     stream.seek(offset)
-                io = self._jvm.org.apache.commons.io.IOUtils
                 if length is None:
-                    return bytes(io.toByteArray(stream))
+                    return bytes(self._io.toByteArray(stream))
                 size = int(self._system.getFileStatus(self._path(path)).getLen())
                 wanted = max(0, min(length, size - offset))
-                return bytes(io.toByteArray(stream, wanted)) if wanted else b""
+                return bytes(self._io.toByteArray(stream, wanted)) if wanted else b""
             finally:
                 stream.close()
 

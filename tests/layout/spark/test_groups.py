@@ -399,6 +399,27 @@ def test_files_that_come_and_go_while_it_is_opened(written: tuple[SparkSession, 
     assert spark.read.format(FORMAT).load(str(copied)).count() == ROWS
 
 
+def test_no_process_starts_for_a_block_on_a_local_disk(spark: SparkSession, tmp_path: Path) -> None:
+    """Hadoop without its native library starts one for each file whose owner it wants to know."""
+    path, recorded = str(tmp_path / "groups"), str(tmp_path / "started.jfr")
+    spark.range(0, 100, 1, 1).selectExpr("id", "id % 5 AS n").write.parquet(str(tmp_path / "lake"))
+    df = spark.read.parquet(str(tmp_path / "lake"))
+    groups = column_groups(df, ((("id",), ("n = 3",)), (("n",), ())))
+    layout.write_groups(df, groups, path, min_rows=10, packed=False)
+    jvm: Any = spark._jvm
+    recording = jvm.jdk.jfr.Recording()
+    recording.enable("jdk.ProcessStart")
+    recording.start()
+    assert spark.read.format(FORMAT).load(path).count() == 100
+    jvm.java.lang.ProcessBuilder(["true", "noticed"]).start().waitFor()
+    recording.stop()
+    file = jvm.java.io.File(recorded).toPath()
+    recording.dump(file)
+    recording.close()
+    started = [event.getString("command") for event in jvm.jdk.jfr.consumer.RecordingFile.readAllEvents(file)]
+    assert [command for command in started if "part-" in command or "noticed" in command] == ["true noticed"]
+
+
 def test_a_table_that_is_cached(spark: SparkSession, tmp_path: Path) -> None:
     """By its name, as a table of Spark's own formats is; REFRESH sees what was appended meanwhile."""
     path, name = str(tmp_path / "groups"), f"cached_{tmp_path.name}"
