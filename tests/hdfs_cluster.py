@@ -90,8 +90,9 @@ class Cluster:
         self.do("quota", url, names, space)
 
     def pause(self) -> None:
-        """SIGSTOP: whoever asks waits."""
+        """SIGSTOP, once it has stopped: whoever asks waits."""
         os.kill(self.process.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
 
     def resume(self) -> None:
         """Go on after `pause`."""
