@@ -39,8 +39,7 @@ WHOLE_QUERIES = [
     *(f"tests/spark/test_{name}.py" for name in ("bridge_queries", "formats", "tables")),
     *(f"tests/spark/test_{name}.py" for name in ("dsv2_files", "join_plans", "matrix")),
 ]
-"""Spark compiles the queries of these, on its newest and on its oldest version. To compile the few queries of another
-test would be a tenth of its time."""
+"""On the newest Spark and on the oldest."""
 
 ON_THE_OLDEST = [
     *WHOLE_QUERIES,
@@ -166,7 +165,11 @@ FEWEST_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "100"}
 """For each store; the thousand that are the default, and the record runs, are for people."""
 
 LEGS_OF_THEIR_OWN = {
-    "queries": WHOLE_QUERIES,
+    "queries": [
+        *WHOLE_QUERIES,
+        *(f"tests/spark/test_{name}.py" for name in ("distinct_rows", "functions", "row_groups")),
+        *(f"tests/spark/test_end_to_end{name}.py" for name in ("", "_elasticsearch", "_freshness")),
+    ],
     "spark": ["tests/spark"],
     "build": ["tests/build", "tests/layout/spark", "tests/lookup"],
     "stores": ["tests/stores"],
@@ -175,8 +178,9 @@ LEGS_OF_THEIR_OWN = {
 }
 """On the newest Spark."""
 
-NOT_COMPILED = ("spark", "build", "newest")
-"""Legs whose queries Spark does not compile. ``make test-all`` compiles all."""
+NOT_COMPILED = ("spark", "newest")
+"""Legs whose queries Spark does not compile, which would be a tenth of their time. It then reads Parquet by rows, not by
+batches, so what reads batches is in other legs. ``make test-all`` compiles all."""
 
 OF_CLIENTS = ["tests/clients"]
 """Each test starts applications of its own, which wait for JVMs and helpers to start."""
@@ -303,7 +307,7 @@ def legs_of(given: argparse.Namespace) -> list[Leg]:
         return [leg("newest", name, given.newest, LEGS_OF_THEIR_OWN[name]) for name in names]
 
     return [
-        leg("newest", "spark", given.newest, [*LEGS_OF_THEIR_OWN["spark"], *_without(WHOLE_QUERIES)]),
+        leg("newest", "spark", given.newest, [*LEGS_OF_THEIR_OWN["spark"], *_without(LEGS_OF_THEIR_OWN["queries"])]),
         *newest("build"),
         leg("newest", "newest", given.newest, EVERYTHING_ELSE, few=FEWER_PREDICATES),
         leg("connectors", "delta", given.delta, ON_DELTA),
