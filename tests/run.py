@@ -179,8 +179,8 @@ LEGS_OF_THEIR_OWN = {
 """On the newest Spark."""
 
 NOT_COMPILED = ("spark", "newest")
-"""Legs whose queries Spark does not compile, which would be a tenth of their time. It then reads Parquet by rows, not by
-batches, so what reads batches is in other legs. ``make test-all`` compiles all."""
+"""Legs whose queries Spark does not compile, which would be a tenth of their time. It then reads Parquet by rows, not
+by batches, so what reads batches is in other legs. ``make test-all`` compiles all."""
 
 OF_CLIENTS = ["tests/clients"]
 """Each test starts applications of its own, which wait for JVMs and helpers to start."""
