@@ -307,21 +307,21 @@ def legs_of(given: argparse.Namespace) -> list[Leg]:
         return [leg("newest", name, given.newest, LEGS_OF_THEIR_OWN[name]) for name in names]
 
     return [
-        leg("newest", "spark", given.newest, [*LEGS_OF_THEIR_OWN["spark"], *_without(LEGS_OF_THEIR_OWN["queries"])]),
         *newest("build"),
         leg("newest", "newest", given.newest, EVERYTHING_ELSE, few=FEWER_PREDICATES),
+        leg("newest", "spark", given.newest, [*LEGS_OF_THEIR_OWN["spark"], *_without(LEGS_OF_THEIR_OWN["queries"])]),
         leg("connectors", "delta", given.delta, ON_DELTA),
         *newest("commands"),
-        leg("oldest", "oldest", given.oldest, ON_THE_OLDEST, *MORE_ON_THE_OLDEST, few=FEWEST_PREDICATES),
-        leg("clients", "clients", given.newest, OF_CLIENTS),
-        *newest("queries", "stores"),
         leg("connectors", "iceberg", given.iceberg, ON_ICEBERG),
+        leg("clients", "clients", given.newest, OF_CLIENTS),
+        *newest("stores"),
+        leg("oldest", "oldest", given.oldest, ON_THE_OLDEST, *MORE_ON_THE_OLDEST, few=FEWEST_PREDICATES),
+        *newest("queries", "traps"),
         leg("oldest", "delta-oldest", given.oldest, ON_THE_OLDEST_DELTA, *ON_DELTA),
         leg("oldest", "iceberg-oldest", given.oldest, ON_THE_OLDEST_ICEBERG, *MORE_ON_THE_OLDEST_ICEBERG),
-        *newest("traps"),
+        leg("connectors", "together", given.oldest, ["tests/connectors/test_together.py"]),
         leg("connectors", "avro", given.oldest, ["tests/connectors/test_avro.py"]),
         leg("connectors", "sedona", given.oldest, ["tests/connectors/test_sedona.py"]),
-        leg("connectors", "together", given.oldest, ["tests/connectors/test_together.py"]),
     ]
 
 
