@@ -254,8 +254,11 @@ class Leg:
     environment: Mapping[str, str] = field(default_factory=dict)
     long: bool = False
     """Whether the tests that are marked so run too."""
-    interpreted: bool = False
-    """Whether Spark does not compile its queries."""
+
+    @property
+    def interpreted(self) -> bool:
+        """Whether Spark does not compile its queries."""
+        return self.name in NOT_COMPILED and not self.long
 
     def run(self, given: Mapping[str, str]) -> Outcome:
         """Run it; what it prints is kept in a file beside its report."""
@@ -301,7 +304,7 @@ def legs_of(given: argparse.Namespace) -> list[Leg]:
     ) -> Leg:
         if given.all:
             return Leg(part, name, python, [*paths, *more], {}, long=True)
-        return Leg(part, name, python, paths, few or {}, interpreted=name in NOT_COMPILED)
+        return Leg(part, name, python, paths, few or {})
 
     def newest(*names: str) -> list[Leg]:
         return [leg("newest", name, given.newest, LEGS_OF_THEIR_OWN[name]) for name in names]

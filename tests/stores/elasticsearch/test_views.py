@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -248,7 +249,7 @@ def asked_slowly(
     faulty: Proxy, store: ElasticsearchStore, entry: DatasetEntry, clause: Clause
 ) -> Iterator[Callable[[], Answer]]:
     """A look-up whose search has not reached the server, until its answer is wanted."""
-    reached, goes_on, answers = threading.Event(), threading.Event(), list[Answer]()
+    reached, goes_on = threading.Event(), threading.Event()
 
     def before(exchange: Exchange) -> None:
         if "/_search" in exchange.path and not reached.is_set():
@@ -256,23 +257,18 @@ def asked_slowly(
             assert goes_on.wait(60)
 
     faulty.before = before
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(store.lookup, entry, clause, timeout=60)
+        assert reached.wait(60)
 
-    def look_up() -> None:
-        with suppress(StoreError):
-            answers.append(store.lookup(entry, clause, timeout=60))
+        def answer() -> Answer:
+            goes_on.set()
+            return asked.result(60)
 
-    thread = threading.Thread(target=look_up)
-    thread.start()
-    assert reached.wait(60)
-
-    def answer() -> Answer:
-        goes_on.set()
-        thread.join(60)
-        return answers[0]
-
-    yield answer
-    goes_on.set()
-    thread.join(60)
+        try:
+            yield answer
+        finally:
+            goes_on.set()
 
 
 def opened(faulty: Proxy) -> int:
