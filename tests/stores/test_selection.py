@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from es_skipping.stores.selection import KEY_BYTES, KeyTable
+from es_skipping.stores.selection import KEY_BYTES, KeyTable, Selection
 
 PARTS = st.sampled_from([b"\0" * 8, b"\0" * 7 + b"\1", b"\1" + b"\0" * 7, b"\xff" * 8])
 KEYS = st.tuples(PARTS, PARTS).map(b"".join)
@@ -28,6 +28,18 @@ def test_of_twins_the_last_counts(ordinals: list[tuple[bytes, bool]]) -> None:
     assert np.flatnonzero(table.live).tolist() == sorted(last.values())
     assert table.objects == len(last)
     assert len(table.keys(table.live)) == KEY_BYTES * len(last)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
+def test_to_keep_some_is_to_skip_the_others(ordinals: list[tuple[bool, bool]]) -> None:
+    """Whichever side is the smaller, and whatever is named that nobody has."""
+    keys = b"".join(n.to_bytes(KEY_BYTES, "big") for n in range(1, len(ordinals) + 1))
+    table = KeyTable(keys, np.array([live for live, _ in ordinals]))
+    kept = np.array([keep for _, keep in ordinals])
+    found, expected = Selection.keeping(table, np.flatnonzero(kept)), Selection.of(table, ~kept)
+    assert (found.keep, list(found.ordinals)) == (expected.keep, list(expected.ordinals))
+    assert found.ordinals.dtype == np.uint32
+    assert found.skipped == sum(live and not keep for live, keep in ordinals)
 
 
 def test_a_reply_may_be_read_when_its_table_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from es_skipping.stores.elasticsearch.state import State
 __all__ = ["Answers", "Deadline", "KeysMissing", "explained", "may_be_gone", "request_body", "whole"]
 
 PAGE: Final = 60_000
-"""Ordinals of one aggregation; ``search.max_buckets`` is 65,536 unless raised."""
+"""Buckets of one aggregation; ``search.max_buckets`` is 65,536 unless raised."""
 MAX_VOCABULARY: Final = 10_000
 _SEGMENTS_AT_ONCE: Final = 16
 _CACHED_GENERATIONS: Final = 64

@@ -54,7 +54,7 @@ __all__ = ["ElasticsearchChange"]
 _BATCH: Final = 500
 _MANY_SEGMENTS: Final = 48
 _FIELDS_PER_INDEX: Final = 24
-_OWN_FIELDS: Final = 10
+_OWN_FIELDS: Final = 11
 
 
 class ElasticsearchChange(Change):
@@ -116,12 +116,9 @@ class ElasticsearchChange(Change):
                 self._free = first_free(self._cluster, self._generation)
                 if not self._base.swept:
                     self._base = self._recounted(self._base)
-                self._cluster.builder.indices.put_settings(
-                    index=self._generation, settings={"index.mapping.total_fields.limit": self._limit()}
-                )
-                self._cluster.builder.indices.put_mapping(
-                    index=self._generation, properties=own_properties() | properties
-                )
+                indices, limit = self._cluster.builder.indices, {"index.mapping.total_fields.limit": self._limit()}
+                indices.put_settings(index=self._generation, settings=limit)
+                indices.put_mapping(index=self._generation, properties=own_properties() | properties)
             elif not (self._named and self._continued()):
                 meta = unfinished_meta(self._definition, self._groups) if self._named else None
                 self._cluster.create_generation(self._generation, properties, self._limit(), self._settings, meta)
@@ -151,6 +148,8 @@ class ElasticsearchChange(Change):
         if meta is None:
             return False
         self._groups = unfinished_groups(meta, self._definition)
+        # An earlier version may have begun it, which had fewer fields.
+        self._cluster.builder.indices.put_mapping(index=self._generation, properties=own_properties())
         self._free = first_free(self._cluster, self._generation)
         fields = ["path", "size", "modified"]
         scan = self._cluster.scan(self._generation, None, "ordinal", fields=[*fields, "ordinal"])

@@ -23,6 +23,7 @@ from es_skipping.stores.elasticsearch.prints import PACKED, decode_prints, terms
 
 __all__ = [
     "PROVING_FORMAT",
+    "WORD",
     "as_json",
     "document_id",
     "forms_of",
@@ -38,6 +39,9 @@ __all__ = [
 
 PROVING_FORMAT: Final = 2
 """The first format whose documents list the indexes without a value; older documents prove nothing."""
+
+WORD: Final = 48
+"""Ordinals of one word. Each has a power of two as ``bit``; a double holds the sum of as many exactly."""
 
 _PRINT_BITS: Final = 11
 """Estimated size of one fingerprint in the inverted index (benchmarks/fingerprints.py)."""
@@ -74,6 +78,7 @@ def new_document(
         "size": one.id.length,
         "modified": one.id.mtime,
         "ordinal": ordinal,
+        "bit": 1 << ordinal % WORD,
         "format": FORMAT_VERSION,
         "known": [],
         "change": token,

@@ -87,13 +87,13 @@ def install_templates(client: Elasticsearch, prefix: str = DEFAULT_PREFIX, *, ne
     StoreError
         They are missing and this user may not put them there.
     """
-    installed = _installed_format(client, f"{prefix}-objects")
-    if installed is not None and installed > FORMAT_VERSION:
+    format, revision = _installed(client, f"{prefix}-objects")
+    if format > FORMAT_VERSION:
         raise StoreFormatError(
-            f"the cluster's templates {prefix}-* are in format {installed}, this version of es_skipping writes "
+            f"the cluster's templates {prefix}-* are in format {format}, this version of es_skipping writes "
             f"{FORMAT_VERSION}: upgrade it here"
         )
-    if installed == FORMAT_VERSION:
+    if (format, revision) >= (FORMAT_VERSION, load("objects")["_meta"]["revision"]):
         return
     try:
         for name in COMPONENTS:
@@ -116,7 +116,7 @@ def install_templates(client: Elasticsearch, prefix: str = DEFAULT_PREFIX, *, ne
                 meta=body["_meta"],
             )
     except AuthorizationException:
-        if not needed:
+        if format or not needed:  # the templates are there, if only with fewer fields
             return
         raise StoreError(
             f"the index templates {prefix}-* are not in the cluster and this user may not put them there (privilege "
@@ -133,12 +133,14 @@ def _add_fields(client: Elasticsearch, datasets: str) -> None:
             client.indices.put_mapping(index=index, properties=lacking)
 
 
-def _installed_format(client: Elasticsearch, name: str) -> int | None:
+def _installed(client: Elasticsearch, name: str) -> tuple[int, int]:
+    """Format and revision of the cluster's templates; zeros where none are seen."""
     try:
         reply = client.options(ignore_status=404).indices.get_index_template(name=name)
     except AuthorizationException:
-        return None
+        return 0, 0
+    meta: dict[str, Any] = {}
     for found in reply.body.get("index_templates", []):
-        version = found["index_template"].get("_meta", {}).get("format")
-        return version if isinstance(version, int) else None
-    return None
+        meta = found["index_template"].get("_meta", {})
+    format, revision = meta.get("format"), meta.get("revision", 0)
+    return format if isinstance(format, int) else 0, revision if isinstance(revision, int) else 0

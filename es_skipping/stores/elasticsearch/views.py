@@ -4,6 +4,9 @@ A view is a point in time. When it is opened, the ordinals of all its documents 
 identities that answers of this view refer to. A document that the view lacks (a lagging copy, a lost one) is not in the
 table, so it is kept, whichever way an answer is put. Since nothing changes in a view, an answer stays right, and what
 was answered is remembered.
+
+The server tells many documents by words: each document has a power of two, by which it differs from the others of its
+word, and their sum tells which of them match.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from es_skipping.stores.elasticsearch.bools import (
     none_of,
     seen_fields,
 )
+from es_skipping.stores.elasticsearch.documents import WORD
 from es_skipping.stores.elasticsearch.fields import span_of
 from es_skipping.stores.elasticsearch.query import PROVING, exists, witnesses_of
 from es_skipping.stores.selection import KeyTable, Selection
@@ -42,16 +46,17 @@ if TYPE_CHECKING:
 __all__ = ["KEEP_ALIVE", "View"]
 
 KEEP_ALIVE: Final = "5m"
-_BLOCK: Final = 256
-_MAX_BLOCKS: Final = 16_384
-_MAX_STRETCHES_PER_QUERY: Final = 500
 _REMEMBERED_BYTES: Final = 32 << 20
 _AT_ONCE: Final = 2
 _TOO_MANY: Final = "too_many_buckets_exception"
 _MAX_ORDINALS_PER_REPLY: Final = 16_384
-"""From this many ordinals on, they are counted by block first, and fetched in pages, two at a time."""
+"""Fewer documents are told by their ordinals, others by words."""
 
 Flags = npt.NDArray[np.bool_]
+
+
+class _NotWhole(StoreError):
+    """An answer tells fewer ordinals than documents."""
 
 
 class View:
@@ -78,16 +83,14 @@ class View:
         self.pit = pit
         self._first = first
         self._size = max(1, state.next_ordinal - first)
-        self._block = _BLOCK
-        while self._size // self._block >= _MAX_BLOCKS:
-            self._block *= 2
-        self._seen = self._ordinals_seen(deadline)
+        self._width, self._words_a_page = WORD, PAGE
+        seen = self._matching(self._all, deadline)
         published = np.zeros(self._size, np.bool_)
         image = bytes(keys[first * KEY_BYTES : (first + self._size) * KEY_BYTES])
         packed = np.frombuffer(image, np.uint64).reshape(-1, 2)
         published[: len(packed)] = (packed != 0).any(axis=1)
         image = image.ljust(self._size * KEY_BYTES, b"\x00")
-        self.table = KeyTable(image, self._seen & published)
+        self.table = KeyTable(image, seen & published)
         self._known, self._of_all, self._shown = self._said_by_all(state, deadline)
         self._lock = threading.Lock()
         self._answers: OrderedDict[str, Selection] = OrderedDict()
@@ -114,82 +117,66 @@ class View:
         self.pit = found.get("pit_id", self.pit)
         return found if most is None else reply.body
 
-    def _counts(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64]:
-        """The number of matching documents by block of ordinals."""
-        offset = self._first % self._block
-        histogram = {"field": "ordinal", "interval": self._block, "offset": offset, "min_doc_count": 1}
-        reply = self._search(self._within(query), deadline, aggs={"blocks": {"histogram": histogram}})
-        counts = np.zeros(-(-self._size // self._block), np.int64)
-        for bucket in reply["aggregations"]["blocks"]["buckets"]:
-            counts[(int(bucket["key"]) - self._first) // self._block] = bucket["doc_count"]
-        if int(counts.sum()) != reply["hits"]["total"]["value"]:
-            raise StoreError("the answer of Elasticsearch is not whole: fewer ordinals than documents")
-        return counts
-
     def _within(self, query: Query) -> Query:
-        # Not "from the first on": where ordinals are not seen any more, nothing would be, and nothing be kept.
-        end = self._first + self._size
-        beyond: list[Query] = [{"range": {"ordinal": {"gte": end}}}, {"range": {"ordinal": {"lt": self._first}}}]
-        return all_of([query, none_of(beyond)])
+        return _between(query, self._first, self._first + self._size)
 
     @property
     def _all(self) -> Query:
         """Every document of the view, and none if ordinals are not seen: only for what is known when it is opened."""
         return {"range": {"ordinal": {"gte": self._first}}} if self._first else EVERY
 
-    def _ordinals_seen(self, deadline: Deadline) -> Flags:
-        counts = self._counts(self._all, deadline)
-        full = np.full(len(counts), self._block, np.int64)
-        full[-1] = self._size - (len(counts) - 1) * self._block
-        self._counts_seen = counts
-        # An ordinal is one document's for ever, so a block with as many documents as ordinals has all of them.
-        seen: Flags = np.repeat(counts == full, self._block)[: self._size]
-        partial = np.flatnonzero((counts != full) & (counts > 0))
-        seen[self._exactly(self._all, partial, counts, deadline)] = True
-        return seen
+    def _matching(self, query: Query, deadline: Deadline) -> Flags:
+        """Which documents match, by ordinal."""
+        while True:
+            width, count = self._width, self._words_a_page  # other threads lower them too
+            try:
+                return self._in_words(query, width, count, deadline)
+            except _NotWhole:  # an earlier version wrote documents without a power of two, or this user does not see it
+                if width == 1:
+                    raise
+                self._width = 1
+            except ApiError as error:  # an operator may have lowered search.max_buckets
+                if _TOO_MANY not in str(error.body) or count == 1:
+                    raise
+                self._words_a_page = min(self._words_a_page, count // 2)
 
-    def _exactly(
-        self, query: Query, blocks: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], deadline: Deadline
-    ) -> npt.NDArray[np.int64]:
-        """The ordinals of the documents in these blocks that match."""
-        pages: list[Query] = []
-        at = 0
-        while at < len(blocks):
-            total, stretches, first = 0, list[tuple[int, int]](), at
-            while at < len(blocks) and (at == first or total + counts[blocks[at]] <= PAGE):
-                block = int(blocks[at])
-                if stretches and stretches[-1][1] == block:
-                    stretches[-1] = (stretches[-1][0], block + 1)
-                elif len(stretches) == _MAX_STRETCHES_PER_QUERY:
-                    break
-                else:
-                    stretches.append((block, block + 1))
-                total += int(counts[block])
-                at += 1
-            ranges: list[Query] = [
-                {
-                    "range": {
-                        "ordinal": {
-                            "gte": self._first + low * self._block,
-                            "lt": self._first + min(high * self._block, self._size),
-                        }
-                    }
-                }
-                for low, high in stretches
-            ]
-            pages.append(all_of([any_of(ranges), query]))
-        if len(pages) <= 1:
-            found = [self._ordinals(page, deadline) for page in pages]
+    def _in_words(self, query: Query, width: int, count: int, deadline: Deadline) -> Flags:
+        """The same, by words of this width, in pages of at most this number of words."""
+        end = self._first + self._size
+        begin = self._first - self._first % width
+        pages = [(low, min(low + width * count, end)) for low in range(begin, end, width * count)]
+
+        def read(page: tuple[int, int]) -> Flags:
+            return self._page(query, width, *page, deadline)
+
+        if len(pages) == 1:
+            flags = read(pages[0])
         else:  # while one page is decoded here, the server makes the next
             with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="es-skipping-page") as pool:
-                found = list(pool.map(lambda page: self._ordinals(page, deadline), pages))
-        ordinals = np.concatenate(found) if found else np.empty(0, np.int64)
-        if len(ordinals) != int(counts[blocks].sum()):
-            raise StoreError("the answer of Elasticsearch is not whole: fewer documents than it counted before")
-        return ordinals
+                flags = np.concatenate(list(pool.map(read, pages)))
+        return flags[self._first - begin :][: self._size]
 
-    def _ordinals(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64]:
-        return _keys_of(self._search(query, deadline, aggs=_ORDINALS)) - self._first
+    def _page(self, query: Query, width: int, low: int, high: int, deadline: Deadline) -> Flags:
+        """Which documents match, of the words from one ordinal to another.
+
+        A sum of n powers of two has n bits where they are different, and fewer where they are not.
+        """
+        words: dict[str, Any] = {"histogram": {"field": "ordinal", "interval": width, "min_doc_count": 1}}
+        if width > 1:
+            words["aggs"] = {"bits": {"sum": {"field": "bit"}}}
+        # The first word may begin before the view.
+        reply = self._search(_between(query, max(low, self._first), high), deadline, aggs={"words": words})
+        buckets = reply.get("aggregations", {}).get("words", {}).get("buckets", [])
+        at = np.fromiter((bucket["key"] for bucket in buckets), np.float64, len(buckets)).astype(np.int64)
+        sums = np.ones(len(buckets))
+        if width > 1:
+            sums = np.fromiter((bucket["bits"]["value"] for bucket in buckets), np.float64, len(buckets))
+        packed = sums.astype("<u8").view(np.uint8).reshape(-1, 8)
+        flags = np.zeros((-(-(high - low) // width), width), np.bool_)
+        flags[(at - low) // width] = np.unpackbits(packed, axis=1, count=width, bitorder="little")
+        if np.count_nonzero(flags) != reply["hits"]["total"]["value"]:
+            raise _NotWhole("the answer of Elasticsearch is not whole: fewer ordinals than documents")
+        return flags.ravel()
 
     def _ordinals_of_few(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64] | None:
         """The ordinals of the documents that match; None where they are many, which the server need not find out."""
@@ -249,19 +236,8 @@ class View:
     def _select(self, proof: Query, deadline: Deadline) -> Selection:
         few = self._few_kept(proof, deadline)  # most often few are kept: then one request is all
         if few is not None:
-            return self._kept(few)
-        keep = complement(proof, self._known, self._of_all)
-        kept = self._counts(keep, deadline)
-        partial = np.flatnonzero((kept > 0) & (kept < self._counts_seen))
-        skipped = self._counts_seen - kept
-        fewer_kept = int(kept[partial].sum()) <= int(skipped[partial].sum())
-        skip: Flags = np.repeat(kept == 0, self._block)[: self._size]
-        if fewer_kept:
-            skip |= np.repeat((kept > 0) & (kept < self._counts_seen), self._block)[: self._size]
-            skip[self._exactly(keep, partial, kept, deadline)] = False
-        else:
-            skip[self._exactly(proof, partial, skipped, deadline)] = True
-        return Selection.of(self.table, skip)
+            return Selection.keeping(self.table, few)
+        return Selection.of(self.table, ~self._matching(complement(proof, self._known, self._of_all), deadline))
 
     def _few_kept(self, proof: Query, deadline: Deadline) -> npt.NDArray[np.int64] | None:
         """The ordinals to keep, if they are few.
@@ -287,10 +263,11 @@ class View:
         keep = complement(proof, self._known, self._of_all)
         return np.empty(0, np.int64) if keep == NOTHING else self._ordinals_of_few(self._within(keep), deadline)
 
-    def _kept(self, ordinals: npt.NDArray[np.int64]) -> Selection:
-        skip = np.ones(self._size, np.bool_)
-        skip[ordinals] = False
-        return Selection.of(self.table, skip)
+
+def _between(query: Query, first: int, end: int) -> Query:
+    # Not "from the first on": where ordinals are not seen any more, nothing would be, and nothing be kept.
+    beyond: list[Query] = [{"range": {"ordinal": {"gte": end}}}, {"range": {"ordinal": {"lt": first}}}]
+    return all_of([query, none_of(beyond)])
 
 
 def _keys_of(reply: Mapping[str, Any]) -> npt.NDArray[np.int64]:
@@ -316,7 +293,8 @@ _WANTED: Final = [
     "_shards.failed",
     "hits.total.value",
     "aggregations.ordinals.buckets.key",  # and not how many documents each has: one
-    "aggregations.blocks.buckets",
+    "aggregations.words.buckets.key",
+    "aggregations.words.buckets.bits.value",
     "aggregations.known.buckets",
     "aggregations.shown*.first.value",
 ]

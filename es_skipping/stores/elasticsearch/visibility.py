@@ -25,9 +25,11 @@ __all__ = ["CHANGED", "Visibility", "flaws", "own_properties", "require_visible"
 CHANGED: Final = "is not as it was made"
 _HIDDEN: Final = "is not in the mapping that this user sees (field-level security, or an index that was copied in part)"
 _SHADOWED: Final = "is shadowed by a runtime field of the mapping"
-_ASKED: Final = ("ordinal", "known", "empty", "format")
-"""The document's own fields that each look-up relies on."""
+_ASKED: Final = ("ordinal", "bit", "known", "empty", "format")
+"""The document's own fields that look-ups rely on."""
 _LATER: Final = ("empty", "format")
+_HELPFUL: Final = ("bit",)
+"""Look-ups do without them where they are not there, as in an index that an earlier version made."""
 _FORMER: Final = {"indexed": {"type": "keyword", "ignore_above": 32_766}}
 """Read only from documents of the first format."""
 _DEFAULTS: Final[Mapping[str, Any]] = {
@@ -71,11 +73,11 @@ def flaws(
     found: dict[str, str] = {}
     if not mappings:
         return {group.name: "its index is not there" for group in listed}
-    expected = own_properties() | _FORMER
+    expected, spare = own_properties() | _FORMER, (*_HELPFUL, *(_LATER if outdated else ()))
     for reply in mappings.values():
         seen = reply["mappings"]
         properties, runtime = seen.get("properties", {}), seen.get("runtime", {})
-        needed = [name for name in own if not (outdated and name in _LATER and name not in properties)]
+        needed = [name for name in own if name in properties or name in runtime or name not in spare]
         shared = next(
             (flaw for name in needed for flaw in _flaws(properties.get(name), expected[name], name, runtime)), ""
         )

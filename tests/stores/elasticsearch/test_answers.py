@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
 import tracemalloc
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from elasticsearch import Elasticsearch
+from elasticsearch import ApiError, Elasticsearch
 
 from es_skipping.clauses.clause import Ask
 from es_skipping.clauses.metadata import Boxes, Intervals, Values
@@ -23,7 +25,7 @@ from es_skipping.stores.elasticsearch import open_views
 from es_skipping.stores.elasticsearch import views as views_module
 from es_skipping.stores.elasticsearch.answers import Answers, Deadline, KeysMissing, request_body, whole
 from es_skipping.stores.elasticsearch.bools import EVERY, Query
-from es_skipping.stores.elasticsearch.documents import PROVING_FORMAT
+from es_skipping.stores.elasticsearch.documents import PROVING_FORMAT, WORD
 from es_skipping.stores.elasticsearch.names import Names
 from es_skipping.stores.elasticsearch.open_views import OpenView, Views
 from es_skipping.stores.elasticsearch.state import Segment, State
@@ -49,7 +51,7 @@ class Cluster:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self.documents = [{"ordinal": at, **one} for at, one in enumerate(server.documents)]
+        self.documents = [{"ordinal": at, "bit": 1 << at % WORD, **one} for at, one in enumerate(server.documents)]
         self.keys: dict[str, bytes] = {}
         self.searches: list[Mapping[str, Any]] = []
         self.read: list[str] = []
@@ -95,12 +97,15 @@ class Cluster:
         kind = next(iter(asked))
         what = asked[kind]
         if kind == "histogram":
-            buckets: dict[int, int] = {}
+            words: dict[int, list[int]] = {}
             for one in found:
-                offset = what.get("offset", 0)
-                at = (one["ordinal"] - offset) // what["interval"] * what["interval"] + offset
-                buckets[at] = buckets.get(at, 0) + 1
-            return {"buckets": [{"key": float(at), "doc_count": count} for at, count in sorted(buckets.items())]}
+                words.setdefault(one["ordinal"] // what["interval"] * what["interval"], []).append(one.get("bit", 0))
+            return {
+                "buckets": [
+                    {"key": float(at), "doc_count": len(bits), "bits": {"value": float(sum(bits))}}
+                    for at, bits in sorted(words.items())
+                ]
+            }
         if kind == "filters":
             named = what["filters"].items()
             counts = {name: sum(self._matches(query, one) for one in found) for name, query in named}
@@ -281,11 +286,6 @@ def test_vocabularies_of_two_indexes_are_remembered_beside_each_other() -> None:
 # --- views ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def blocks_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views_module, "_BLOCK", 4)
-
-
 def view_of(cluster: Cluster, state: State, first: int = 0) -> View:
     keys = answers_of(cluster).keys(state, SOON)
     return View(cast("Elasticsearch", cluster), "pit", state, keys, SOON, first)
@@ -296,8 +296,7 @@ def skipped(found: Selection) -> set[bytes]:
     return {keys[at : at + 16] for at in range(0, len(keys), 16)}
 
 
-def test_every_block_is_found_by_its_first_ordinal(blocks_of_four: None) -> None:
-    """The view holds the ordinals whose documents it sees: whole blocks, parts of blocks, and none of a block."""
+def test_what_is_not_seen_is_not_in_the_table() -> None:
     for size in (12, 13, 15, 16):
         cluster = numbers(*range(size))
         state = state_of(cluster)
@@ -306,7 +305,7 @@ def test_every_block_is_found_by_its_first_ordinal(blocks_of_four: None) -> None
         assert view_of(cluster, state).table.live.tolist() == [at not in gone for at in range(size)]
 
 
-def test_a_last_block_that_is_not_seen_is_kept(blocks_of_four: None) -> None:
+def test_a_last_part_that_is_not_seen_is_kept() -> None:
     cluster = numbers(*range(8))
     state = state_of(cluster)
     del cluster.documents[4:]
@@ -316,55 +315,85 @@ def test_a_last_block_that_is_not_seen_is_kept(blocks_of_four: None) -> None:
     assert skipped(view.select(nothing_matches, SOON)) == set(map(key, range(4)))
 
 
-def test_what_is_seen_and_not_published_is_nobodys(blocks_of_four: None) -> None:
+def test_what_is_seen_and_not_published_is_nobodys() -> None:
     cluster = numbers(*range(6))
     state = state_of(cluster)
     cluster.keys[state.segments[0].id("made")] = key(0) + NO_KEY + b"".join(map(key, range(2, 6)))
     assert view_of(cluster, state).table.live.tolist() == [True, False, True, True, True, True]
 
 
-@pytest.mark.parametrize("low", range(0, 17, 3))
-@pytest.mark.parametrize("width", [1, 2, 5, 8, 14])
-def test_blocks_that_are_skipped_in_part(
-    blocks_of_four: None, monkeypatch: pytest.MonkeyPatch, low: int, width: int
-) -> None:
-    """Where many are kept they are counted by block: those that are neither kept nor skipped whole are read."""
+@pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 47), (3, 60), (47, 48), (48, 143), (96, 149), (0, 149)])
+def test_many_are_told_by_words(monkeypatch: pytest.MonkeyPatch, low: int, high: int) -> None:
     monkeypatch.setattr(views_module, "_MAX_ORDINALS_PER_REPLY", 1)
-    cluster = numbers(*range(18))
+    cluster = numbers(*range(150))
     view = view_of(cluster, state_of(cluster))
     cluster.searches.clear()
-    kept = {at for at in range(18) if low <= at < low + width}
-    found = view.select(proof(cluster, Overlaps((Range(low, low + width - 1),))), SOON)
-    assert skipped(found) == {key(at) for at in range(18) if at not in kept}
-    blocks = [set(range(at, min(at + 4, 18))) for at in range(0, 18, 4)]
-    partial = set[int]().union(*(block for block in blocks if block & kept and block - kept))
-    pages = [one["ordinals"] for one in cluster.searches if "ordinals" in one and one.get("terminate_after") is None]
-    fewer = min(len(partial & kept), len(partial - kept))
-    assert pages == [fewer] * bool(partial), "all blocks in one page, and of the two sides the smaller one"
+    found = view.select(proof(cluster, Overlaps((Range(low, high),))), SOON)
+    assert skipped(found) == {key(at) for at in range(150) if not low <= at <= high}
+    words = [one["words"] for one in cluster.searches if "words" in one]
+    assert words == [high // 48 - low // 48 + 1], "one bucket for the documents of a word"
 
 
-def test_no_page_is_larger_than_servers_allow(blocks_of_four: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page takes whole blocks while there is room, and blocks that lie apart up to a number."""
+def test_no_page_is_larger_than_servers_allow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views_module, "_MAX_ORDINALS_PER_REPLY", 1)
-    monkeypatch.setattr(views_module, "PAGE", 8)
-    monkeypatch.setattr(views_module, "_MAX_STRETCHES_PER_QUERY", 2)
-    size = 64
-    for kept, expected in (
-        (set(range(0, size, 2)), [8, 8, 8, 8]),
-        (set(range(size)) - set(range(0, size, 4)), [8, 8]),
-        (set(range(0, size, 12)), [2, 2, 2]),
-    ):
-        cluster = numbers(*(int(at in kept) for at in range(size)))
-        view = view_of(cluster, state_of(cluster))
-        cluster.searches.clear()
-        found = skipped(view.select(proof(cluster, AnyOf((1,))), SOON))
-        assert found == {key(at) for at in range(size) if at not in kept}
-        pages = [one for one in cluster.searches if "ordinals" in one and one.get("terminate_after") is None]
-        assert [one["ordinals"] for one in pages] == expected
+    monkeypatch.setattr(views_module, "PAGE", 2)
+    cluster = numbers(*(at % 3 for at in range(250)))
+    view = view_of(cluster, state_of(cluster))
+    cluster.searches.clear()
+    found = skipped(view.select(proof(cluster, AnyOf((1, 2))), SOON))
+    assert found == {key(at) for at in range(0, 250, 3)}
+    assert sorted(one["words"] for one in cluster.searches if "words" in one) == [2, 2, 2]
+
+
+@pytest.mark.parametrize("lacking", [{7}, set(range(150))])
+@pytest.mark.parametrize("when", ["before it is opened", "once it is open"])
+def test_documents_without_a_power_of_two(monkeypatch: pytest.MonkeyPatch, lacking: set[int], when: str) -> None:
+    """They are told by their ordinals, also to several look-ups that find out at once."""
+    monkeypatch.setattr(views_module, "_MAX_ORDINALS_PER_REPLY", 1)
+    monkeypatch.setattr(views_module, "PAGE", 60)
+    cluster = numbers(*range(150))
+    view = view_of(cluster, state_of(cluster)) if when == "once it is open" else None
+    for at in lacking:
+        del cluster.documents[at]["bit"]
+    view = view or view_of(cluster, state_of(cluster))
+    asked = [(low, low + 100) for low in range(0, 49, 7)]
+    proofs = [proof(cluster, Overlaps((Range(*bounds),))) for bounds in asked]
+    together, in_words = threading.Barrier(len(asked), timeout=30), view._in_words
+
+    def at_once(query: Query, width: int, *rest: Any) -> Any:
+        if width > 1:
+            together.wait()
+        return in_words(query, width, *rest)
+
+    monkeypatch.setattr(view, "_in_words", at_once)
+    with ThreadPoolExecutor(len(asked)) as pool:
+        for (low, high), found in zip(asked, pool.map(lambda one: view.select(one, SOON), proofs), strict=True):
+            assert skipped(found) == {key(at) for at in range(150) if not low <= at <= high}
+
+
+def test_several_look_ups_that_are_refused_lower_the_page_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator lowers ``search.max_buckets`` while a view is open."""
+    monkeypatch.setattr(views_module, "_MAX_ORDINALS_PER_REPLY", 1)
+    cluster = numbers(*range(150))
+    view = view_of(cluster, state_of(cluster))
+    together, in_words = threading.Barrier(4, timeout=30), view._in_words
+
+    def refused(query: Query, width: int, count: int, deadline: Deadline) -> Any:
+        if count == views_module.PAGE:
+            together.wait()
+            raise ApiError("no", cast("Any", None), {"error": {"type": "too_many_buckets_exception"}})
+        return in_words(query, width, count, deadline)
+
+    monkeypatch.setattr(view, "_in_words", refused)
+    proofs = [proof(cluster, Overlaps((Range(low, 149),))) for low in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        for low, found in enumerate(pool.map(lambda one: view.select(one, SOON), proofs)):
+            assert skipped(found) == set(map(key, range(low)))
+    assert view._words_a_page == views_module.PAGE // 2
 
 
 @pytest.mark.parametrize("first", [1, 4, 6, 9])
-def test_a_view_of_what_was_added(blocks_of_four: None, first: int) -> None:
+def test_a_view_of_what_was_added(first: int) -> None:
     """Its ordinals count from the first one on; of those before it names none."""
     cluster = numbers(*range(10))
     view = view_of(cluster, state_of(cluster), first)
@@ -379,7 +408,7 @@ def test_a_view_of_what_was_added(blocks_of_four: None, first: int) -> None:
     assert skipped(view.select(proof(cluster, AnyOf((3,))), SOON)) == set(), "a witness is among what was added"
 
 
-def test_few_that_are_kept_take_one_search(blocks_of_four: None) -> None:
+def test_few_that_are_kept_take_one_search() -> None:
     cluster = numbers(*range(18))
     view = view_of(cluster, state_of(cluster))
     cluster.searches.clear()
@@ -388,7 +417,7 @@ def test_few_that_are_kept_take_one_search(blocks_of_four: None) -> None:
     assert len(cluster.searches) == 2, "one each, and what was answered is remembered"
 
 
-def test_documents_of_another_format_are_kept_by_a_view(blocks_of_four: None) -> None:
+def test_documents_of_another_format_are_kept_by_a_view() -> None:
     """They prove nothing, whatever they hold; a view that has some asks for them, and no other does."""
     for older in ((), (3,), (0, 9), range(10)):
         cluster = numbers(*range(10))
@@ -404,7 +433,7 @@ def test_documents_of_another_format_are_kept_by_a_view(blocks_of_four: None) ->
 
 @pytest.mark.parametrize("hidden", [{4}, {0, 4}, set(range(10))])
 @pytest.mark.parametrize("when", ["before it is opened", "once it is open"])
-def test_a_field_that_is_not_seen_keeps(blocks_of_four: None, hidden: set[int], when: str) -> None:
+def test_a_field_that_is_not_seen_keeps(hidden: set[int], when: str) -> None:
     """Of some documents it is hidden for good; of all of them, if a role changes while the view is open."""
     cluster = numbers(*range(10))
     view = view_of(cluster, state_of(cluster)) if when == "once it is open" else None
@@ -416,7 +445,7 @@ def test_a_field_that_is_not_seen_keeps(blocks_of_four: None, hidden: set[int], 
     assert skipped(found) == {key(at) for at in range(10) if at != 5 and at not in hidden}
 
 
-def test_one_of_several_fields_that_is_not_seen_any_more_keeps(blocks_of_four: None) -> None:
+def test_one_of_several_fields_that_is_not_seen_any_more_keeps() -> None:
     """Each field has a witness of its own: the second box's is another document than the first box's."""
     near, far = ((0.0, 1.0), (0.0, 1.0)), ((8.0, 9.0), (8.0, 9.0))
     cluster = Cluster(Server(PLACES, [Boxes((near,)), *[Boxes((near, far))] * 9]))
@@ -429,7 +458,7 @@ def test_one_of_several_fields_that_is_not_seen_any_more_keeps(blocks_of_four: N
     assert skipped(found) == {key(0)}
 
 
-def test_objects_without_a_value_need_no_witness(blocks_of_four: None) -> None:
+def test_objects_without_a_value_need_no_witness() -> None:
     cluster = Cluster(Server(NUMBERS, [Intervals((), 3), None, Intervals((), 0)]))
     view = view_of(cluster, state_of(cluster))
     assert skipped(view.select(proof(cluster, AnyOf((5,))), SOON)) == {key(0), key(2)}
@@ -465,7 +494,7 @@ def test_a_view_of_nothing() -> None:
 
 
 def test_a_view_of_many_ordinals_takes_little_room() -> None:
-    """Most of them belonged to objects that are gone; what is counted is counted by block."""
+    """Most of them belonged to objects that are gone; what is told is told by words."""
     cluster = numbers(*range(3))
     state = replace(state_of(cluster), next_ordinal=1 << 21)
     tracemalloc.start()

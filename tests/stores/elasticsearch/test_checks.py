@@ -12,6 +12,7 @@ from elasticsearch import Elasticsearch
 from es_skipping.cli import main
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
 from tests.stores.contract import LIST, MINMAX, dataset_definition, minmax, object_metadata, write
+from tests.stores.elasticsearch.conftest import make_store
 
 
 def found(store: ElasticsearchStore, days: float = 7) -> dict[str, list[tuple[str, str]]]:
@@ -96,6 +97,22 @@ def test_fields_and_templates_of_somebody_else(
         assert found(elasticsearch_store)["templates"][0][0] == "bad"
     finally:
         client.indices.put_index_template(name=f"{prefix}-keys", **template)
+
+
+def test_templates_of_an_earlier_version_get_new_fields(
+    elasticsearch_store: ElasticsearchStore, client: Elasticsearch, index: str, prefix: str
+) -> None:
+    name = f"{prefix}-objects-mappings"
+    component = client.cluster.get_component_template(name=name)["component_templates"][0]["component_template"]
+    del component["template"]["mappings"]["properties"]["bit"]
+    client.cluster.put_component_template(name=name, template=component["template"], meta=component["_meta"])
+    shown = client.indices.get_index_template(name=f"{prefix}-objects").body["index_templates"][0]["index_template"]
+    del shown["_meta"]["revision"]
+    template = {part: value for part, value in shown.items() if "date" not in part}
+    client.indices.put_index_template(name=f"{prefix}-objects", **template)
+    assert found(elasticsearch_store)["templates"][0][0] == "bad"
+    write(make_store(elasticsearch_store.url, prefix), dataset_definition(MINMAX), [object_metadata(1)])
+    assert found(elasticsearch_store)["templates"][0][0] == "good"
 
 
 def test_the_command(elasticsearch_url: str, capsys: pytest.CaptureFixture[str]) -> None:

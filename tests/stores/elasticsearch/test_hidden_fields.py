@@ -42,6 +42,7 @@ from es_skipping.settings import Settings
 from es_skipping.stores.covering import covers
 from es_skipping.stores.elasticsearch import change as change_module
 from es_skipping.stores.elasticsearch import store as store_module
+from es_skipping.stores.elasticsearch import views as views_module
 from es_skipping.stores.elasticsearch.documents import new_document, object_metadata, whole
 from es_skipping.stores.elasticsearch.fields import Group, mapping
 from es_skipping.stores.elasticsearch.state import State
@@ -206,7 +207,7 @@ def role(hidden: Iterable[str], query: str | None = None) -> dict[str, Any]:
     return {"cluster": ["all"], "indices": [indices, rest]}
 
 
-ROLES = {user_of(hidden): role([hidden]) for hidden in (*HIDDEN, *OWN, "*.gte", "*.lte")}
+ROLES = {user_of(hidden): role([hidden]) for hidden in (*HIDDEN, *OWN, "bit", "*.gte", "*.lte")}
 ROLES["changing"] = role([])
 ROLES["some-objects"] = role([], json.dumps({"range": {"ordinal": {"lt": 20}}}))
 
@@ -270,10 +271,16 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     node.stop()
 
 
+WAYS = ("", "few", "many")
+"""Without a view; in a view as where few objects are kept; as where many are."""
+
+
 @contextmanager
-def asked_by(*, views: bool) -> Iterator[None]:
+def asked_by(*, views: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_module, "LARGE", 0 if views else 4_096)
+        if views == "many":
+            patch.setattr(views_module, "_MAX_ORDINALS_PER_REPLY", 1)
         yield
 
 
@@ -301,16 +308,16 @@ def answers(store: ElasticsearchStore, entry: DatasetEntry, clauses: Iterable[Cl
 @pytest.fixture(scope="module")
 def expected(secured: Secured) -> dict[str, list[set[bytes]]]:
     """What is skipped where everything is seen."""
-    both = []
-    for views in (False, True):
+    found = []
+    for views in WAYS:
         with asked_by(views=views):
             clauses = CLAUSES | {"together": TOGETHER}
-            both.append({id: answers(secured.store(), secured.entry(), asked) for id, asked in clauses.items()})
-    assert both[0] == both[1]
-    return both[0]
+            found.append({id: answers(secured.store(), secured.entry(), asked) for id, asked in clauses.items()})
+    assert found[0] == found[1] == found[2]
+    return found[0]
 
 
-MODES = pytest.mark.parametrize("views", [False, True], ids=["direct", "view"])
+MODES = pytest.mark.parametrize("views", WAYS, ids=["direct", "few", "many"])
 pytestmark = pytest.mark.in_turn("views")
 
 
@@ -331,7 +338,7 @@ def after(id: str) -> str:
 @pytest.mark.every(3)
 @MODES
 @pytest.mark.parametrize("hidden", HIDDEN)
-def test_a_hidden_field(secured: Secured, expected: Mapping[str, list[set[bytes]]], hidden: str, views: bool) -> None:
+def test_a_hidden_field(secured: Secured, expected: Mapping[str, list[set[bytes]]], hidden: str, views: str) -> None:
     id, user = HIDDEN[hidden], user_of(hidden)
     store, entry = secured.store(user), secured.entry(user)
     with asked_by(views=views):
@@ -353,7 +360,7 @@ def test_a_hidden_field(secured: Secured, expected: Mapping[str, list[set[bytes]
 
 @MODES
 @pytest.mark.parametrize("hidden", OWN)
-def test_a_hidden_field_of_the_document(secured: Secured, hidden: str, views: bool) -> None:
+def test_a_hidden_field_of_the_document(secured: Secured, hidden: str, views: str) -> None:
     store, entry = secured.store(user_of(hidden)), secured.entry(user_of(hidden))
     with asked_by(views=views):
         if hidden != "ordinal":
@@ -364,6 +371,16 @@ def test_a_hidden_field_of_the_document(secured: Secured, hidden: str, views: bo
             answer = store.lookup(entry, clauses[0])
             assert answer.skip == b""
             assert f"the field {hidden} is not in the mapping" in answer.unusable[0][1]
+
+
+@MODES
+def test_who_does_not_see_the_powers_of_two_is_answered_as_ever(
+    secured: Secured, expected: Mapping[str, list[set[bytes]]], views: str
+) -> None:
+    store, entry = secured.store(user_of("bit")), secured.entry(user_of("bit"))
+    with asked_by(views=views):
+        for id, clauses in CLAUSES.items():
+            assert answers(store, entry, clauses) == expected[id]
 
 
 def is_told_less(found: Mapping[str, Metadata], put: Mapping[str, Metadata]) -> None:
@@ -409,7 +426,7 @@ def test_a_copy_under_such_a_role_would_prove_nothing_wrong(secured: Secured, hi
     entry = admin.dataset("copy")
     assert entry is not None
     try:
-        for views in (False, True):
+        for views in WAYS:
             with asked_by(views=views):
                 for clauses in CLAUSES.values():
                     answers(admin, entry, clauses)
@@ -421,17 +438,19 @@ def holds_nothing(metadata: Metadata) -> bool:
     return metadata in (Intervals((), 10), Values(frozenset(), 10), Values(frozenset(), 5, 5), Boxes(()))
 
 
-def test_a_field_that_is_hidden_while_a_view_is_open(secured: Secured) -> None:
+@pytest.mark.parametrize("views", ["few", "many"])
+def test_a_field_that_is_hidden_while_a_view_is_open(secured: Secured, views: str) -> None:
     """What was seen when the view was opened is not believed to be seen still."""
     store, entry = secured.store("changing"), secured.entry("changing")
+    store._views.forget(secured.generation())
     roles = secured.node.folder / "config" / "roles.yml"
     before = roles.read_text(encoding="utf-8")
-    with asked_by(views=True):
+    with asked_by(views=views):
         for id, clauses in CLAUSES.items():
             answers(store, entry, clauses[:1])
             assert store.lookup(entry, clauses[0]).unusable == (), id
         lines = [line for line in before.splitlines() if not line.startswith("changing:")]
-        hidden = role([f"{name}.*" for name in NAMES.values()])
+        hidden = role(["bit", *(f"{name}.*" for name in NAMES.values())])
         roles.write_text("\n".join([*lines, f"changing: {json.dumps(hidden)}", ""]), encoding="utf-8")
         try:
             deadline = time.monotonic() + 60
@@ -448,7 +467,7 @@ def test_a_field_that_is_hidden_while_a_view_is_open(secured: Secured) -> None:
 
 @MODES
 def test_objects_that_a_user_may_not_see(
-    secured: Secured, expected: Mapping[str, list[set[bytes]]], views: bool
+    secured: Secured, expected: Mapping[str, list[set[bytes]]], views: str
 ) -> None:
     store, entry = secured.store("some-objects"), secured.entry("some-objects")
     seen = {one.id.key for one in OBJECTS[:20]}
@@ -540,7 +559,7 @@ def without(source: dict[str, Any], field: str) -> dict[str, Any]:
 
 
 def sound(secured: Secured, ids: Iterable[str] = CLAUSES) -> None:
-    for views in (False, True):
+    for views in WAYS:
         with asked_by(views=views):
             for id in ids:
                 answers(secured.store(), secured.entry(), CLAUSES[id])
@@ -548,7 +567,7 @@ def sound(secured: Secured, ids: Iterable[str] = CLAUSES) -> None:
 
 
 @pytest.mark.every(3)
-@pytest.mark.parametrize("missing", [*HIDDEN, "known", "empty", "format"])
+@pytest.mark.parametrize("missing", [*HIDDEN, "known", "empty", "format", "bit"])
 def test_documents_without_a_field(secured: Secured, expected: Mapping[str, list[set[bytes]]], missing: str) -> None:
     """Every other document lacks it. The others, in the same searches, are skipped as ever."""
 
@@ -558,7 +577,7 @@ def test_documents_without_a_field(secured: Secured, expected: Mapping[str, list
     whole = {one.id.key for at, one in enumerate(OBJECTS) if at % 2 == 0}
     ids = [HIDDEN[missing]] if missing in HIDDEN else list(CLAUSES)
     with changed_documents(secured, pruned):
-        for views in (False, True):
+        for views in WAYS:
             with asked_by(views=views):
                 for id in ids:
                     found = answers(secured.store(), secured.entry(), CLAUSES[id])
@@ -574,7 +593,7 @@ ODD = [*(fields[0] for fields in FIELDS.values()), "minmax_n.range", "valuelist_
 @pytest.mark.parametrize(
     ("field", "how"),
     [(field, how) for field in ODD for how in ("runtime", "mapping", "type")]
-    + [("known", "runtime"), ("known", "type")],
+    + [(field, how) for field in ("known", "bit") for how in ("runtime", "type")],
 )
 def test_a_field_that_is_not_as_it_was_made(secured: Secured, field: str, how: str) -> None:
     def changed(own: dict[str, Any]) -> dict[str, Any]:
@@ -609,7 +628,7 @@ def test_a_field_that_is_not_as_it_was_made(secured: Secured, field: str, how: s
 def test_an_index_that_was_copied_in_part(secured: Secured, expected: Mapping[str, list[set[bytes]]]) -> None:
     there = {one.id.key for one in OBJECTS[:7]}
     with another_index(secured, lambda source: source if source["ordinal"] < 7 else None):
-        for views in (False, True):
+        for views in WAYS:
             with asked_by(views=views):
                 for id, clauses in CLAUSES.items():
                     found = answers(secured.store(), secured.entry(), clauses)
@@ -619,7 +638,7 @@ def test_an_index_that_was_copied_in_part(secured: Secured, expected: Mapping[st
 def test_a_filtered_alias_in_the_place_of_the_index(secured: Secured, expected: Mapping[str, list[set[bytes]]]) -> None:
     seen = {one.id.key for one in OBJECTS[:9]}
     with another_index(secured, alias={"filter": {"range": {"ordinal": {"lt": 9}}}}):
-        for views in (False, True):
+        for views in WAYS:
             with asked_by(views=views):
                 for id, clauses in CLAUSES.items():
                     found = answers(secured.store(), secured.entry(), clauses)
@@ -635,7 +654,7 @@ def test_a_setting_by_which_long_terms_are_not_found(
         change.put(OBJECTS)
         entry = change.publish()
     try:
-        for views in (False, True):
+        for views in WAYS:
             with asked_by(views=views):
                 for id, clauses in CLAUSES.items():
                     assert answers(store, entry, clauses) == expected[id]
@@ -652,7 +671,7 @@ def test_a_source_that_is_kept_in_part(secured: Secured, expected: Mapping[str, 
         return own
 
     with another_index(secured, mappings=less):
-        for views in (False, True):
+        for views in WAYS:
             with asked_by(views=views):
                 for id, clauses in CLAUSES.items():
                     assert answers(secured.store(), secured.entry(), clauses) == expected[id]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
@@ -23,11 +24,16 @@ from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.lookup.reply import body
 from es_skipping.settings import Settings
 from es_skipping.stores.base import Answer, MetadataStore
+from es_skipping.stores.elasticsearch import change as change_module
+from es_skipping.stores.elasticsearch import cluster as cluster_module
 from es_skipping.stores.elasticsearch import store as store_module
+from es_skipping.stores.elasticsearch import templates as templates_module
 from es_skipping.stores.elasticsearch import views
 from es_skipping.stores.elasticsearch.bools import EVERY, NOTHING, Query, all_of, any_of, complement, none_of
+from es_skipping.stores.elasticsearch.documents import new_document
 from es_skipping.stores.elasticsearch.open_views import OpenView
 from es_skipping.stores.elasticsearch.store import ElasticsearchStore
+from es_skipping.stores.elasticsearch.templates import load
 from es_skipping.stores.selection import Selection, Selections
 from tests.stores.contract import (
     LIST,
@@ -119,21 +125,29 @@ def test_the_smaller_side_is_named(store: ElasticsearchStore) -> None:
     assert check(store, entry, listed, between(0, 1000)).skipped == 0
 
 
-@pytest.fixture
-def small_pages(client: Elasticsearch, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As if a million objects were asked: more buckets than the server makes in one reply."""
-    monkeypatch.setattr(views, "PAGE", 100)
-    monkeypatch.setattr(views, "_BLOCK", 16)
-    client.cluster.put_settings(transient={"search.max_buckets": 150})
+@pytest.fixture(params=[(5, 150), (60_000, 20)], ids=["pages", "few buckets"])
+def small_pages(
+    client: Elasticsearch, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """As if millions of objects were asked: more words than one reply has, or than an operator allows."""
+    page, most = request.param
+    monkeypatch.setattr(views, "PAGE", page)
+    monkeypatch.setattr(views, "_MAX_ORDINALS_PER_REPLY", 100)
+    client.cluster.put_settings(transient={"search.max_buckets": most})
     yield
     client.cluster.put_settings(transient={"search.max_buckets": None})
 
 
 @pytest.mark.usefixtures("small_pages")
-def test_pages_and_holes(store: ElasticsearchStore) -> None:
+@pytest.mark.parametrize("whose", ["ours", "an earlier version's"])
+def test_pages_and_holes(
+    store: ElasticsearchStore, client: Elasticsearch, prefix: str, monkeypatch: pytest.MonkeyPatch, whose: str
+) -> None:
+    if whose != "ours":
+        write_as_before(monkeypatch, client, prefix)
     listed = objects(1000)
     write(store, DEFINITION, listed)
-    # Holes in the ordinals, and blocks that are whole: some objects change, some go, many come.
+    # Holes in the ordinals, and words that are whole: some objects change, some go, many come.
     changed = [object_metadata(n, mtime=5, minmax=minmax(n, n + 1)) for n in range(100, 130, 3)]
     gone = [one.id for one in listed[300:460:2]]
     entry = write(store, DEFINITION, [*changed, *objects(1300)[1000:]], remove=gone)
@@ -146,6 +160,80 @@ def test_pages_and_holes(store: ElasticsearchStore) -> None:
     check(store, entry, now, Conjunction((odd, between(90, 900))))
     check(store, entry, now, Disjunction((Ask(LIST.id, AnyOf(("v2",))), between(400, 410))))
     check(store, entry, now, Ask(MINMAX.id, HasNull()))
+
+
+def write_as_before(monkeypatch: pytest.MonkeyPatch, client: Elasticsearch, prefix: str) -> None:
+    """Documents have no powers of two, and neither index nor template a field for them."""
+
+    def without_bit(*given: Any) -> dict[str, Any]:
+        document = new_document(*given)
+        del document["bit"]
+        return document
+
+    def without_field(*name: str) -> dict[str, Any]:
+        found = load(*name)
+        if name[0] == "objects-mappings":
+            del found["template"]["mappings"]["properties"]["bit"]
+        if name[0] == "objects":
+            found["_meta"]["revision"] = 0
+        return found
+
+    client.options(ignore_status=404).indices.delete_index_template(name=f"{prefix}-objects")
+    monkeypatch.setattr(change_module, "new_document", without_bit)
+    for module in (cluster_module, templates_module):
+        monkeypatch.setattr(module, "load", without_field)
+
+
+def is_mapped(client: Elasticsearch, store: ElasticsearchStore) -> bool:
+    """Whether every generation has the field for powers of two."""
+    found = client.indices.get_mapping(index=f"{store._cluster.names.prefix}-objects-events*").body
+    return all("bit" in one["mappings"]["properties"] for one in found.values())
+
+
+def test_documents_of_an_earlier_version(store: ElasticsearchStore, client: Elasticsearch, prefix: str) -> None:
+    """They are asked by their ordinals, as long as one of them is there."""
+    listed = objects(300)
+    with pytest.MonkeyPatch.context() as patch:
+        write_as_before(patch, client, prefix)
+        entry = write(store, DEFINITION, listed[:200])
+        assert not is_mapped(client, store)
+        check(store, entry, listed[:200], between(5, 150))
+    entry = write(store, DEFINITION, listed[200:])
+    assert is_mapped(client, store)
+    reader = make_store(store.url, prefix)
+    for low, high in ((5, 5), (5, 150), (100, 290)):
+        check(reader, entry, listed, between(low, high))
+    reader.close()
+
+
+def test_a_copy_that_an_earlier_version_began(store: ElasticsearchStore, client: Elasticsearch, prefix: str) -> None:
+    listed = objects(100)
+    with pytest.MonkeyPatch.context() as patch:
+        write_as_before(patch, client, prefix)
+        write(store, DEFINITION, listed)
+        with store.change(DEFINITION, fresh=True, name="copy") as change:
+            change.put(listed[:40])
+            assert list(change.written())
+        assert not is_mapped(client, store)
+    with store.change(DEFINITION, fresh=True, name="copy") as change:
+        change.put(listed[40:])
+        entry = change.publish()
+    check(store, entry, listed, between(5, 60))
+
+
+@pytest.mark.parametrize("bit", [1, 1 << 6, (1 << 8) + (1 << 9), 1 << 50, None])
+def test_a_word_that_tells_too_few_is_not_believed(
+    store: ElasticsearchStore, client: Elasticsearch, monkeypatch: pytest.MonkeyPatch, bit: int | None
+) -> None:
+    """Document 7 has another power of two than its own, that of another document or none."""
+    monkeypatch.setattr(views, "_MAX_ORDINALS_PER_REPLY", 2)
+    listed = [object_metadata(n, minmax=minmax(n, n)) for n in range(50)]
+    entry = write(store, DEFINITION, listed)
+    index = entry.snapshot.rpartition("@")[0]
+    hit = client.search(index=index, query={"term": {"ordinal": 7}})["hits"]["hits"][0]
+    client.index(index=index, id=hit["_id"], document={**hit["_source"], "bit": bit}, refresh=True)
+    for clause in (between(7, 7), between(4, 9), between(0, 40), between(1000, 1000)):
+        check(store, entry, listed, clause)
 
 
 def test_a_document_that_is_not_seen_is_kept(store: ElasticsearchStore, client: Elasticsearch) -> None:
