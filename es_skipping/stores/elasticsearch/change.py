@@ -54,7 +54,6 @@ __all__ = ["ElasticsearchChange"]
 _BATCH: Final = 500
 _MANY_SEGMENTS: Final = 48
 _FIELDS_PER_INDEX: Final = 24
-_OWN_FIELDS: Final = 11
 
 
 class ElasticsearchChange(Change):
@@ -165,7 +164,7 @@ class ElasticsearchChange(Change):
     def _limit(self) -> int:
         boxes = sum(group.boxes * (group.axes + 1) for group in self._groups.values())
         # Groups that were dropped keep their fields until the next generation.
-        return max(1000, _OWN_FIELDS + _FIELDS_PER_INDEX * (len(self._used) + 1) + 2 * boxes)
+        return max(1000, len(own_properties()) + _FIELDS_PER_INDEX * (len(self._used) + 1) + 2 * boxes)
 
     # --- putting
 

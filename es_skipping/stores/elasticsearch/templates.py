@@ -139,8 +139,8 @@ def _installed(client: Elasticsearch, name: str) -> tuple[int, int]:
         reply = client.options(ignore_status=404).indices.get_index_template(name=name)
     except AuthorizationException:
         return 0, 0
-    meta: dict[str, Any] = {}
     for found in reply.body.get("index_templates", []):
         meta = found["index_template"].get("_meta", {})
-    format, revision = meta.get("format"), meta.get("revision", 0)
-    return format if isinstance(format, int) else 0, revision if isinstance(revision, int) else 0
+        format, revision = meta.get("format"), meta.get("revision")
+        return format if isinstance(format, int) else 0, revision if isinstance(revision, int) else 0
+    return 0, 0

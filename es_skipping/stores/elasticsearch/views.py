@@ -48,7 +48,6 @@ __all__ = ["KEEP_ALIVE", "View"]
 KEEP_ALIVE: Final = "5m"
 _REMEMBERED_BYTES: Final = 32 << 20
 _AT_ONCE: Final = 2
-_TOO_MANY: Final = "too_many_buckets_exception"
 _MAX_ORDINALS_PER_REPLY: Final = 16_384
 """Fewer documents are told by their ordinals, others by words."""
 
@@ -135,8 +134,8 @@ class View:
                 if width == 1:
                     raise
                 self._width = 1
-            except ApiError as error:  # an operator may have lowered search.max_buckets
-                if _TOO_MANY not in str(error.body) or count == 1:
+            except ApiError as error:
+                if not _asked_too_many(error) or count == 1:
                     raise
                 self._words_a_page = min(self._words_a_page, count // 2)
 
@@ -182,8 +181,8 @@ class View:
         """The ordinals of the documents that match; None where they are many, which the server need not find out."""
         try:
             reply = self._search(query, deadline, most=_MAX_ORDINALS_PER_REPLY, aggs=_ORDINALS)
-        except ApiError as error:  # an operator may have lowered search.max_buckets
-            if _TOO_MANY not in str(error.body):
+        except ApiError as error:
+            if not _asked_too_many(error):
                 raise
             return None
         if reply.get("terminated_early") or reply["hits"]["total"]["value"] >= _MAX_ORDINALS_PER_REPLY:
@@ -268,6 +267,11 @@ def _between(query: Query, first: int, end: int) -> Query:
     # Not "from the first on": where ordinals are not seen any more, nothing would be, and nothing be kept.
     beyond: list[Query] = [{"range": {"ordinal": {"gte": end}}}, {"range": {"ordinal": {"lt": first}}}]
     return all_of([query, none_of(beyond)])
+
+
+def _asked_too_many(error: ApiError) -> bool:
+    """Whether an operator has lowered ``search.max_buckets`` below what was asked."""
+    return "too_many_buckets_exception" in str(error.body)
 
 
 def _keys_of(reply: Mapping[str, Any]) -> npt.NDArray[np.int64]:
