@@ -98,7 +98,7 @@ zoo: $(VENV)/.dev $(ZOO)/.wheels ## Let the generators find wrong skips that oth
 
 .PHONY: generated-mutants
 generated-mutants: $(VENV)/.dev ## Break the rooms that decide in 1,500 small ways, and count what tests without Spark notice (COUNT=1500 SEED=18)
-	CI=1 nice -n 10 $(BIN)/python -m tests.generated_mutants --count $(or $(COUNT),1500) --seed $(or $(SEED),18)
+	nice -n 10 $(BIN)/python -m tests.generated_mutants --count $(or $(COUNT),1500) --seed $(or $(SEED),18)
 
 .PHONY: matrix
 matrix: $(VENV)/.dev $(VENV_OLDEST)/.test ## Try every pair of circumstances: Spark, client, format, files, tables, settings, stores

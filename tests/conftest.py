@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests import jvm, local_files
 from tests.elasticsearch_node import elasticsearch_url
+from tests.examples import DEFAULT, scaled
 from tests.hdfs_cluster import hdfs
 from tests.in_turn import mark_long
 from tests.s3_server import s3
@@ -21,10 +22,10 @@ __all__ = ["elasticsearch_url", "hdfs", "s3"]
 
 # A loaded machine is no defect. Continuous integration repeats the same examples, so that a change is judged by what it
 # changed, and fewer of them; everybody else's runs look at new ones, and `make fuzz` at many.
-for name, same_examples, count in (("everywhere", False, 100), ("ci", True, 50)):
+for name, same_examples in (("everywhere", False), ("ci", True)):
     settings.register_profile(
         name,
-        max_examples=count,
+        max_examples=scaled(DEFAULT),
         deadline=None,
         derandomize=same_examples,
         suppress_health_check=[HealthCheck.too_slow],
@@ -53,6 +54,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", tmp_path_factory.mktemp("warehouse").as_uri())
+        .config(map=jvm.PRELOADED)
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")

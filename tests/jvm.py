@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["INTERPRETED", "INTERPRETED_OPTIONS", "OPTIONS", "for_the_jvm_alone", "make_archive", "with_archive"]
+__all__ = [
+    "INTERPRETED",
+    "INTERPRETED_OPTIONS",
+    "OPTIONS",
+    "PRELOADED",
+    "for_the_jvm_alone",
+    "make_archive",
+    "with_archive",
+]
 
 OPTIONS: Final = (
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m -XX:+UseSerialGC -XX:MetaspaceSize=512m -XX:NewSize=250m "
@@ -32,6 +40,9 @@ INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codege
 
 INTERPRETED_OPTIONS: Final = " ".join(f"-D{key}={value}" for key, value in INTERPRETED.items())
 """The same for all sessions of a JVM."""
+
+PRELOADED: Final = {"spark.python.daemon.module": "tests.python_daemon"}
+"""Settings of a session whose Python workers begin with their modules imported, for JVMs that find this checkout."""
 
 _SECONDS: Final = 180
 

@@ -160,8 +160,8 @@ PARTS = ("newest", "clients", "connectors", "oldest")
 AT_A_TIME = 3
 """One more than the machine has cores: legs also wait, for servers, processes and clocks."""
 
-FEWER_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "150"}
-FEWEST_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "100"}
+FEWER_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "100"}
+FEWEST_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "60"}
 """For each store; the thousand that are the default, and the record runs, are for people."""
 
 LEGS_OF_THEIR_OWN = {

@@ -3,7 +3,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.clauses.evaluate import answer
@@ -29,7 +29,6 @@ def sets_of_cells(draw: st.DrawFn) -> tuple[int, list[int]]:
     return space, sorted(cells)
 
 
-@settings(deadline=None)
 @given(sets_of_cells())
 def test_packed_cells_come_back(drawn: tuple[int, list[int]]) -> None:
     space, cells = drawn

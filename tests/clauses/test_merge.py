@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.clauses import merge
@@ -41,6 +41,7 @@ from es_skipping.predicates.tree import (
     Predicate,
 )
 from es_skipping.predicates.types import DataType, parse_type
+from tests.examples import examples
 from tests.predicates.rows import COLUMNS, TYPES, predicates, rows, truth
 
 X, Y = Column(("x",), parse_type("int")), Column(("y",), parse_type("int"))
@@ -309,7 +310,7 @@ STYLES = st.fixed_dictionaries({name: st.sampled_from(("values", "hull", "uncoun
 LABELLERS = [Labeller(Toy(), Target(name, (column,), (column.type,))) for name, column in COLUMNS.items()]
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(predicates(), st.lists(rows(), min_size=1, max_size=4), STYLES)
 def test_no_object_with_a_satisfying_row_is_skipped(predicate: Predicate, table: list[Any], styles: Any) -> None:
     metadata = {

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.jvm import PRELOADED
+
 SMALL = {
     "spark.master": "local[2]",
     "spark.driver.memory": "1g",
@@ -52,7 +54,7 @@ class Done:
 
 def run_commands(folder: Path, *commands: list[str]) -> list[Done]:
     """Run these in ``folder``; each gets the settings of a small session."""
-    conf = {**SMALL, "spark.sql.warehouse.dir": str(folder / "warehouse")}
+    conf = {**SMALL, **PRELOADED, "spark.sql.warehouse.dir": str(folder / "warehouse")}
     options = [text for key, value in conf.items() for text in ("--conf", f"{key}={value}")]
     return [_run(folder, [*command, *options]) for command in commands]
 

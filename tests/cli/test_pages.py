@@ -16,6 +16,7 @@ import pytest
 
 from tests.cli.pages import HOW_TO, LANGUAGES, PAGES, ROOT, blocks, command_lines, is_run
 from tests.cli.running import IN_PAGES
+from tests.jvm import PRELOADED
 from tests.processes import run_python
 
 STORES = ("parquet", "elasticsearch")
@@ -42,7 +43,7 @@ def ran(
     tested = [item.callspec.params for item in request.session.items if "ran" in getattr(item, "fixturenames", ())]  # type: ignore[attr-defined]
     found: dict[tuple[str, str], Printed] = {}
     for store in STORES:
-        conf = dict(IN_PAGES)
+        conf = {**IN_PAGES, **PRELOADED}
         if store == "elasticsearch":
             conf["spark.es_skipping.store.url"] = elasticsearch_url
         pages = [one["name"] for one in tested if one["store"] == store]

@@ -10,7 +10,7 @@ from pyspark import __version__
 from pyspark.sql import SparkSession
 
 import es_skipping as esk
-from tests.jvm import INTERPRETED, for_the_jvm_alone
+from tests.jvm import INTERPRETED, PRELOADED, for_the_jvm_alone
 
 IVY = """<ivysettings>
   <settings defaultResolver="central"/>
@@ -44,6 +44,7 @@ def _session(warehouse: Path, package: str, conf: dict[str, str]) -> SparkSessio
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM runs as many tasks, 10,000 by default
         "spark.sql.warehouse.dir": warehouse.as_uri(),
         "spark.es_skipping.strict": "true",
+        **PRELOADED,
         **conf,
     }
     for key, value in conf.items():

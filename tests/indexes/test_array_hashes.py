@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.clauses.fingerprints import hash_of, last_cell, pack
@@ -60,7 +60,6 @@ ARRAYS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-@settings(deadline=None)
 @given(data=st.data(), few=st.sampled_from([1, 16]), at_once=st.sampled_from([3, 1 << 13]))
 def test_an_array_hashes_as_its_values(name: str, data: st.DataObject, few: int, at_once: int) -> None:
     kind, values = ARRAYS[name]
@@ -98,7 +97,6 @@ def test_zeros_and_nans_of_floats() -> None:
         assert chunk.tolist() == sorted([hash_of(0.0), hash_of(1.5)])
 
 
-@settings(deadline=None)
 @given(sets_of_cells())
 def test_arrays_of_cells_are_packed_as_cells(drawn: tuple[int, list[int]]) -> None:
     space, cells = drawn

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.clauses.metadata import Intervals
@@ -21,6 +21,7 @@ from es_skipping.indexes.registry import index_id
 from es_skipping.predicates.tree import Column, Comparison, IsIn, Literal, Predicate
 from es_skipping.predicates.types import DataType, parse_type
 from es_skipping.testing import IndexContract, Setup
+from tests.examples import examples
 from tests.stores.strategies import EDGES, TYPES, values
 
 INT, BIGINT, DOUBLE, DATE = map(parse_type, ("int", "bigint", "double", "date"))
@@ -81,7 +82,7 @@ def test_what_is_remembered() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_the_widest_gaps_are_found(data: st.DataObject) -> None:
     """Whatever batches the values came in, while they are fewer than what is kept of them."""
     type = data.draw(st.sampled_from([type for type in NUMERIC if not type.is_float]))
@@ -101,7 +102,7 @@ def test_the_widest_gaps_are_found(data: st.DataObject) -> None:
     asked=st.lists(st.tuples(st.integers(-2, 42), st.integers(0, 4), st.integers(1, 9)), max_size=8),
     gaps=st.integers(1, 4),
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_no_other_gaps_hold_more_of_what_queries_ask(
     values: set[int], asked: list[tuple[int, int, int]], gaps: int
 ) -> None:

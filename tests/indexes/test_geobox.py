@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.clauses.clause import SKIP, Ask, Disjunction
@@ -37,6 +37,7 @@ from es_skipping.predicates.types import parse_type
 from es_skipping.predicates.value_sets import ValueSet
 from es_skipping.testing import IndexContract, Setup
 from es_skipping.testing.rows import arrow_array
+from tests.examples import examples
 
 DOUBLE = parse_type("double")
 LAT, LON = Column(("c0",), DOUBLE), Column(("c1",), DOUBLE)
@@ -265,7 +266,7 @@ def test_null_points_are_in_no_box() -> None:
     ),
     st.integers(1, 8),
 )
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_every_point_is_in_a_box(points: list[tuple[float, float]], boxes: int) -> None:
     cover = collect(boxes, points[::2], points[1::2]).boxes
     assert 1 <= len(cover) <= boxes

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from es_skipping.clauses.evaluate import holds
@@ -26,6 +26,7 @@ from es_skipping.predicates.tree import Call, Cast, Column, Comparison, Holds, L
 from es_skipping.predicates.types import DataType, parse_type
 from es_skipping.testing import IndexContract, Setup
 from es_skipping.testing.rows import Row
+from tests.examples import examples
 from tests.indexes.geometries import (
     BINARY,
     DOUBLE,
@@ -213,7 +214,7 @@ def test_coordinates_that_spark_casts_and_reference_systems() -> None:
 
 
 @given(shapes(), st.sampled_from([0.0, 0.3, 2.0]), st.data())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_cover_holds_the_shape(shape: Any, distance: float, data: st.DataObject) -> None:
     boxes = cover(shapely.to_wkb(shape), distance)
     assert boxes is not None
@@ -272,7 +273,7 @@ def haversine(one: tuple[float, float], other: tuple[float, float]) -> float:
     st.floats(0, 360),
 )
 @example(178.0, 0.0, 79.0, [(-103.0, 0.0)], 0.0)  # 463 degrees to the west
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_a_cap_holds_what_is_near(x: float, y: float, angle: float, places: Any, bearing: float) -> None:
     boxes = cap(x, y, angle)
     assert boxes is not None

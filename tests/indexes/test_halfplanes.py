@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import shapely
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.clauses.clause import Ask, Clause, Conjunction, Disjunction
@@ -27,6 +27,7 @@ from es_skipping.predicates.tree import (
     Predicate,
 )
 from es_skipping.predicates.types import DataType
+from tests.examples import examples
 from tests.predicates.rows import truth
 
 DOUBLE = DataType("double")
@@ -91,7 +92,7 @@ CONDITIONS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     st.lists(CONDITIONS, min_size=2, max_size=5), st.lists(st.tuples(COORDINATES, COORDINATES), min_size=1, max_size=9)
 )
@@ -103,7 +104,7 @@ def test_no_point_is_lost(conditions: list[Predicate], points: list[tuple[float,
             assert asked(clause, lat, lon), (lat, lon)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.integers(3, 20), st.floats(-170, 170), st.floats(-80, 80), st.floats(0.01, 9), st.floats(0, 6), st.data())
 def test_a_polygon_written_by_hand(sides: int, lon: float, lat: float, radius: float, turn: float, data: Any) -> None:
     """Points on its very edges, where rounding decides, are kept too."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.clauses.evaluate import holds
@@ -19,6 +19,7 @@ from es_skipping.predicates.functions import Declared
 from es_skipping.predicates.tree import Call, Column, Comparison, Literal, NullTest, Operand
 from es_skipping.predicates.types import parse_type
 from es_skipping.testing import IndexContract, Setup
+from tests.examples import examples
 
 DOUBLE = parse_type("double")
 X, Y = Column(("x",), DOUBLE), Column(("y",), DOUBLE)
@@ -65,7 +66,7 @@ COMPARED = {"<": lambda d, r: d < r, "<=": lambda d, r: d <= r, "=": lambda d, r
 
 
 @given(data=st.data())
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_no_point_is_ever_lost(data: st.DataObject) -> None:
     metric = data.draw(st.sampled_from(list(TREES)))
     lats = st.one_of(st.floats(-90, 90), st.sampled_from([-90.0, 0.0, 52.0, 90.0]))
@@ -196,7 +197,7 @@ def test_a_declared_metric_skips() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(-99, 99), st.floats(-99, 99)), min_size=1, max_size=6), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_a_declared_metric_loses_no_point(rows: list[tuple[float, float]], data: st.DataObject) -> None:
     point = data.draw(st.tuples(st.floats(-99, 99), st.floats(-99, 99)))
     radius = data.draw(st.one_of(st.sampled_from([taxi(*row, *point) for row in rows]), st.floats(0, 400)))

@@ -7,10 +7,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.layout.clustering import Bits, Blocks, Counts, Reals, cluster, skipped
+from tests.examples import examples
 
 FIGURE = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0], [1, 1, 0], [0, 1, 1], [1, 0, 0]], bool)
 WEIGHTS = np.array([50.0, 20.0, 10.0])
@@ -48,7 +49,7 @@ def histograms(draw: st.DrawFn) -> tuple[Bits, Counts, Reals, int]:
     return vectors, counts, weights, draw(st.integers(1, 20))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(histograms())
 def test_every_block_has_its_rows(case: tuple[Bits, Counts, Reals, int]) -> None:
     """[minimum, 2 * minimum) rows in each block (heavy vectors are the dissertation's own pitfall), none lost, and a
@@ -71,7 +72,7 @@ def test_every_block_has_its_rows(case: tuple[Bits, Counts, Reals, int]) -> None
     assert np.abs(filled - blocks.rows).max() < 1
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(histograms())
 def test_it_merges_as_the_plain_algorithm_does(case: tuple[Bits, Counts, Reals, int]) -> None:
     vectors, counts, weights, minimum = case

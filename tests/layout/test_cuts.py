@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.layout.cuts import stretches
+from tests.examples import examples
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=6), min_size=1, max_size=3), st.integers(1, 20))
 def test_blocks_differ_by_one_row_at_most(bundles: list[list[int]], minimum: int) -> None:
     counts = [(bundle, part, rows) for bundle, parts in enumerate(bundles) for part, rows in enumerate(parts)]

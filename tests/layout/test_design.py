@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.gsop_search import COLUMNS, Setting, histogram, table, workload
@@ -18,6 +18,7 @@ from es_skipping.layout.groups.grouping_search import best_grouping
 from es_skipping.layout.groups.replication import Replicas
 from es_skipping.layout.groups.vectors import GlobalVectors
 from es_skipping.layout.histogram import Group, Histogram
+from tests.examples import examples
 from tests.layout.designs import NAMES, histograms, workloads
 
 SETTING = Setting(seed=2, selectivity=0.05, selected=1, skew=0.0, templates=6)
@@ -77,7 +78,7 @@ def test_more_storage_does_not_mislead_the_search() -> None:
     assert costs[-1] < costs[0]
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(histograms(), workloads(), st.integers(1, 40))
 def test_a_larger_budget_never_costs_more(counted: Histogram, log: list[Demand], minimum: int) -> None:
     costs = budgeted(NAMES, log, counted, minimum, (1.1, 1.2, 1.5, 2.0))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.layout import mine_features
@@ -26,6 +26,7 @@ from es_skipping.predicates.types import DataType
 from es_skipping.workload.families import families_of
 from es_skipping.workload.mining import Feature, candidates_of, never_by_time
 from es_skipping.workload.queries import Query
+from tests.examples import examples
 from tests.layout.designs import NAMES, histogram_of, histograms, workloads
 
 INT, STRING, DATE = map(DataType, ("int", "string", "date"))
@@ -167,7 +168,7 @@ def test_groups_read_less_with_a_family_and_never_more_than_without() -> None:
     assert demands_of(SIZES[:1], [*features, *family], names)[0].usable == frozenset()
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(histograms(), workloads(features=2), workloads(), st.integers(1, 40))
 def test_a_search_with_families_costs_no_more_than_without(
     histogram: Histogram, log: list[Demand], more: list[Demand], minimum: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.vertical import hill_climbing, primary_partitions
@@ -18,6 +18,7 @@ from es_skipping.layout.groups.vertical import one_for_all, one_per_column
 from es_skipping.layout.histogram import Histogram
 from es_skipping.workload.mining import Feature
 from es_skipping.workload.queries import Query
+from tests.examples import examples
 from tests.layout.designs import NAMES, histogram_of, histograms, workloads
 from tests.layout.shop import LOG, SHOES_OR_SHIRTS, above
 
@@ -143,7 +144,7 @@ def test_groups_must_be_disjoint_and_complete(wrong: list[list[str]]) -> None:
         Designer("abc", [demand("a")], GlobalVectors(CONFLICT, 200)).grouping(wrong)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(histograms(), workloads(), st.integers(1, 40), st.sampled_from(["estimate", "exact"]))
 def test_the_scheme_found_is_the_cheapest_on_the_way_and_no_worse_than_either_end(
     histogram: Histogram, log: list[Demand], minimum: int, rows: str
@@ -159,7 +160,7 @@ def test_the_scheme_found_is_the_cheapest_on_the_way_and_no_worse_than_either_en
         assert found.cost.total <= grouping_of(designer, end).cost(log).total * (1 + 1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(histograms(), workloads(columns="abcd"), st.integers(1, 40))
 def test_one_step_is_the_cheapest_merger(histogram: Histogram, log: list[Demand], minimum: int) -> None:
     """With exact numbers, cached terms give what computing the whole cost afresh gives."""
@@ -173,7 +174,7 @@ def test_one_step_is_the_cheapest_merger(histogram: Histogram, log: list[Demand]
         assert after.cost == pytest.approx(min(others))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(workloads())
 def test_what_vertical_partitioning_chooses_is_a_grouping(log: list[Demand]) -> None:
     for groups in (hill_climbing(NAMES, log), primary_partitions(NAMES, log), read_alike(NAMES, log)):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.layout.bounds import Bounds
@@ -20,6 +20,7 @@ from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import And, Column, Comparison, Constant, IsIn, Literal, Not, NullTest, Or, Predicate
 from es_skipping.predicates.types import DataType
 from es_skipping.workload.queries import Query
+from tests.examples import examples
 
 X, Y = (Column((name,), DataType("int")) for name in "xy")
 NAME = Column(("name",), DataType("string"))
@@ -76,7 +77,7 @@ predicates = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(predicates, min_size=1, max_size=4))
 def test_queries_skip_only_sides_without_their_rows(log: list[Predicate]) -> None:
     """Of what is said to be skipped no row satisfies the query: nulls lie on the side of no."""
@@ -127,7 +128,7 @@ def growths(draw: st.DrawFn) -> tuple[Any, Any, Effects, int]:
     return dice.integers(0, 2, (rows, cuts)).astype(bool), partitions, effects, draw(st.integers(1, 12))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(growths())
 def test_leaves_have_their_rows_and_lie_in_one_partition(case: tuple[Any, Any, Effects, int]) -> None:
     bits, partitions, effects, minimum = case

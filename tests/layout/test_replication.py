@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.layout.groups.demands import Demand
@@ -17,6 +17,7 @@ from es_skipping.layout.groups.replication_search import best_layouts
 from es_skipping.layout.groups.vectors import GlobalVectors
 from es_skipping.layout.histogram import Histogram
 from es_skipping.workload.mining import Feature
+from tests.examples import examples
 from tests.layout.designs import NAMES, histogram_of, histograms, satisfying, workloads
 from tests.layout.shop import SHOES_OR_SHIRTS, above
 
@@ -136,7 +137,7 @@ def test_a_start_beyond_the_budget_is_refused() -> None:
         best_layouts(replicas(CONFLICT, HOT, 200, "abc"), 1.0, [layout("abc", 0), layout("abc", 1)])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(histograms(), workloads(), st.integers(1, 40), st.sampled_from([1.0, 1.2, 1.5, 2.0]))
 def test_what_the_search_finds(histogram: Histogram, log: list[Demand], minimum: int, budget: float) -> None:
     costs = replicas(histogram, log, minimum)
@@ -160,7 +161,7 @@ def test_what_the_search_finds(histogram: Histogram, log: list[Demand], minimum:
     assert len({some.features for some in found.layouts}) == len(found.layouts)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(histograms(), workloads(), st.integers(1, 40), st.integers(2, 12))
 def test_every_transformation_leaves_every_query_its_rows(
     histogram: Histogram, log: list[Demand], minimum: int, distinct: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.full_copies import clusters_of_features, full_copies
@@ -14,6 +14,7 @@ from es_skipping.layout.groups.replication import Replicas
 from es_skipping.layout.groups.replication_baselines import selective_replication, whole_layouts
 from es_skipping.layout.groups.vectors import GlobalVectors
 from es_skipping.layout.histogram import Histogram
+from tests.examples import examples
 from tests.layout.designs import NAMES, histogram_of, histograms, workloads
 
 CONFLICT = histogram_of([{0b00: 400, 0b01: 200, 0b10: 200, 0b11: 1}], 2)
@@ -52,7 +53,7 @@ def test_selective_replication_stores_a_feature_apart_and_the_groups_forget_it()
     assert selective_replication(costs, grouping, 1.05) == selective_replication(costs, grouping, 1.0)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(histograms(), workloads(), st.integers(1, 40), st.sampled_from([1.0, 1.3, 2.0]))
 def test_baselines_keep_every_cell_and_the_budget(
     histogram: Histogram, log: list[Demand], minimum: int, budget: float

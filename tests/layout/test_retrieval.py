@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.layout.groups.retrieval import Offer, path_cost, retrieval_path
+from tests.examples import examples
 
 OFFERS = st.lists(st.builds(Offer, st.frozensets(st.sampled_from("abcd"), min_size=1), st.integers(0, 30)), max_size=5)
 
@@ -19,7 +20,7 @@ def best_cost(columns: str, offers: list[Offer]) -> float:
     return min(path_cost(dict(zip(columns, chosen)), offers) for chosen in product(*choices))
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(OFFERS, st.sets(st.sampled_from("abcd"), min_size=1).map("".join))
 def test_a_path_costs_at_most_twice_the_best(offers: list[Offer], columns: str) -> None:
     offers = [*offers, Offer(frozenset("abcd"), 30)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.layout.clustering import cluster
@@ -11,6 +11,7 @@ from es_skipping.layout.groups.demands import Demand
 from es_skipping.layout.groups.query_bits import QueryBits
 from es_skipping.layout.groups.vectors import GlobalVectors, LocalBlocks
 from es_skipping.layout.histogram import Histogram
+from tests.examples import examples
 from tests.layout.designs import histogram_of, histograms, satisfying
 
 SETS = [frozenset(bit for bit in range(4) if mask >> bit & 1) for mask in range(16)]
@@ -20,7 +21,7 @@ EVERY += [Demand(frozenset("a"), frozenset({3}), lists=frozenset({SETS[3], SETS[
 FEATURES = st.lists(st.integers(0, 3), unique=True).map(tuple)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(histograms(), FEATURES, st.lists(st.integers(1, 9), min_size=4, max_size=4), st.integers(1, 50), st.booleans())
 def test_the_estimate_is_never_below_the_exact_number(
     histogram: Histogram, features: tuple[int, ...], weights: list[int], minimum: int, apart: bool
@@ -73,7 +74,7 @@ def test_rows_without_a_feature_stay_apart_if_they_must() -> None:
     assert GlobalVectors(histogram, 50, apart=True).clustered((0, 1), (1.0, 1.0)).read(query).tolist() == [17]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(histograms(), FEATURES)
 def test_counts_of_vectors_and_rows(histogram: Histogram, features: tuple[int, ...]) -> None:
     vectors = GlobalVectors(histogram, 5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.layout.groups.demands import Demand
@@ -13,13 +13,14 @@ from es_skipping.layout.groups.replication import Replicas
 from es_skipping.layout.groups.retrieval import path_cost, retrieval_path
 from es_skipping.layout.groups.vectors import GlobalVectors
 from es_skipping.layout.histogram import Histogram
+from tests.examples import examples
 from tests.layout.designs import NAMES, histograms, workloads
 
 FEATURES = st.frozensets(st.integers(0, 3))
 REPLICAS = st.lists(st.builds(Layout, st.frozensets(st.sampled_from(NAMES), min_size=1), FEATURES), max_size=4)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     histograms(),
     workloads(),

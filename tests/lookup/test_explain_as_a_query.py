@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from es_skipping.catalog import DatasetDefinition, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.metadata import Metadata
@@ -47,6 +47,7 @@ from es_skipping.stores.base import KEY_BYTES
 from es_skipping.stores.files import Files
 from es_skipping.stores.parquet.files import LocalFiles
 from es_skipping.testing.rows import arrow_array
+from tests.examples import examples
 from tests.predicates.rows import COLUMNS, COMPARATORS, EDGES, predicates
 
 Tree = dict[str, Any]
@@ -245,12 +246,12 @@ def test_every_comparison_at_the_edges(asked: tuple[LookupService, Any]) -> None
 
 
 @given(predicate=predicates())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_every_predicate(asked: tuple[LookupService, Any], predicate: Predicate) -> None:
     skipped(*asked, predicate)
 
 
 @given(predicate=predicates())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_the_trees_of_this_test_mean_what_they_were_made_of(predicate: Predicate) -> None:
     assert normalise(read_predicate(predicate_tree(predicate))) == normalise(predicate)

@@ -10,13 +10,14 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.predicates.normal import normalise
 from es_skipping.predicates.show import show
 from es_skipping.predicates.tree import Call, Cast, Column, Comparison, IsIn, Literal, Not, Operand, Predicate
 from es_skipping.predicates.types import DataType, Value, parse_type
+from tests.examples import examples
 from tests.predicates.rows import COLUMNS, COMPARATORS, EDGES, TYPES, Row, arithmetic, rows, truth, value_of
 
 INT, BIGINT, DOUBLE, DATE = map(DataType, ("int", "bigint", "double", "date"))
@@ -40,7 +41,7 @@ def check(operand: Operand, table: Sequence[Row]) -> None:
         assert (truth(listed, row) is True) == (truth(normalise(listed), row) is True), row
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(arithmetic(), st.lists(rows(), min_size=1, max_size=6))
 def test_true_of_the_same_rows(operand: Operand, table: list[Any]) -> None:
     check(operand, table)

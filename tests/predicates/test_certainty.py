@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from es_skipping.predicates.certainty import not_true
@@ -25,13 +25,14 @@ from es_skipping.predicates.tree import (
     map_leaves,
 )
 from es_skipping.predicates.types import DataType
+from tests.examples import examples
 from tests.predicates.rows import predicates, rows, truth
 
 INT = DataType("int")
 X, Y = (Column((name,), INT) for name in "xy")
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @given(predicates(), st.lists(rows(), min_size=1, max_size=4))
 @example(Not(And((Comparison("<", Column(("c_int",), INT), Literal(5, INT)), NEVER))), [])
 def test_not_true_of_the_rows_that_a_filter_drops(predicate: Any, table: list[Any]) -> None:

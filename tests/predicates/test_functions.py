@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.predicates.functions import Declared, versioned, with_images
@@ -118,7 +118,6 @@ def exact_third(value: int | None) -> Decimal | None:
     return None if value is None else Decimal(value) / 3
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(["=", "<>", "<", "<=", ">", ">="]),
     st.integers(-(2**31), 2**31 - 1),

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.predicates.implied import Conditions
@@ -25,6 +25,7 @@ from es_skipping.predicates.tree import (
     Predicate,
 )
 from es_skipping.predicates.types import DataType
+from tests.examples import examples
 from tests.predicates.rows import COLUMNS, EDGES, Row, truth, values
 
 X = Column(("x",), DataType("int"))
@@ -77,7 +78,7 @@ def _lists(draw: st.DrawFn) -> tuple[list[Predicate], Predicate, list[Row]]:
     return draw(st.lists(conditions, min_size=1, max_size=6)), draw(asked), rows
 
 
-@settings(max_examples=600, deadline=None)
+@examples(600)
 @given(_lists())
 def test_no_row_of_a_list_lacks_all_of_its_conditions(case: tuple[list[Predicate], Predicate, list[Row]]) -> None:
     conditions, node, rows = case

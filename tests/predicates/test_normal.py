@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from es_skipping.predicates.normal import _MAX_CAST_VALUES, MAX_DEPTH, _said_of_argument, all_of, any_of, normalise
@@ -35,6 +35,7 @@ from es_skipping.predicates.tree import (
     Predicate,
 )
 from es_skipping.predicates.types import DataType, parse_type
+from tests.examples import examples
 from tests.predicates.rows import CASTS, COLUMNS, COMPARATORS, EDGES, TYPES, cast, predicates, rows, truth
 
 X = COLUMNS["int"]
@@ -59,7 +60,7 @@ def cast_of(source: str, target: str, zone: str | None = "UTC") -> Cast:
 # --- the law ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(predicates(), st.lists(rows(), min_size=1, max_size=4))
 @example(Not(IsIn(X, (5,), has_null=True)), [NULLS])
 @example(Matches("like", COLUMNS["string"], "a_%"), [{**NULLS, "c_string": "ab"}])
@@ -82,7 +83,7 @@ def test_what_follows_stands_beside_the_exact_predicate() -> None:
     assert normalise(Or((Not(both), both))) == Or((And((compare("<>", X, 5), below)), And((exact, above))))
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(predicates())
 def test_shape_of_what_filters_see(predicate: Predicate) -> None:
     normal = normalise(predicate)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.predicates.normal import MAX_DEPTH, normalise
@@ -36,6 +36,7 @@ from es_skipping.predicates.tree import (
 )
 from es_skipping.predicates.truth import predicate_of
 from es_skipping.predicates.types import DataType, parse_type
+from tests.examples import examples
 from tests.predicates.rows import truth
 
 Tree = dict[str, Any]
@@ -647,7 +648,7 @@ def _possible(predicate: Predicate, row: dict[str, bool | None]) -> bool:
     return isinstance(predicate, Opaque) or truth(predicate, row) is True
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(_conditions())
 def test_conditionals_lose_no_row(tree: Tree) -> None:
     normal = normalise(read_predicate(tree))
@@ -718,7 +719,7 @@ def test_a_case_of_many_branches_stays_small() -> None:
     assert len(repr(read_predicate(tree))) < 50_000_000
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.sampled_from([TX, TS, TB, T5]),

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.predicates import subsumption
@@ -32,6 +32,7 @@ from es_skipping.predicates.tree import (
     operands_of,
 )
 from es_skipping.predicates.types import DataType, parse_type
+from tests.examples import examples
 from tests.predicates.rows import COLUMNS, EDGES, Row, predicates, rows, truth, values
 
 X = Column(("x",), DataType("int"))
@@ -64,7 +65,7 @@ def either(*parts: Predicate) -> Predicate:
 # --- the law ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(predicates(), predicates(), st.lists(rows(), min_size=1, max_size=6))
 def test_no_row_of_the_stricter_is_missing_in_the_looser(first: Predicate, second: Predicate, some: list[Row]) -> None:
     check(first, second, some)
@@ -103,7 +104,7 @@ def _close(draw: st.DrawFn) -> tuple[Predicate, Predicate, list[Row]]:
     return draw(trees), draw(trees), [{**empty, f"c_{name}": cell} for cell in cells]
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(_close())
 def test_of_one_column_no_row_is_missing_either(case: tuple[Predicate, Predicate, list[Row]]) -> None:
     first, second, some = case

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.predicates.text import like_prefix, like_suffix, rlike_endings, rlike_prefix, successor, text_test
@@ -59,7 +59,6 @@ def test_like_with_another_escape() -> None:
     assert text_test("ilike", "a", "b") is None, "a test that is not known is undecided"  # type: ignore[arg-type]
 
 
-@settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_like_against_a_regular_expression(value: str, pattern: str) -> None:
     got = text_test("like", value, pattern)
@@ -73,7 +72,6 @@ def test_like_against_a_regular_expression(value: str, pattern: str) -> None:
     assert got == (re.fullmatch(out, value, re.DOTALL) is not None)
 
 
-@settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_what_a_like_demands(value: str, pattern: str) -> None:
     if text_test("like", value, pattern):
@@ -149,7 +147,6 @@ def test_prefix_of_rlike(pattern: str, prefix: str) -> None:
     assert rlike_prefix(pattern) == prefix
 
 
-@settings(deadline=None)
 @given(st.text("ab.^$*+?[]{}1-\\d", max_size=8), st.text("ab1", max_size=5))
 def test_what_a_regular_expression_demands(pattern: str, value: str) -> None:
     if text_test("rlike", value, pattern):

@@ -25,7 +25,7 @@ from tests.jvm import INTERPRETED
 from tests.soundness.star_queries import random_query
 from tests.spark.star import configured
 
-STARS = int(os.environ.get("ES_SKIPPING_STARS", "2"))
+STARS = int(os.environ.get("ES_SKIPPING_STARS", "1"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "23"))
 STEPS = 5
 QUERIES = 3

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.spark.services import store_of
+from tests.jvm import PRELOADED
 
 __all__ = ["ROOT_SETTING", "metadata", "names", "new_session", "spark", "write", "write_each"]
 
@@ -38,6 +39,7 @@ def new_session(folder: Path) -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(folder.parent / "warehouse"))
+        .config(map=PRELOADED)
         .getOrCreate()
     )
     base.sparkContext.setLogLevel("OFF")

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from es_skipping.catalog import ObjectId
 from es_skipping.spark import bridge, relations
+from tests.jvm import PRELOADED
 from tests.spark.row_oracle import Honest
 
 ENABLED = "spark.es_skipping.enabled"
@@ -31,6 +32,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .config(map=PRELOADED)
     )
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

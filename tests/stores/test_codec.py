@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.catalog import CoveredSnapshot, DatasetDefinition, IndexDefinition
@@ -21,13 +21,14 @@ from es_skipping.stores.codec import (
     metadata_from_data,
     metadata_to_data,
 )
+from tests.examples import examples
 from tests.stores import strategies
 
 INDEXES = [strategies.index(kind, type) for kind in ("intervals", "values") for type in strategies.TYPES]
 INDEXES += [strategies.index("boxes", parse_type("double"), axes) for axes in (1, 2)]
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.data())
 def test_metadata(data: st.DataObject) -> None:
     index = data.draw(st.sampled_from(INDEXES))

@@ -13,6 +13,7 @@ from es_skipping.catalog import ObjectMetadata
 from es_skipping.clauses.evaluate import holds
 from es_skipping.clauses.metadata import Metadata
 from es_skipping.stores.base import MetadataStore
+from tests.examples import scaled
 from tests.stores import strategies
 from tests.stores.contract.base import StoreTests
 from tests.stores.contract.examples import DOUBLE, asks, dataset_definition, object_id, write
@@ -36,7 +37,7 @@ class AtRandom(StoreTests):
         some_indexes = st.lists(st.sampled_from(every), min_size=1, max_size=4, unique_by=lambda index: index.id)
 
         @settings(
-            max_examples=self.examples,
+            max_examples=scaled(self.examples),
             deadline=None,
             database=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],

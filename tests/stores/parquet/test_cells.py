@@ -4,7 +4,7 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.clauses.fingerprints import pack
@@ -13,7 +13,6 @@ from es_skipping.stores.parquet.cells import unpacked
 from tests.clauses.test_fingerprints import sets_of_cells
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.one_of(st.none(), sets_of_cells()), max_size=8), st.integers(0, 2), st.sampled_from([1, 30, 1 << 16])
 )

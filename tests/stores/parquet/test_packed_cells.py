@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from es_skipping.clauses.fingerprints import cell_of, pack, space_for
@@ -11,7 +11,6 @@ from es_skipping.stores.parquet.packed_cells import PackedCells
 from tests.clauses.test_fingerprints import sets_of_cells
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), sets_of_cells()), max_size=8), st.integers(0, 2), st.data())
 def test_each_row_holds_its_cells_and_no_others(
     rows: list[tuple[int, list[int]] | None], skipped: int, data: st.DataObject
