@@ -33,6 +33,7 @@ for name, same_examples in (("everywhere", False), ("ci", True)):
     )
 settings.load_profile("ci" if os.environ.get("CI") else "everywhere")
 
+jvm.write_fewer_defaults()
 os.environ.setdefault("SPARK_SUBMIT_OPTS", jvm.OPTIONS)
 local_files.use()
 

@@ -30,19 +30,19 @@ from pathlib import Path
 import pytest
 
 from tests.elasticsearch_node import URL_VARIABLE, another_url
-from tests.jvm import INTERPRETED_OPTIONS, OPTIONS, make_archive
+from tests.jvm import INTERPRETED_OPTIONS, OPTIONS, make_archive, write_fewer_defaults
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "tests"
 
-WHOLE_QUERIES = [
-    *(f"tests/spark/test_{name}.py" for name in ("bridge_queries", "formats", "tables")),
-    *(f"tests/spark/test_{name}.py" for name in ("dsv2_files", "join_plans", "matrix")),
-]
+WHOLE_QUERIES = [f"tests/spark/test_{name}.py" for name in ("bridge_queries", "join_plans", "matrix")]
 """On the newest Spark and on the oldest."""
 
 ON_THE_OLDEST = [
     *WHOLE_QUERIES,
+    "tests/spark/test_formats.py::test_formats",
+    "tests/spark/test_tables.py::test_tables",
+    "tests/spark/test_dsv2_files.py::test_every_format_skips",
     "tests/spark/test_session.py::test_connect_in_local_mode",
     "tests/spark/test_distinct_rows.py::test_files_are_read_by_column",
     "tests/spark/test_end_to_end.py::test_predicates",
@@ -65,6 +65,7 @@ ON_THE_OLDEST = [
 """Where versions of Spark differ: the bridge, what it reads of plans, whole queries; a case or two of each feature."""
 
 MORE_ON_THE_OLDEST = [
+    *(f"tests/spark/test_{name}.py" for name in ("formats", "tables", "dsv2_files")),
     *(f"tests/spark/test_{name}.py" for name in ("bridge_failures", "end_to_end_freshness", "functions", "verify")),
     *(f"tests/spark/test_{name}.py" for name in ("joins", "join_keys", "first_rows", "session")),
     *(f"tests/spark/test_{name}.py" for name in ("end_to_end", "times", "distinct_rows")),
@@ -92,19 +93,15 @@ ON_THE_OLDEST_DELTA = [
         for name in (
             "what_a_report_says",
             "sql_statements_beside_deltas_own",
-            "renames_keep_an_index_useful",
-            "partitioned_tables",
-            "change_feeds_and_streams_are_left_alone",
             "row_tracking_and_metadata_columns",
             "a_join_opens_the_files_of_its_keys[true]",
         )
     ),
-    "tests/connectors/test_delta_cases.py::test_two_scans_of_one_table_with_other_filters",
     "tests/connectors/test_delta_search.py::test_only_the_search_skips",
     "tests/connectors/test_delta_on_commit.py::test_a_command_is_indexed_before_it_returns",
     "tests/connectors/test_delta_changes.py::test_a_refresh_by_changes_is_one_from_nothing[OPTIMIZE]",
-    "tests/connectors/test_delta_joins.py::test_a_join_without_adaptive_execution",
 ]
+"""What `together` has no part in, or what it would not say whether it skipped."""
 
 ON_ICEBERG = [
     *(f"tests/connectors/test_iceberg{name}.py" for name in ("", "_cases", "_changes", "_on_commit", "_search")),
@@ -119,11 +116,9 @@ ON_THE_OLDEST_ICEBERG = [
             "what_a_report_says",
             "deleted_rows[merge-on-read-2]",
             "equality_deletes",
-            "renames_keep_an_index_useful",
             "changes_commit_what_they_commit_without_skipping[copy-on-write]",
             "a_join_without_a_shuffle",
             "runtime_filters",
-            "one_table_twice_in_a_query",
             "what_is_left_alone",
         )
     ),
@@ -167,6 +162,7 @@ FEWEST_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "60"}
 LEGS_OF_THEIR_OWN = {
     "queries": [
         *WHOLE_QUERIES,
+        *(f"tests/spark/test_{name}.py" for name in ("formats", "tables", "dsv2_files")),
         *(f"tests/spark/test_{name}.py" for name in ("distinct_rows", "functions", "row_groups")),
         *(f"tests/spark/test_end_to_end{name}.py" for name in ("", "_elasticsearch", "_freshness")),
     ],
@@ -349,6 +345,7 @@ def main() -> int:
     given = parser.parse_args()
 
     REPORTS.mkdir(parents=True, exist_ok=True)
+    write_fewer_defaults()
     legs = [leg for leg in legs_of(given) if leg.part in given.parts]
     begun = time.monotonic()
     pythons = Counter(leg.python for leg in legs)

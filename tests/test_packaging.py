@@ -176,6 +176,7 @@ def test_the_compose_file_and_the_workflow_keep_to_their_schemas(tmp_path: Path)
         assert done.returncode == code, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_the_notebooks_command_installs_a_checkout_that_may_only_be_read(read_only: Path, tmp_path: Path) -> None:
     compose = text("docker/compose.yaml")
     assert f"- ..:{IN_THE_NOTEBOOK}:ro\n" in compose

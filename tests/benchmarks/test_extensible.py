@@ -46,6 +46,7 @@ def test_sizes_of_pairs(spark: SparkSession, tmp_path: Path, log: Path) -> None:
     assert sum(columns.values()) < sum(file.stat().st_size for folder in data.values() for file in folder.iterdir())
 
 
+@pytest.mark.long
 def test_builds_by_columns(spark: SparkSession, tmp_path: Path, log: Path) -> None:
     write_weather(tmp_path / "weather", 4, rows=4)
     found = {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks.tpc import LARGE, Run, generate, index, lay_out, measure, queries_of, table
@@ -18,6 +19,7 @@ FILES = 12
 SOME = ("q1", "q4", "q6", "q12", "q15", "q20")
 
 
+@pytest.mark.long
 def test_some_queries_of_tpch(spark: SparkSession, tmp_path: Path) -> None:
     generate("tpch", 0.002, tmp_path / "raw")
     lay_out(spark, "tpch", tmp_path / "raw", tmp_path / "tables", FILES)

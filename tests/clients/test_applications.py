@@ -125,6 +125,7 @@ def long_path(tmp_path: Path) -> Iterator[Path]:
     return made
 
 
+@pytest.mark.long
 def test_a_long_temporary_directory_is_no_obstacle(lake: Lake, long_path: Path) -> None:
     environment = {"TMPDIR": str(long_path), "XDG_RUNTIME_DIR": str(long_path)}
     java = {"spark__driver__extraJavaOptions": f"-Djava.io.tmpdir={long_path}"}

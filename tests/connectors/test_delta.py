@@ -106,7 +106,7 @@ INDEXES: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(5)
 @pytest.mark.parametrize("name", INDEXES)
 def test_each_index_type_leaves_one_file(delta: SparkSession, unchanged: str, name: str) -> None:
     index, condition = INDEXES[name]

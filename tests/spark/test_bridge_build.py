@@ -22,6 +22,7 @@ def hook() -> ModuleType:
     return module
 
 
+@pytest.mark.long
 def test_the_jar_is_reproducible(hook: ModuleType, tmp_path: Path) -> None:
     one, two = hook.build_jar(tmp_path / "one.jar"), hook.build_jar(tmp_path / "two.jar")
     assert one.read_bytes() == two.read_bytes()

@@ -83,6 +83,7 @@ REPLIES: dict[str, tuple[Callable[[str], Any], str]] = {
 }
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", REPLIES)
 def test_a_bad_answer_keeps_all_objects(session: SparkSession, path: str, name: str) -> None:
     answer, reason = REPLIES[name]
@@ -96,6 +97,7 @@ def test_a_bad_answer_keeps_all_objects(session: SparkSession, path: str, name: 
     assert reason in record["reason"]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", REPLIES)
 def test_strict_raises(session: SparkSession, path: str, name: str) -> None:
     answer, reason = REPLIES[name]

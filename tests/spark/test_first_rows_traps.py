@@ -22,7 +22,7 @@ from tests.spark.star import configured
 pytestmark = pytest.mark.in_turn("spark")
 
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "11"))
-QUERIES = int(os.environ.get("ES_SKIPPING_FIRST_ROWS", "24"))
+QUERIES = int(os.environ.get("ES_SKIPPING_FIRST_ROWS", "12"))
 _ROWS = 20
 _FILES = 24
 

@@ -163,6 +163,7 @@ spark.stop()
 """
 
 
+@pytest.mark.long
 def test_in_a_process_of_spark_connect(tmp_path: Path) -> None:
     environment = without_spark() | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"}
     script = f"import sys; sys.argv = ['', {str(tmp_path / 'd')!r}, {str(tmp_path)!r}]\n" + textwrap.dedent(CONNECT)

@@ -26,7 +26,7 @@ from tests.world.reasons import REMEDIES
 from tests.world.tabulate import tabulate
 from tests.world.world import Asked, World
 
-SAMPLE = int(os.environ.get("ES_SKIPPING_WORLD", "100"))
+SAMPLE = int(os.environ.get("ES_SKIPPING_WORLD", "60"))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "18"))
 
 
