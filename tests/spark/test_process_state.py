@@ -96,6 +96,7 @@ def test_the_watch_notices(base: SparkSession, monkeypatch: pytest.MonkeyPatch) 
     assert changes == [session, session, variable, variable]
 
 
+@pytest.mark.long
 def test_threads_that_use_spark_meanwhile(own: SparkSession, path: str, tmp_path: Path) -> None:
     with hammered() as (rounds, errors):
         for build in builds(own, path, tmp_path):

@@ -38,6 +38,7 @@ def test_every_animal_is_caught(hunted: tuple[str, Hunt]) -> None:
         print(f"{name} after {catch.cases} cases, {catch.seconds:.2f} s: {catch.example}")  # noqa: T201 - for -s
 
 
+@pytest.mark.every(2)
 def test_no_twin_and_nothing_of_ours_is_caught(hunted: tuple[str, Hunt]) -> None:
     source, found = hunted
     sound = {f"{animal.name} mended" for animal in ANIMALS if source in animal.types} | OURS.keys()
