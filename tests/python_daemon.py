@@ -1,4 +1,4 @@
-"""Starts Spark's Python workers, with the modules already imported that each of them needs.
+"""Starts Spark's Python workers, with the modules already imported that most of them need.
 
 A worker that a failed task ended is replaced, and one that was idle for a minute too. To import pandas, pyarrow and
 NumPy takes each new one longer than the jobs of most tests.
@@ -6,11 +6,13 @@ NumPy takes each new one longer than the jobs of most tests.
 
 from __future__ import annotations
 
-import numpy  # noqa: F401 - for the workers, which are forked from here
-import pandas  # noqa: F401
-import pyarrow  # noqa: F401
-import pyspark.worker  # noqa: F401
+import contextlib
+import importlib
+
 from pyspark.daemon import manager
 
 if __name__ == "__main__":
+    for name in ("numpy", "pandas", "pyarrow", "pyspark.worker"):
+        with contextlib.suppress(ImportError):  # a session that names no Python takes the machine's, which may lack them
+            importlib.import_module(name)
     manager()
