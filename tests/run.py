@@ -38,6 +38,9 @@ REPORTS = ROOT / "build" / "tests"
 WHOLE_QUERIES = [f"tests/spark/test_{name}.py" for name in ("bridge_queries", "join_plans", "matrix")]
 """On the newest Spark and on the oldest."""
 
+MORE_QUERIES = [f"tests/spark/test_{name}.py" for name in ("formats", "tables", "dsv2_files")]
+"""Whole on the newest Spark, and on the oldest for ``make test-all``."""
+
 ON_THE_OLDEST = [
     *WHOLE_QUERIES,
     "tests/spark/test_formats.py::test_formats",
@@ -65,7 +68,7 @@ ON_THE_OLDEST = [
 """Where versions of Spark differ: the bridge, what it reads of plans, whole queries; a case or two of each feature."""
 
 MORE_ON_THE_OLDEST = [
-    *(f"tests/spark/test_{name}.py" for name in ("formats", "tables", "dsv2_files")),
+    *MORE_QUERIES,
     *(f"tests/spark/test_{name}.py" for name in ("bridge_failures", "end_to_end_freshness", "functions", "verify")),
     *(f"tests/spark/test_{name}.py" for name in ("joins", "join_keys", "first_rows", "session")),
     *(f"tests/spark/test_{name}.py" for name in ("end_to_end", "times", "distinct_rows")),
@@ -101,7 +104,7 @@ ON_THE_OLDEST_DELTA = [
     "tests/connectors/test_delta_on_commit.py::test_a_command_is_indexed_before_it_returns",
     "tests/connectors/test_delta_changes.py::test_a_refresh_by_changes_is_one_from_nothing[OPTIMIZE]",
 ]
-"""What `together` has no part in, or what it would not say whether it skipped."""
+"""The leg `together` tries more of Delta and Iceberg on the oldest Spark."""
 
 ON_ICEBERG = [
     *(f"tests/connectors/test_iceberg{name}.py" for name in ("", "_cases", "_changes", "_on_commit", "_search")),
@@ -162,7 +165,7 @@ FEWEST_PREDICATES = {"ES_SKIPPING_SOUNDNESS": "60"}
 LEGS_OF_THEIR_OWN = {
     "queries": [
         *WHOLE_QUERIES,
-        *(f"tests/spark/test_{name}.py" for name in ("formats", "tables", "dsv2_files")),
+        *MORE_QUERIES,
         *(f"tests/spark/test_{name}.py" for name in ("distinct_rows", "functions", "row_groups")),
         *(f"tests/spark/test_end_to_end{name}.py" for name in ("", "_elasticsearch", "_freshness")),
     ],
