@@ -59,8 +59,8 @@ test-oldest: $(VENV_OLDEST)/.test ## Run what differs between versions of Spark 
 	$(RUN_TESTS) --parts oldest
 
 .PHONY: test-versions
-test-versions: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run test, test-clients, test-connectors and test-oldest at once, as continuous integration does
-	$(RUN_TESTS) --parts newest clients connectors oldest
+test-versions: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run test, test-clients, test-connectors and test-oldest at once (HALF=0 or 1: half of the long legs, as continuous integration does)
+	$(RUN_TESTS) --parts newest clients connectors oldest $(if $(HALF),--half $(HALF))
 
 .PHONY: test-all
 test-all: $(VENV)/.dev $(VENV_OLDEST)/.test $(VENV_ICEBERG)/.test $(VENV_DELTA)/.test ## Run the tests in every combination: stores, settings, versions of Spark

@@ -6,23 +6,39 @@ the second one. All other combinations get the mark ``long``. On a module (``pyt
 
 ``@pytest.mark.every(3)`` keeps every third of the cases of a test that are left, where each shows much the same.
 
+With ``ES_SKIPPING_HALF`` 0 or 1, half of the tests that are left: a test's name says to which half it belongs.
+
 ``make test`` leaves out what is marked ``long``; ``make test-all`` and pytest itself run it.
 """
 
 from __future__ import annotations
 
+import os
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 
 import pytest
 
-__all__ = ["mark_long"]
+__all__ = ["HALF", "mark_long"]
+
+HALF = "ES_SKIPPING_HALF"
+"""The environment variable that `tests.run` sets for the legs whose tests take turns from day to day."""
 
 
 def mark_long(items: Sequence[pytest.Item]) -> None:
-    """Mark the combinations whose turn it is not, and the cases between those that are kept."""
+    """Mark the combinations whose turn it is not, the cases between those that are kept, and the other half."""
     _mark_combinations(items)
     _mark_between(items)
+    if HALF in os.environ:
+        _mark_other_half(items, int(os.environ[HALF]))
+
+
+def _mark_other_half(items: Sequence[pytest.Item], half: int) -> None:
+    """By a hash of the name: a test keeps its half, whatever comes before it, and each table has cases in both."""
+    for item in items:
+        if zlib.crc32(item.nodeid.encode()) % 2 != half:
+            item.add_marker("long")
 
 
 def _mark_between(items: Sequence[pytest.Item]) -> None:

@@ -7,6 +7,8 @@
     make test-versions     all of these
     make test-all          all of these, and the combinations of the factors
 
+With ``--half 0`` or ``--half 1`` the long legs run half of their tests each, as continuous integration does.
+
 Three legs run at a time, the long ones of all parts first. They share nothing but the checkout, and an Elasticsearch
 node with those before them. What each printed is shown at the end.
 """
@@ -30,6 +32,7 @@ from pathlib import Path
 import pytest
 
 from tests.elasticsearch_node import URL_VARIABLE, another_url
+from tests.in_turn import HALF
 from tests.jvm import INTERPRETED_OPTIONS, OPTIONS, make_archive, write_fewer_defaults
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -181,6 +184,9 @@ NOT_COMPILED = ("spark", "newest")
 """Legs whose queries Spark does not compile, which would be a tenth of their time. It then reads Parquet by rows, not
 by batches, so what reads batches is in other legs. ``make test-all`` compiles all."""
 
+IN_HALVES = ("build", "spark", "queries", "delta", "iceberg", "commands", "clients", "stores")
+"""Legs whose tests take seconds each. The others run whole: the small ones, and `newest`, whose tests are quick."""
+
 OF_CLIENTS = ["tests/clients"]
 """Each test starts applications of its own, which wait for JVMs and helpers to start."""
 
@@ -303,7 +309,8 @@ def legs_of(given: argparse.Namespace) -> list[Leg]:
     ) -> Leg:
         if given.all:
             return Leg(part, name, python, [*paths, *more], {}, long=True)
-        return Leg(part, name, python, paths, few or {})
+        halved = {HALF: str(given.half)} if given.half is not None and name in IN_HALVES else {}
+        return Leg(part, name, python, paths, {**(few or {}), **halved})
 
     def newest(*names: str) -> list[Leg]:
         return [leg("newest", name, given.newest, LEGS_OF_THEIR_OWN[name]) for name in names]
@@ -345,6 +352,7 @@ def main() -> int:
     parser.add_argument("--delta", required=True, help="Python with the newest Spark that Delta supports")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=["newest"], help="what to try")
     parser.add_argument("--all", action="store_true", help="every combination, and all predicates")
+    parser.add_argument("--half", type=int, choices=(0, 1), help="of the long legs, this half of the tests")
     given = parser.parse_args()
 
     REPORTS.mkdir(parents=True, exist_ok=True)
@@ -356,6 +364,8 @@ def main() -> int:
     archives = [REPORTS / f"classes-{at}.jsa" for at in range(len(often))]
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         jvm = dict.fromkeys(pythons, OPTIONS) | dict(zip(often, pool.map(make_archive, often, archives), strict=True))
+    if given.half is not None:
+        print(f"half {given.half} of the tests of: {', '.join(leg.name for leg in legs if HALF in leg.environment)}")
     outcomes = run_all(legs, jvm)
     for archive in archives:
         archive.unlink(missing_ok=True)

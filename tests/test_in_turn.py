@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CONFTEST = """
 import pytest
 from tests.in_turn import mark_long
@@ -49,24 +51,31 @@ def test_alike(case):
 """
 
 
-def test_each_case_runs_under_one_combination_in_turn(tmp_path: Path) -> None:
+def names(folder: Path, marks: str, **environment: str) -> list[str]:
+    """The tests of the table that pytest would run."""
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "-m", marks]
+    done = subprocess.run(
+        [*command, str(folder)],
+        cwd=folder,
+        env={"PYTHONPATH": str(Path(__file__).resolve().parent.parent), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return sorted(line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
     (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
     (tmp_path / "test_table.py").write_text(TABLE, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  long\n  in_turn\n  every\n", encoding="utf-8")
-    found = {}
-    for marks in ("not long", "long or not long"):
-        command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "-m", marks]
-        done = subprocess.run(
-            [*command, str(tmp_path)],
-            cwd=tmp_path,
-            env={"PYTHONPATH": str(Path(__file__).resolve().parent.parent)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        found[marks] = [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
-    assert sorted(found["not long"]) == [
+    return tmp_path
+
+
+def test_each_case_runs_under_one_combination_in_turn(folder: Path) -> None:
+    assert names(folder, "not long") == [
         "test_alike[0]",
         "test_alike[3]",
         "test_alike[6]",
@@ -80,4 +89,10 @@ def test_each_case_runs_under_one_combination_in_turn(tmp_path: Path) -> None:
         "test_sql[server-d-2-False]",
         "test_store_alone[server]",
     ]
-    assert len(found["long or not long"]) == 5 * 4 + 2 * 2 + 2 + 7
+    assert len(names(folder, "long or not long")) == 5 * 4 + 2 * 2 + 2 + 7
+
+
+def test_two_halves_are_the_whole(folder: Path) -> None:
+    first, second = (names(folder, "not long", ES_SKIPPING_HALF=half) for half in "01")
+    assert min(len(first), len(second)) > 2
+    assert sorted(first + second) == names(folder, "not long")

@@ -8,6 +8,7 @@ from fnmatch import fnmatch
 import pytest
 
 from tests import run
+from tests.in_turn import HALF
 
 ELSEWHERE = {"connectors", "faults"}
 """Directories that pytest passes over: legs of other Sparks and ``make faults`` name their files."""
@@ -28,7 +29,7 @@ def test_what_is_left_to_lint_is_what_lint_runs() -> None:
 
 
 def test_the_legs_name_what_exists() -> None:
-    pythons = argparse.Namespace(newest="", oldest="", iceberg="", delta="", all=True)
+    pythons = argparse.Namespace(newest="", oldest="", iceberg="", delta="", all=True, half=None)
     legs = run.legs_of(pythons)
     assert {leg.part for leg in legs} == set(run.PARTS)
     makefile = (run.ROOT / "Makefile").read_text(encoding="utf-8")
@@ -43,7 +44,16 @@ def test_the_legs_name_what_exists() -> None:
 
 def test_each_module_of_the_connectors_is_in_a_leg() -> None:
     """They need sessions of their own, so no leg searches their directory."""
-    legs = run.legs_of(argparse.Namespace(newest="", oldest="", iceberg="", delta="", all=False))
+    legs = run.legs_of(argparse.Namespace(newest="", oldest="", iceberg="", delta="", all=False, half=None))
     named = {path for leg in legs for path in leg.paths}
     there = {str(file.relative_to(run.ROOT)) for file in (run.ROOT / "tests" / "connectors").glob("test_*.py")}
     assert there - named == set()
+
+
+def test_half_of_the_tests_of_the_long_legs() -> None:
+    """Each of them is a leg, and no other leg, nor one of ``make test-all``, runs half."""
+    given = argparse.Namespace(newest="", oldest="", iceberg="", delta="", all=False, half=1)
+    halved = {leg.name: leg.environment[HALF] for leg in run.legs_of(given) if HALF in leg.environment}
+    assert halved == dict.fromkeys(run.IN_HALVES, "1")
+    given.all = True
+    assert [leg.name for leg in run.legs_of(given) if HALF in leg.environment] == []
