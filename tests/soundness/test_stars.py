@@ -21,11 +21,12 @@ from pyspark.sql import SparkSession
 import es_skipping as esk
 from es_skipping.indexes.foreignkey import ForeignKey
 from es_skipping.indexes.induced import Induced
+from tests.examples import scaled
 from tests.jvm import INTERPRETED
 from tests.soundness.star_queries import random_query
 from tests.spark.star import configured
 
-STARS = int(os.environ.get("ES_SKIPPING_STARS", "1"))
+STARS = int(os.environ.get("ES_SKIPPING_STARS", scaled(2)))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "23"))
 STEPS = 5
 QUERIES = 3

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import es_skipping as esk
+from tests.examples import scaled
 from tests.spark.objects_read import num_files
 from tests.spark.skipping_on_off import age
 from tests.spark.star import configured
@@ -22,7 +23,7 @@ from tests.spark.star import configured
 pytestmark = pytest.mark.in_turn("spark")
 
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "11"))
-QUERIES = int(os.environ.get("ES_SKIPPING_FIRST_ROWS", "12"))
+QUERIES = int(os.environ.get("ES_SKIPPING_FIRST_ROWS", scaled(24)))
 _ROWS = 20
 _FILES = 24
 

@@ -16,6 +16,7 @@ from elasticsearch import Elasticsearch
 from pyspark.sql import SparkSession
 
 from es_skipping.stores.parquet.store import ParquetStore
+from tests.examples import scaled
 from tests.stores.elasticsearch.conftest import make_store, remove_all
 from tests.world.domains import DOMAINS, Domain
 from tests.world.evaluators import Evaluator, Plain, Skipped, Stored, StoredInElasticsearch
@@ -26,7 +27,7 @@ from tests.world.reasons import REMEDIES
 from tests.world.tabulate import tabulate
 from tests.world.world import Asked, World
 
-SAMPLE = int(os.environ.get("ES_SKIPPING_WORLD", "60"))
+SAMPLE = int(os.environ.get("ES_SKIPPING_WORLD", scaled(100)))
 SEED = int(os.environ.get("ES_SKIPPING_SEED", "18"))
 
 
