@@ -21,6 +21,7 @@ import resource
 import statistics
 import tempfile
 import time
+from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -42,6 +43,8 @@ from es_skipping.stores.registry import open_store, store_type
 
 SHARES: Final = (0.0001, 0.001, 0.01, 0.5, 0.99)
 CITIES: Final = 1_000
+CITY_LISTS: Final = [Values(frozenset(f"city {(n + k * 97) % CITIES:04}" for k in range(10)), 0) for n in range(CITIES)]
+HOSTS: Final = [Values(frozenset({f"h{n:07}"}), 0) for n in range(10_000)]
 
 INDEXES: Final = (
     *(
@@ -61,7 +64,7 @@ def definition(count: int) -> DatasetDefinition:
 def objects(count: int) -> Iterator[Object]:
     """``ts`` and ``id`` ascend with the paths, as in a lake that is written by day; the others are scattered."""
     dice = random.Random(count)
-    scattered = list(range(count))
+    scattered = array("q", range(count))  # not a list, through which the collector would look ever again
     dice.shuffle(scattered)
     for n, mixed in enumerate(scattered):
         path = (
@@ -70,7 +73,6 @@ def objects(count: int) -> Iterator[Object]:
         )
         ts, price = 1_760_000_000_000_000 + n * 1_000_000, 1000.0 * mixed / count
         lat, lon = 180.0 * mixed / count - 90, dice.uniform(-180, 179)
-        cities = {f"city {(mixed + k * 97) % CITIES:04}" for k in range(10)}
         yield Object(
             ObjectId(path, 100_000_000 + mixed, 1_760_000_000_000 + n),
             1_000_000,
@@ -79,8 +81,8 @@ def objects(count: int) -> Iterator[Object]:
                 "minmax(id)": Intervals(((n * 1000, n * 1000 + 999),), 0),
                 "minmax(price)": Intervals(((price, price + 500.0 / count),), 0, 0),
                 "minmax(name)": Intervals(((f"n{mixed:09}", f"n{mixed:09}z"),), 0),
-                "valuelist(city)": Values(frozenset(cities), 0),
-                "prefix(host,length=8)": Values(frozenset({f"h{mixed % 10_000:07}"}), 0),
+                "valuelist(city)": CITY_LISTS[mixed % CITIES],
+                "prefix(host,length=8)": HOSTS[mixed % len(HOSTS)],
                 "geobox(lat,lon)": Boxes((((lat, lat + 90.0 / count), (lon, lon + 0.5)),)),
             },
         )
