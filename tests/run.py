@@ -49,7 +49,6 @@ ON_THE_OLDEST = [
     "tests/spark/test_formats.py::test_formats",
     "tests/spark/test_tables.py::test_tables",
     "tests/spark/test_dsv2_files.py::test_every_format_skips",
-    "tests/spark/test_session.py::test_connect_in_local_mode",
     "tests/spark/test_distinct_rows.py::test_files_are_read_by_column",
     "tests/spark/test_end_to_end.py::test_predicates",
     "tests/spark/test_end_to_end.py::test_forms_of_queries[true]",
@@ -184,8 +183,8 @@ NOT_COMPILED = ("spark", "newest")
 """Legs whose queries Spark does not compile, which would be a tenth of their time. It then reads Parquet by rows, not
 by batches, so what reads batches is in other legs. ``make test-all`` compiles all."""
 
-IN_HALVES = ("build", "spark", "queries", "delta", "iceberg", "commands", "clients", "stores")
-"""Legs whose tests take seconds each. The others run whole: the small ones, and `newest`, whose tests are quick."""
+IN_HALVES = ("newest", "build", "spark", "queries", "delta", "iceberg", "commands", "clients", "stores")
+"""The long legs. The others run whole: the traps, the oldest versions, and those of a few tests."""
 
 OF_CLIENTS = ["tests/clients"]
 """Each test starts applications of its own, which wait for JVMs and helpers to start."""
