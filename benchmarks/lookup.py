@@ -64,7 +64,7 @@ def definition(count: int) -> DatasetDefinition:
 def objects(count: int) -> Iterator[Object]:
     """``ts`` and ``id`` ascend with the paths, as in a lake that is written by day; the others are scattered."""
     dice = random.Random(count)
-    scattered = array("q", range(count))  # not a list, through which the collector would look ever again
+    scattered = array("q", range(count))  # not a list, through which the collector would look again and again
     dice.shuffle(scattered)
     for n, mixed in enumerate(scattered):
         path = (

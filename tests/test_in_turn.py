@@ -1,6 +1,6 @@
 """Cases take turns: each runs under one combination, each value has cases, and the others are marked ``long``.
 
-So are the cases between those that ``every`` keeps.
+So are the cases between those that ``every`` keeps, and the tests of the half whose day it is not.
 """
 
 from __future__ import annotations

@@ -231,7 +231,6 @@ def built(place: Path, kind: str, target: Path) -> Path:
     return file
 
 
-@pytest.mark.long
 def test_a_wheel_of_the_checkout_and_one_of_the_source_distribution_are_the_same_bytes(tmp_path: Path) -> None:
     """Two builds in two places; the second place also has other times and other permissions."""
     place = checkout(tmp_path / "checkout")

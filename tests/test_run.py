@@ -14,6 +14,11 @@ ELSEWHERE = {"connectors", "faults"}
 """Directories that pytest passes over: legs of other Sparks and ``make faults`` name their files."""
 
 
+def legs_of(*, all: bool = False, half: int | None = None) -> list[run.Leg]:
+    """The legs, whatever the Pythons."""
+    return run.legs_of(argparse.Namespace(newest="", oldest="", iceberg="", delta="", all=all, half=half))
+
+
 @pytest.mark.parametrize("folder", ["tests", "es_skipping"])
 def test_every_directory_is_searched(pytestconfig: pytest.Config, folder: str) -> None:
     """A room named ``build`` is not the output of a build, which pytest passes over unless it is told not to."""
@@ -29,8 +34,7 @@ def test_what_is_left_to_lint_is_what_lint_runs() -> None:
 
 
 def test_the_legs_name_what_exists() -> None:
-    pythons = argparse.Namespace(newest="", oldest="", iceberg="", delta="", all=True, half=None)
-    legs = run.legs_of(pythons)
+    legs = legs_of(all=True)
     assert {leg.part for leg in legs} == set(run.PARTS)
     makefile = (run.ROOT / "Makefile").read_text(encoding="utf-8")
     assert makefile.count(f"--parts {' '.join(run.PARTS)}") == 2, "test-versions and test-all run all parts"
@@ -44,7 +48,7 @@ def test_the_legs_name_what_exists() -> None:
 
 def test_each_module_of_the_connectors_is_in_a_leg() -> None:
     """They need sessions of their own, so no leg searches their directory."""
-    legs = run.legs_of(argparse.Namespace(newest="", oldest="", iceberg="", delta="", all=False, half=None))
+    legs = legs_of()
     named = {path for leg in legs for path in leg.paths}
     there = {str(file.relative_to(run.ROOT)) for file in (run.ROOT / "tests" / "connectors").glob("test_*.py")}
     assert there - named == set()
@@ -52,8 +56,6 @@ def test_each_module_of_the_connectors_is_in_a_leg() -> None:
 
 def test_half_of_the_tests_of_the_long_legs() -> None:
     """Each of them is a leg, and no other leg, nor one of ``make test-all``, runs half."""
-    given = argparse.Namespace(newest="", oldest="", iceberg="", delta="", all=False, half=1)
-    halved = {leg.name: leg.environment[HALF] for leg in run.legs_of(given) if HALF in leg.environment}
+    halved = {leg.name: leg.environment[HALF] for leg in legs_of(half=1) if HALF in leg.environment}
     assert halved == dict.fromkeys(run.IN_HALVES, "1")
-    given.all = True
-    assert [leg.name for leg in run.legs_of(given) if HALF in leg.environment] == []
+    assert [leg.name for leg in legs_of(all=True, half=1) if HALF in leg.environment] == []
