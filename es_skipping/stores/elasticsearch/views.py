@@ -6,7 +6,8 @@ table, so it is kept, whichever way an answer is put. Since nothing changes in a
 was answered is remembered.
 
 The server tells many documents by words: each document has a power of two, by which it differs from the others of its
-word, and their sum tells which of them match.
+word, and their sum tells which of them match. It counts by blocks first, because where documents match wholly or not at
+all no word needs to be asked for.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from elasticsearch import ApiError, Elasticsearch
 from es_skipping.errors import StoreError
 from es_skipping.stores.base import KEY_BYTES
 from es_skipping.stores.elasticsearch.answers import PAGE, Deadline, whole
+from es_skipping.stores.elasticsearch.blocks import Blocks, Flags, Page, block_size
 from es_skipping.stores.elasticsearch.bools import (
     EVERY,
     NOTHING,
@@ -50,8 +52,6 @@ _REMEMBERED_BYTES: Final = 32 << 20
 _AT_ONCE: Final = 2
 _MAX_ORDINALS_PER_REPLY: Final = 16_384
 """Fewer documents are told by their ordinals, others by words."""
-
-Flags = npt.NDArray[np.bool_]
 
 
 class _NotWhole(StoreError):
@@ -83,7 +83,7 @@ class View:
         self._first = first
         self._size = max(1, state.next_ordinal - first)
         self._width, self._words_a_page = WORD, PAGE
-        seen = self._matching(self._all, deadline)
+        seen = self._matching(self._all, deadline, every=True)
         published = np.zeros(self._size, np.bool_)
         image = bytes(keys[first * KEY_BYTES : (first + self._size) * KEY_BYTES])
         packed = np.frombuffer(image, np.uint64).reshape(-1, 2)
@@ -124,12 +124,15 @@ class View:
         """Every document of the view, and none if ordinals are not seen: only for what is known when it is opened."""
         return {"range": {"ordinal": {"gte": self._first}}} if self._first else EVERY
 
-    def _matching(self, query: Query, deadline: Deadline) -> Flags:
-        """Which documents match, by ordinal."""
+    def _matching(self, query: Query, deadline: Deadline, every: bool = False) -> Flags:
+        """Which documents match, by ordinal.
+
+        Once every word was asked for, the powers of two of each are known to differ, and those of a part do as well.
+        """
         while True:
             width, count = self._width, self._words_a_page  # other threads lower them too
             try:
-                return self._in_words(query, width, count, deadline)
+                return self._in_words(query, width, count, deadline, every)
             except _NotWhole:  # an earlier version wrote documents without a power of two, or this user does not see it
                 if width == 1:
                     raise
@@ -139,55 +142,64 @@ class View:
                     raise
                 self._words_a_page = min(self._words_a_page, count // 2)
 
-    def _in_words(self, query: Query, width: int, count: int, deadline: Deadline) -> Flags:
-        """The same, by words of this width, in pages of at most this number of words."""
+    def _in_words(self, query: Query, width: int, count: int, deadline: Deadline, every: bool = False) -> Flags:
+        """The same, by words of this width, in pages of at most this number of words.
+
+        A sum of n powers of two has n bits where they are different, and fewer where they are not. So as many ordinals
+        have to be told as documents were counted.
+        """
         end = self._first + self._size
-        begin = self._first - self._first % width
-        pages = [(low, min(low + width * count, end)) for low in range(begin, end, width * count)]
+        size = block_size(self._first, end, count)
+        reply = self._search(_between(query, self._first, end), deadline, aggs={"blocks": _histogram(size)})
+        counts = np.fromiter((bucket["doc_count"] for bucket in _buckets(reply, "blocks")), np.int64)
+        blocks = Blocks(self._first, end, size, _keys(reply, "blocks"), counts)
+        flags = blocks.full()
 
-        def read(page: tuple[int, int]) -> Flags:
-            return self._page(query, width, *page, deadline)
+        def read(page: Page) -> None:
+            flags[page.low - self._first : page.high - self._first] = self._page(query, page, deadline)
 
+        pages = blocks.pages(width, count, every)
         if len(pages) == 1:
-            flags = read(pages[0])
+            read(pages[0])
         else:  # while one page is decoded here, the server makes the next
             with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="es-skipping-page") as pool:
-                flags = np.concatenate(list(pool.map(read, pages)))
-        return flags[self._first - begin :][: self._size]
+                list(pool.map(read, pages))
+        total = reply["hits"]["total"]["value"]
+        if blocks.matching != total or np.count_nonzero(flags) != total:
+            raise _NotWhole("the answer of Elasticsearch is not whole: fewer ordinals than documents")
+        return flags
 
-    def _page(self, query: Query, width: int, low: int, high: int, deadline: Deadline) -> Flags:
-        """Which documents match, of the words from one ordinal to another.
-
-        A sum of n powers of two has n bits where they are different, and fewer where they are not.
-        """
-        words: dict[str, Any] = {"histogram": {"field": "ordinal", "interval": width, "min_doc_count": 1}}
+    def _page(self, query: Query, page: Page, deadline: Deadline) -> Flags:
+        """Which documents of a page match."""
+        low, high, width = page
+        words = _histogram(width)
         if width > 1:
             words["aggs"] = {"bits": {"sum": {"field": "bit"}}}
-        # The first word may begin before the view.
-        reply = self._search(_between(query, max(low, self._first), high), deadline, aggs={"words": words})
-        buckets = reply.get("aggregations", {}).get("words", {}).get("buckets", [])
-        at = np.fromiter((bucket["key"] for bucket in buckets), np.float64, len(buckets)).astype(np.int64)
-        sums = np.ones(len(buckets))
-        if width > 1:
-            sums = np.fromiter((bucket["bits"]["value"] for bucket in buckets), np.float64, len(buckets))
+        # Ordinals may be asked for: where they are not seen any more, fewer are told than were counted.
+        within = all_of([query, {"range": {"ordinal": {"gte": low, "lt": high}}}])
+        reply = self._search(within, deadline, aggs={"words": words})
+        buckets = _buckets(reply, "words")
+        sums = np.fromiter((bucket["bits"]["value"] if width > 1 else 1.0 for bucket in buckets), np.float64)
         packed = sums.astype("<u8").view(np.uint8).reshape(-1, 8)
-        flags = np.zeros((-(-(high - low) // width), width), np.bool_)
-        flags[(at - low) // width] = np.unpackbits(packed, axis=1, count=width, bitorder="little")
-        if np.count_nonzero(flags) != reply["hits"]["total"]["value"]:
-            raise _NotWhole("the answer of Elasticsearch is not whole: fewer ordinals than documents")
-        return flags.ravel()
+        begin = low - low % width  # the first word may begin before the view
+        flags = np.zeros((-(-(high - begin) // width), width), np.bool_)
+        flags[(_keys(reply, "words") - begin) // width] = np.unpackbits(packed, axis=1, count=width, bitorder="little")
+        return flags.ravel()[low - begin : high - begin]
 
     def _ordinals_of_few(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64] | None:
         """The ordinals of the documents that match; None where they are many, which the server need not find out."""
         try:
-            reply = self._search(query, deadline, most=_MAX_ORDINALS_PER_REPLY, aggs=_ORDINALS)
+            reply = self._search(query, deadline, most=_MAX_ORDINALS_PER_REPLY, aggs={"ordinals": _histogram(1)})
         except ApiError as error:
             if not _asked_too_many(error):
                 raise
             return None
         if reply.get("terminated_early") or reply["hits"]["total"]["value"] >= _MAX_ORDINALS_PER_REPLY:
             return None
-        return _keys_of(reply) - self._first
+        found = _keys(reply, "ordinals")
+        if len(found) != reply["hits"]["total"]["value"]:  # each is one document's
+            raise StoreError("the answer of Elasticsearch is not whole: other ordinals than documents")
+        return found - self._first
 
     def _said_by_all(
         self, state: State, deadline: Deadline
@@ -274,11 +286,18 @@ def _asked_too_many(error: ApiError) -> bool:
     return "too_many_buckets_exception" in str(error.body)
 
 
-def _keys_of(reply: Mapping[str, Any]) -> npt.NDArray[np.int64]:
-    """The ordinals of a reply. Each is one document's, so there are as many as documents."""
-    buckets = reply.get("aggregations", {}).get("ordinals", {}).get("buckets", [])
-    if len(buckets) != reply["hits"]["total"]["value"]:
-        raise StoreError("the answer of Elasticsearch is not whole: other ordinals than documents")
+def _histogram(width: int) -> dict[str, Any]:
+    """One bucket for so many neighbouring ordinals."""
+    return {"histogram": {"field": "ordinal", "interval": width, "min_doc_count": 1}}
+
+
+def _buckets(reply: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    return reply.get("aggregations", {}).get(name, {}).get("buckets", [])  # type: ignore[no-any-return]
+
+
+def _keys(reply: Mapping[str, Any], name: str) -> npt.NDArray[np.int64]:
+    """The first ordinals of its buckets."""
+    buckets = _buckets(reply, name)
     return np.fromiter((bucket["key"] for bucket in buckets), np.int64, len(buckets))
 
 
@@ -286,7 +305,6 @@ _PROVING: Final = "proving"
 """Never the name of a group: those have an underscore."""
 _SETTLED: Final = "settled "
 _SHOWN: Final = "shown "
-_ORDINALS: Final = {"ordinals": {"histogram": {"field": "ordinal", "interval": 1, "min_doc_count": 1}}}
 _WANTED: Final = [
     "error",
     "timed_out",
@@ -296,6 +314,7 @@ _WANTED: Final = [
     "_shards.successful",
     "_shards.failed",
     "hits.total.value",
+    "aggregations.blocks.buckets",
     "aggregations.ordinals.buckets.key",  # and not how many documents each has: one
     "aggregations.words.buckets.key",
     "aggregations.words.buckets.bits.value",

@@ -21,6 +21,7 @@ from es_skipping.errors import StoreError, StoreUnavailable
 from es_skipping.predicates.types import parse_type
 from es_skipping.stores.base import NO_KEY
 from es_skipping.stores.elasticsearch import answers as answers_module
+from es_skipping.stores.elasticsearch import blocks as blocks_module
 from es_skipping.stores.elasticsearch import open_views
 from es_skipping.stores.elasticsearch import views as views_module
 from es_skipping.stores.elasticsearch.answers import Answers, Deadline, KeysMissing, request_body, whole
@@ -98,7 +99,7 @@ class Cluster:
         what = asked[kind]
         if kind == "histogram":
             words: dict[int, list[int]] = {}
-            for one in found:
+            for one in (one for one in found if one["ordinal"] is not None):
                 words.setdefault(one["ordinal"] // what["interval"] * what["interval"], []).append(one.get("bit", 0))
             return {
                 "buckets": [
@@ -331,7 +332,53 @@ def test_many_are_told_by_words(monkeypatch: pytest.MonkeyPatch, low: int, high:
     found = view.select(proof(cluster, Overlaps((Range(low, high),))), SOON)
     assert skipped(found) == {key(at) for at in range(150) if not low <= at <= high}
     words = [one["words"] for one in cluster.searches if "words" in one]
-    assert words == [high // 48 - low // 48 + 1], "one bucket for the documents of a word"
+    all_match = (low, high) == (0, 149)  # this was counted
+    few = high - low < 4  # of the view's four words
+    expected = [] if all_match else [high - low + 1] if few else [high // 48 - low // 48 + 1]
+    assert words == expected, "one bucket for the documents of a word"
+
+
+@pytest.mark.parametrize(
+    ("kept", "told"),
+    [
+        (range(960), []),  # all
+        (range(100, 800), [15]),  # in two blocks some match, and the full ones between them are asked along
+        ([*range(96), *range(200, 290), *range(860, 960)], [4]),  # neither the empty ones nor those at the ends
+        ([5, 300, 600, 900], [4]),  # few: by ordinals
+        (range(0, 960, 2), [20]),  # many: by words
+        ([*range(0, 192, 2), *range(192, 960)], [4]),
+    ],
+    ids=["all", "neighbours", "three groups", "few", "every second", "every second of the first"],
+)
+def test_only_blocks_that_match_in_part_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, kept: Sequence[int], told: list[int]
+) -> None:
+    monkeypatch.setattr(views_module, "_MAX_ORDINALS_PER_REPLY", 1)
+    monkeypatch.setattr(blocks_module, "_LEAST", 96)
+    cluster = numbers(*(int(at in set(kept)) for at in range(960)))
+    view = view_of(cluster, state_of(cluster))
+    cluster.searches.clear()
+    found = view.select(proof(cluster, AnyOf((1,))), SOON)
+    assert skipped(found) == {key(at) for at in range(960)} - set(map(key, kept))
+    assert [one["words"] for one in cluster.searches if "words" in one] == told
+
+
+@pytest.mark.parametrize("since", ["blocks", "words"])
+def test_ordinals_that_are_hidden_while_a_view_is_open(monkeypatch: pytest.MonkeyPatch, since: str) -> None:
+    """Documents match that have no ordinal any more: no answer may leave them out."""
+    monkeypatch.setattr(views_module, "_MAX_ORDINALS_PER_REPLY", 1)
+    cluster = numbers(*(at % 2 for at in range(150)))
+    view = view_of(cluster, state_of(cluster))
+    search = cluster.search
+
+    def hidden(**body: Any) -> Any:
+        if since in body["aggs"]:
+            cluster.documents = [{**one, "ordinal": None} for one in cluster.documents]
+        return search(**body)
+
+    monkeypatch.setattr(cluster, "search", hidden)
+    with pytest.raises(StoreError, match="not whole"):
+        view.select(proof(cluster, AnyOf((1,))), SOON)
 
 
 def test_no_page_is_larger_than_servers_allow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,11 +425,11 @@ def test_several_look_ups_that_are_refused_lower_the_page_once(monkeypatch: pyte
     view = view_of(cluster, state_of(cluster))
     together, in_words = threading.Barrier(4, timeout=30), view._in_words
 
-    def refused(query: Query, width: int, count: int, deadline: Deadline) -> Any:
+    def refused(query: Query, width: int, count: int, *rest: Any) -> Any:
         if count == views_module.PAGE:
             together.wait()
             raise ApiError("no", cast("Any", None), {"error": {"type": "too_many_buckets_exception"}})
-        return in_words(query, width, count, deadline)
+        return in_words(query, width, count, *rest)
 
     monkeypatch.setattr(view, "_in_words", refused)
     proofs = [proof(cluster, Overlaps((Range(low, 149),))) for low in range(4)]
