@@ -61,7 +61,7 @@ MODULES: Final = (
     ),
     *(
         f"{_SERVER_ROOM}{name}.py"
-        for name in ("query", "bools", "shape", "complement", "answers", "views", "open_views")
+        for name in ("query", "bools", "shape", "complement", "answers", "blocks", "views", "open_views")
     ),
     *(f"es_skipping/stores/parquet/{name}.py" for name in ("answers", "evaluate", "sets")),
 )
@@ -80,8 +80,11 @@ TESTS: Final = (
     "tests/indexes",
     "tests/stores/test_codec.py",
     *(f"tests/stores/parquet/test_{name}.py" for name in ("contract", "answers", "cells")),
-    *(f"{_SERVER_TESTS}test_{name}.py" for name in ("bools", "query", "answers", "contract", "views", "counts")),
-    *(f"{_SERVER_TESTS}test_{name}.py" for name in ("expensive", "long_literals", "prints", "documents")),
+    *(f"{_SERVER_TESTS}test_{name}.py" for name in ("bools", "query", "answers", "blocks", "contract")),
+    *(
+        f"{_SERVER_TESTS}test_{name}.py"
+        for name in ("views", "counts", "expensive", "long_literals", "prints", "documents")
+    ),
 )
 """Tests of these that ask for a Spark are left out. Those with a server judge the server's room alone."""
 _OWN_PROCESSES: Final = ("test_light.py", "test_killed.py")

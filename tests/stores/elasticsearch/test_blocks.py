@@ -60,15 +60,36 @@ def test_pages_tell_what_counts_do_not(
         assert (np.flatnonzero(flags) + first).tolist() == matching.tolist()
 
 
-def test_full_blocks_between_two_others() -> None:
+@pytest.mark.parametrize(
+    ("blocks", "first", "most", "size"), [(4, 0, 4, 1), (10, 0, 4, 4), (3, 100, 3, 1), (3, 101, 2, 2), (3, 5, 1, 4)]
+)
+def test_blocks_are_as_small_as_they_may_be(blocks: int, first: int, most: int, size: int) -> None:
+    assert block_size(3072 * first, 3072 * (first + blocks), most) == 3072 * size
+
+
+def test_full_blocks_between_others() -> None:
     """A few are asked for along with the others, more are not: then two requests are cheaper."""
-    size = block_size(0, 40 * 3072, 60_000)
-    assert size == 3072
-    for between, requests in ((16, 1), (17, 2)):
-        low, high = size // 2, size + between * size + size // 2
-        pages = counted(np.arange(low, high), 0, 40 * size, size).pages(WORD, 60_000)
+    size = block_size(0, 60 * 3072, 60_000)
+    for between, requests in ((16, 1), (17, 3)):
+        asked = [0, between + 1, 2 * between + 2]
+        matching = np.setdiff1d(np.arange((asked[-1] + 1) * size), [at * size for at in asked])
+        pages = counted(matching, 0, 60 * size, size).pages(WORD, 60_000)
         assert len(pages) == requests
-        assert (pages[0].low, pages[-1].high) == (0, (between + 2) * size)
+        assert (pages[0].low, pages[-1].high) == (0, (asked[-1] + 1) * size)
+
+
+def test_where_few_match_each_ordinal_is_a_word() -> None:
+    """As many as the page has words are few. A page where nothing matches is left out."""
+    blocks = np.arange(10, 13) * 3072
+    matching = np.concatenate([blocks[0] + np.arange(64) * 48, blocks[2] + np.arange(65) * 47])
+    found = counted(matching, blocks[0], blocks[2] + 3072, 3072).pages(WORD, 64)
+    assert found == [(blocks[0], blocks[1], 1), (blocks[2], blocks[2] + 3072, WORD)]
+
+
+def test_words_begin_where_the_server_lets_them() -> None:
+    """The first may begin before the view."""
+    pages = counted(np.arange(50, 3000), 50, 4000, 3072).pages(WORD, 2)
+    assert pages == [(max(50, low), low + 96, WORD) for low in range(48, 3072 - 48, 96)] + [(3024, 3072, WORD)]
 
 
 def test_empty_blocks_are_not_asked_for() -> None:
