@@ -18,7 +18,7 @@ __all__ = ["Blocks", "Flags", "Page", "block_size"]
 
 _LEAST: Final = 64 * WORD
 _ASKED_ALONG: Final = 16
-"""So many full blocks between two others are asked along with them: another request takes as long."""
+"""This number of full blocks between two others is asked for along with them: another request takes as long."""
 
 Flags = npt.NDArray[np.bool_]
 

@@ -287,7 +287,7 @@ def _asked_too_many(error: ApiError) -> bool:
 
 
 def _histogram(width: int) -> dict[str, Any]:
-    """One bucket for so many neighbouring ordinals."""
+    """One bucket for this number of neighbouring ordinals."""
     return {"histogram": {"field": "ordinal", "interval": width, "min_doc_count": 1}}
 
 
