@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,7 +83,7 @@ class View:
         self._first = first
         self._size = max(1, state.next_ordinal - first)
         self._width, self._words_a_page = WORD, PAGE
-        seen = self._matching(self._all, deadline, every=True)
+        seen = self._matching(self._all, deadline, full_too=True)
         published = np.zeros(self._size, np.bool_)
         image = bytes(keys[first * KEY_BYTES : (first + self._size) * KEY_BYTES])
         packed = np.frombuffer(image, np.uint64).reshape(-1, 2)
@@ -124,15 +124,16 @@ class View:
         """Every document of the view, and none if ordinals are not seen: only for what is known when it is opened."""
         return {"range": {"ordinal": {"gte": self._first}}} if self._first else EVERY
 
-    def _matching(self, query: Query, deadline: Deadline, every: bool = False) -> Flags:
+    def _matching(self, query: Query, deadline: Deadline, full_too: bool = False) -> Flags:
         """Which documents match, by ordinal.
 
-        Once every word was asked for, the powers of two of each are known to differ, and those of a part do as well.
+        A view is opened with a look at full blocks too: it shows that no two documents of a word have the same power.
+        Look-ups rely on that.
         """
         while True:
             width, count = self._width, self._words_a_page  # other threads lower them too
             try:
-                return self._in_words(query, width, count, deadline, every)
+                return self._in_words(query, width, count, deadline, full_too)
             except _NotWhole:  # an earlier version wrote documents without a power of two, or this user does not see it
                 if width == 1:
                     raise
@@ -142,49 +143,57 @@ class View:
                     raise
                 self._words_a_page = min(self._words_a_page, count // 2)
 
-    def _in_words(self, query: Query, width: int, count: int, deadline: Deadline, every: bool = False) -> Flags:
-        """The same, by words of this width, in pages of at most this number of words.
-
-        A sum of n powers of two has n bits where they are different, and fewer where they are not. So as many ordinals
-        have to be told as documents were counted.
-        """
+    def _in_words(self, query: Query, width: int, count: int, deadline: Deadline, full_too: bool) -> Flags:
+        """Which documents match, by words of this width, in pages of at most this number of words."""
         end = self._first + self._size
         size = block_size(self._first, end, count)
         reply = self._search(_between(query, self._first, end), deadline, aggs={"blocks": _histogram(size)})
-        counts = np.fromiter((bucket["doc_count"] for bucket in _buckets(reply, "blocks")), np.int64)
-        blocks = Blocks(self._first, end, size, _keys(reply, "blocks"), counts)
-        flags = blocks.full()
+        buckets = _buckets(reply, "blocks")
+        counts = np.fromiter((bucket["doc_count"] for bucket in buckets), np.int64, len(buckets))
+        blocks = Blocks(self._first, end, size, _starts(buckets), counts)
+        if blocks.matching != reply["hits"]["total"]["value"]:
+            raise StoreError("the answer of Elasticsearch is not whole: documents without an ordinal")
+        flags = blocks.flags()
 
         def read(page: Page) -> None:
             flags[page.low - self._first : page.high - self._first] = self._page(query, page, deadline)
 
-        pages = blocks.pages(width, count, every)
-        if len(pages) == 1:
-            read(pages[0])
+        pages = blocks.pages(width, count, full_too)
+        if len(pages) < 2:
+            for page in pages:
+                read(page)
         else:  # while one page is decoded here, the server makes the next
             with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="es-skipping-page") as pool:
                 list(pool.map(read, pages))
-        total = reply["hits"]["total"]["value"]
-        if blocks.matching != total or np.count_nonzero(flags) != total:
-            raise _NotWhole("the answer of Elasticsearch is not whole: fewer ordinals than documents")
+        if not blocks.agree(flags):
+            raise StoreError("the answers of Elasticsearch differ: what this user sees changed meanwhile")
         return flags
 
     def _page(self, query: Query, page: Page, deadline: Deadline) -> Flags:
-        """Which documents of a page match."""
+        """Which documents of a page match.
+
+        A sum of n powers of two has n bits where they are different, and fewer where they are not.
+        """
         low, high, width = page
         words = _histogram(width)
         if width > 1:
             words["aggs"] = {"bits": {"sum": {"field": "bit"}}}
-        # Ordinals may be asked for: where they are not seen any more, fewer are told than were counted.
+        # A range of ordinals is safe here, unlike in `_between`: where ordinals have become hidden it finds fewer
+        # documents than were counted, and the answer is refused.
         within = all_of([query, {"range": {"ordinal": {"gte": low, "lt": high}}}])
         reply = self._search(within, deadline, aggs={"words": words})
         buckets = _buckets(reply, "words")
-        sums = np.fromiter((bucket["bits"]["value"] if width > 1 else 1.0 for bucket in buckets), np.float64)
+        sums = np.ones(len(buckets))
+        if width > 1:
+            sums = np.fromiter((bucket["bits"]["value"] for bucket in buckets), np.float64, len(buckets))
         packed = sums.astype("<u8").view(np.uint8).reshape(-1, 8)
         begin = low - low % width  # the first word may begin before the view
-        flags = np.zeros((-(-(high - begin) // width), width), np.bool_)
-        flags[(_keys(reply, "words") - begin) // width] = np.unpackbits(packed, axis=1, count=width, bitorder="little")
-        return flags.ravel()[low - begin : high - begin]
+        told = np.zeros((-(-(high - begin) // width), width), np.bool_)
+        told[(_starts(buckets) - begin) // width] = np.unpackbits(packed, axis=1, count=width, bitorder="little")
+        flags = told.ravel()[low - begin : high - begin]
+        if np.count_nonzero(flags) != reply["hits"]["total"]["value"]:
+            raise _NotWhole("the answer of Elasticsearch is not whole: fewer ordinals than documents")
+        return flags
 
     def _ordinals_of_few(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64] | None:
         """The ordinals of the documents that match; None where they are many, which the server need not find out."""
@@ -196,7 +205,7 @@ class View:
             return None
         if reply.get("terminated_early") or reply["hits"]["total"]["value"] >= _MAX_ORDINALS_PER_REPLY:
             return None
-        found = _keys(reply, "ordinals")
+        found = _starts(_buckets(reply, "ordinals"))
         if len(found) != reply["hits"]["total"]["value"]:  # each is one document's
             raise StoreError("the answer of Elasticsearch is not whole: other ordinals than documents")
         return found - self._first
@@ -295,9 +304,8 @@ def _buckets(reply: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     return reply.get("aggregations", {}).get(name, {}).get("buckets", [])  # type: ignore[no-any-return]
 
 
-def _keys(reply: Mapping[str, Any], name: str) -> npt.NDArray[np.int64]:
-    """The first ordinals of its buckets."""
-    buckets = _buckets(reply, name)
+def _starts(buckets: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.int64]:
+    """The first ordinal of each bucket."""
     return np.fromiter((bucket["key"] for bucket in buckets), np.int64, len(buckets))
 
 

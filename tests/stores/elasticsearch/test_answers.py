@@ -6,7 +6,7 @@ import base64
 import json
 import threading
 import tracemalloc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, cast
@@ -369,16 +369,60 @@ def test_ordinals_that_are_hidden_while_a_view_is_open(monkeypatch: pytest.Monke
     monkeypatch.setattr(views_module, "_MAX_ORDINALS_PER_REPLY", 1)
     cluster = numbers(*(at % 2 for at in range(150)))
     view = view_of(cluster, state_of(cluster))
-    search = cluster.search
 
-    def hidden(**body: Any) -> Any:
+    def hide(body: Mapping[str, Any]) -> None:
         if since in body["aggs"]:
             cluster.documents = [{**one, "ordinal": None} for one in cluster.documents]
+
+    before_each_search(monkeypatch, cluster, hide)
+    with pytest.raises(StoreError, match="not whole" if since == "blocks" else "changed meanwhile"):
+        view.select(proof(cluster, AnyOf((1,))), SOON)
+    assert view._width == WORD, "the powers of two were not to blame"
+
+
+def before_each_search(
+    monkeypatch: pytest.MonkeyPatch, cluster: Cluster, call: Callable[[Mapping[str, Any]], None]
+) -> None:
+    search = cluster.search
+
+    def called(**body: Any) -> Any:
+        call(body)
         return search(**body)
 
-    monkeypatch.setattr(cluster, "search", hidden)
-    with pytest.raises(StoreError, match="not whole"):
-        view.select(proof(cluster, AnyOf((1,))), SOON)
+    monkeypatch.setattr(cluster, "search", called)
+
+
+def test_a_page_that_tells_too_many_does_not_hide_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A role changes between count and words. By ordinals 94 documents too many are told, by sums 94 too few."""
+    monkeypatch.setattr(views_module, "_MAX_ORDINALS_PER_REPLY", 1)
+    monkeypatch.setattr(views_module, "PAGE", 2)
+    monkeypatch.setattr(blocks_module, "_LEAST", 96)
+    kept = {0, 50, *range(96, 190)}
+    cluster = numbers(*(int(at in kept) for at in range(192)))
+    view = view_of(cluster, state_of(cluster))
+
+    def hide(body: Mapping[str, Any]) -> None:
+        if "words" in body["aggs"]:
+            cluster.documents = [
+                {**{name: held for name, held in one.items() if name != "bit"}, "g": {}} for one in cluster.documents
+            ]
+
+    before_each_search(monkeypatch, cluster, hide)
+    assert skipped(view.select(proof(cluster, AnyOf((1,))), SOON)) == set()
+
+
+def test_wrong_powers_of_two_in_two_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one a document has two powers, in the other two documents have the same, and two documents are lost."""
+    monkeypatch.setattr(views_module, "_MAX_ORDINALS_PER_REPLY", 1)
+    monkeypatch.setattr(views_module, "PAGE", 2)
+    monkeypatch.setattr(blocks_module, "_LEAST", 96)
+    cluster = numbers(*range(192))
+    state = state_of(cluster)
+    cluster.documents[5]["bit"] = (1 << 5) | (1 << 7)
+    cluster.documents[99]["bit"] = cluster.documents[101]["bit"]
+    cluster.documents = [one for one in cluster.documents if one["ordinal"] not in (7, 102)]
+    view = view_of(cluster, state)
+    assert view.table.live.tolist() == [at not in (7, 102) for at in range(192)]
 
 
 def test_no_page_is_larger_than_servers_allow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,10 +32,10 @@ def matches(draw: st.DrawFn) -> tuple[np.ndarray, int, int]:
     width=st.sampled_from([1, WORD]),
     most=st.integers(1, 80),
     along=st.sampled_from([0, 2, 16]),
-    every=st.booleans(),
+    full_too=st.booleans(),
 )
 def test_pages_tell_what_counts_do_not(
-    given: tuple[np.ndarray, int, int], width: int, most: int, along: int, every: bool
+    given: tuple[np.ndarray, int, int], width: int, most: int, along: int, full_too: bool
 ) -> None:
     matching, first, end = given
     with pytest.MonkeyPatch.context() as patch:
@@ -45,10 +45,10 @@ def test_pages_tell_what_counts_do_not(
         assert len(np.unique(np.arange(first, end) // size)) <= most, "more blocks than a reply may tell"
         blocks = counted(matching, first, end, size)
         assert blocks.matching == len(matching)
-        flags = blocks.full()
+        flags = blocks.flags()
         assert len(flags) == end - first
-        asked = blocks.pages(width, most, every)
-        if every:
+        asked = blocks.pages(width, most, full_too)
+        if full_too:
             assert all(page.width == width for page in asked)
             words = {int(one) for page in asked for one in np.arange(page.low, page.high) // width}
             assert words >= {int(one) for one in matching // width}, "a word whose powers of two are not seen to differ"
@@ -58,6 +58,10 @@ def test_pages_tell_what_counts_do_not(
             assert len(np.unique(told // of)) <= most, "more buckets than a reply may tell"
             flags[low - first : high - first] = np.isin(np.arange(low, high), told)
         assert (np.flatnonzero(flags) + first).tolist() == matching.tolist()
+        assert blocks.agree(flags)
+        other = np.roll(flags, size)
+        as_many = np.array_equal(*(np.unique(np.flatnonzero(one) + first) // size for one in (flags, other)))
+        assert blocks.agree(other) == as_many
 
 
 @pytest.mark.parametrize(
