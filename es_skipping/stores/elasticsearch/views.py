@@ -90,7 +90,7 @@ class View:
         published[: len(packed)] = (packed != 0).any(axis=1)
         image = image.ljust(self._size * KEY_BYTES, b"\x00")
         self.table = KeyTable(image, seen & published)
-        self._known, self._of_all, self._shown = self._said_by_all(state, deadline)
+        self._known, self._of_all, self._shown = self._said_by_all(state, seen, deadline)
         self._lock = threading.Lock()
         self._answers: OrderedDict[str, Selection] = OrderedDict()
         self._remembered = 0
@@ -211,27 +211,42 @@ class View:
         return found - self._first
 
     def _said_by_all(
-        self, state: State, deadline: Deadline
+        self, state: State, seen: Flags, deadline: Deadline
     ) -> tuple[frozenset[str], tuple[Query, ...], dict[str, int]]:
         """The groups that every document lists in ``known``, and what else every document matches; and the fields that
         need not be asked for of every document, each with the ordinal of one document that shows it."""
         groups = [one for group in state.groups.values() for one in (group, span_of(group))[: 1 + group.spans]]
-        settled = [(group.name, field, query) for group in groups for field, query in witnesses_of(group).items()]
+        settled = {field: (group.name, query) for group in groups for field, query in witnesses_of(group).items()}
         filters: dict[str, Query] = {_PROVING: PROVING}
         filters |= {group.name: {"term": {"known": group.name}} for group in groups}
-        filters |= {f"{_SETTLED}{field}": query for _, field, query in settled}
-        first = {"first": {"min": {"field": "ordinal"}}}
-        shown = {f"{_SHOWN}{at}": {"filter": exists(field), "aggs": first} for at, (_, field, _) in enumerate(settled)}
-        reply = self._search(self._all, deadline, aggs={"known": {"filters": {"filters": filters}}, **shown})
-        total, found = reply["hits"]["total"]["value"], reply["aggregations"]
-        counts = {name: bucket["doc_count"] for name, bucket in found["known"]["buckets"].items()}
-        witnesses = {}
-        for at, (name, field, _) in enumerate(settled):
-            ordinal = found[f"{_SHOWN}{at}"]["first"]["value"]
-            if counts[name] and counts[f"{_SETTLED}{field}"] == total and ordinal is not None:
-                witnesses[field] = int(ordinal) - self._first
+        total, counts, _ = self._counts(
+            filters | {f"{_SHOWN}{field}": exists(field) for field in settled}, {}, deadline
+        )
         known = frozenset(group.name for group in groups if counts[group.name] == total)
-        return known, (PROVING,) if counts[_PROVING] == total else (), witnesses
+        of_all = (PROVING,) if counts[_PROVING] == total else ()
+        asked = [field for field, (name, _) in settled.items() if counts[name] and counts[f"{_SHOWN}{field}"]]
+        # Each document shows it, most often. To find one that does, and what the others say, takes much longer.
+        witnesses = {field: int(seen.argmax()) for field in asked if counts[f"{_SHOWN}{field}"] == total}
+        some = [field for field in asked if field not in witnesses]
+        if some:
+            filters = {field: settled[field][1] for field in some}
+            first = {"first": {"min": {"field": "ordinal"}}}
+            shown = {f"{_SHOWN}{at}": {"filter": exists(field), "aggs": first} for at, field in enumerate(some)}
+            total, counts, found = self._counts(filters, shown, deadline)
+            for at, field in enumerate(some):
+                ordinal = found[f"{_SHOWN}{at}"]["first"]["value"]
+                if counts[field] == total and ordinal is not None:
+                    witnesses[field] = int(ordinal) - self._first
+        return known, of_all, witnesses
+
+    def _counts(
+        self, filters: Mapping[str, Query], more: Mapping[str, Any], deadline: Deadline
+    ) -> tuple[int, dict[str, int], Mapping[str, Any]]:
+        """How many documents there are, and how many of them each filter finds; and other aggregations of all."""
+        reply = self._search(self._all, deadline, aggs={"known": {"filters": {"filters": filters}}, **more})
+        found = reply["aggregations"]
+        counts = {name: bucket["doc_count"] for name, bucket in found["known"]["buckets"].items()}
+        return reply["hits"]["total"]["value"], counts, found
 
     # --- answers
 
@@ -311,7 +326,6 @@ def _starts(buckets: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.int64]:
 
 _PROVING: Final = "proving"
 """Never the name of a group: those have an underscore."""
-_SETTLED: Final = "settled "
 _SHOWN: Final = "shown "
 _WANTED: Final = [
     "error",

@@ -306,6 +306,23 @@ def test_what_is_not_seen_is_not_in_the_table() -> None:
         assert view_of(cluster, state).table.live.tolist() == [at not in gone for at in range(size)]
 
 
+@pytest.mark.parametrize(
+    ("last", "searches", "shown"),
+    [
+        (Intervals(((9, 9),), 0), 1, {"g.range": 1}),
+        (Intervals((), 10), 2, {"g.range": 1}),  # it says that it has nothing to show
+        (Intervals(None, 0), 2, {"g.range": 1}),  # nothing is proved of it
+    ],
+)
+def test_which_document_shows_a_field(last: Intervals, searches: int, shown: Mapping[str, int]) -> None:
+    """If each does, the first that is seen; if not, it takes another search to find one."""
+    cluster = Cluster(Server(NUMBERS, [*(Intervals(((n, n),), 0) for n in range(4)), last]))
+    state = state_of(cluster)
+    del cluster.documents[0]
+    assert view_of(cluster, state)._shown == shown
+    assert len([one for one in cluster.searches if "known" in one]) == searches
+
+
 def test_a_last_part_that_is_not_seen_is_kept() -> None:
     cluster = numbers(*range(8))
     state = state_of(cluster)
