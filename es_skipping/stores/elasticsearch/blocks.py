@@ -22,7 +22,7 @@ _ASKED_ALONG: Final = 16
 """Up to this many full blocks between two others are asked for along with them: their words take about as long as
 another request."""
 _MOST_RUNS: Final = 32
-"""About as many requests as there may be for blocks that lie apart."""
+"""Blocks that lie apart take about this number of requests at most."""
 
 Flags = npt.NDArray[np.bool_]
 

@@ -94,11 +94,11 @@ class _FastReader(JsonSerializer):
     """Decodes answers of half a million ordinals in a fifth of the time; requests are written as before."""
 
     def loads(self, data: bytes) -> Any:
-        # Before Python 3.12 the collector looks through what is being made again and again, which takes two thirds of
-        # the time. No other Python code runs meanwhile.
+        # Before Python 3.12 the collector looks through what is being made again and again, which would take two thirds
+        # of the time. No other Python code runs while orjson decodes.
         collecting = gc.isenabled()
-        gc.disable()
         try:
+            gc.disable()
             return orjson.loads(data)
         except orjson.JSONDecodeError as error:
             raise SerializationError(f"Unable to deserialize as JSON: {data[:200]!r}", errors=(error,)) from error

@@ -17,7 +17,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,14 @@ _MAX_ORDINALS_PER_REPLY: Final = 16_384
 
 
 class _NotWhole(StoreError):
-    """An answer tells fewer ordinals than documents."""
+    """Sums tell fewer ordinals than documents."""
+
+
+class _Witness(NamedTuple):
+    """A document that showed a field when the view was opened: its ordinal in the view, and its id."""
+
+    ordinal: int
+    id: str
 
 
 class View:
@@ -97,13 +104,15 @@ class View:
 
     # --- what the view holds
 
-    def _search(self, query: Query, deadline: Deadline, most: int | None = None, **body: Any) -> Mapping[str, Any]:
+    def _search(
+        self, query: Query, deadline: Deadline, most: int | None = None, size: int = 0, **body: Any
+    ) -> Mapping[str, Any]:
         """A complete reply; with ``most``, a reply with at least this many documents may be incomplete and say so."""
         left = deadline.left()
         if most is not None:
             body["terminate_after"] = most
         reply = self._client.options(request_timeout=left).search(
-            size=0,
+            size=size,
             track_total_hits=True,
             query={"bool": {"filter": [query]}},
             pit={"id": self.pit, "keep_alive": KEEP_ALIVE},
@@ -135,8 +144,6 @@ class View:
             try:
                 return self._in_words(query, width, count, deadline, full_too)
             except _NotWhole:  # an earlier version wrote documents without a power of two, or this user does not see it
-                if width == 1:
-                    raise
                 self._width = 1
             except ApiError as error:
                 if not _asked_too_many(error) or count == 1:
@@ -192,7 +199,8 @@ class View:
         told[(_starts(buckets) - begin) // width] = np.unpackbits(packed, axis=1, count=width, bitorder="little")
         flags = told.ravel()[low - begin : high - begin]
         if np.count_nonzero(flags) != reply["hits"]["total"]["value"]:
-            raise _NotWhole("the answer of Elasticsearch is not whole: fewer ordinals than documents")
+            error = _NotWhole if width > 1 else StoreError
+            raise error("the answer of Elasticsearch is not whole: fewer ordinals than documents")
         return flags
 
     def _ordinals_of_few(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64] | None:
@@ -212,41 +220,62 @@ class View:
 
     def _said_by_all(
         self, state: State, seen: Flags, deadline: Deadline
-    ) -> tuple[frozenset[str], tuple[Query, ...], dict[str, int]]:
+    ) -> tuple[frozenset[str], tuple[Query, ...], dict[str, _Witness]]:
         """The groups that every document lists in ``known``, and what else every document matches; and the fields that
-        need not be asked for of every document, each with the ordinal of one document that shows it."""
+        need not be asked for of every document, each with one document that shows it."""
         groups = [one for group in state.groups.values() for one in (group, span_of(group))[: 1 + group.spans]]
         settled = {field: (group.name, query) for group in groups for field, query in witnesses_of(group).items()}
         filters: dict[str, Query] = {_PROVING: PROVING}
         filters |= {group.name: {"term": {"known": group.name}} for group in groups}
-        total, counts, _ = self._counts(
-            filters | {f"{_SHOWN}{field}": exists(field) for field in settled}, {}, deadline
-        )
-        known = frozenset(group.name for group in groups if counts[group.name] == total)
-        of_all = (PROVING,) if counts[_PROVING] == total else ()
-        asked = [field for field, (name, _) in settled.items() if counts[name] and counts[f"{_SHOWN}{field}"]]
-        # Each document shows it, most often. To find one that does, and what the others say, takes much longer.
-        witnesses = {field: int(seen.argmax()) for field in asked if counts[f"{_SHOWN}{field}"] == total}
-        some = [field for field in asked if field not in witnesses]
+        filters |= {f"{_SHOWN}{field}": exists(field) for field in settled}
+        total = int(np.count_nonzero(seen))
+        counts = self._counts(filters, total, deadline)["known"]["buckets"]
+        said = {name for name, bucket in counts.items() if bucket["doc_count"] == total}
+        known = frozenset(group.name for group in groups if group.name in said)
+        of_all = (PROVING,) if _PROVING in said else ()
+        some = [
+            field
+            for field, (name, _) in settled.items()
+            if counts[name]["doc_count"] and counts[f"{_SHOWN}{field}"]["doc_count"]
+        ]
+        # Most often every document shows it: then any that is seen will do. Else it takes a slower search to find one.
+        ordinals = {field: int(seen.argmax()) for field in some if f"{_SHOWN}{field}" in said}
+        some = [field for field in some if field not in ordinals]
         if some:
-            filters = {field: settled[field][1] for field in some}
-            first = {"first": {"min": {"field": "ordinal"}}}
-            shown = {f"{_SHOWN}{at}": {"filter": exists(field), "aggs": first} for at, field in enumerate(some)}
-            total, counts, found = self._counts(filters, shown, deadline)
-            for at, field in enumerate(some):
-                ordinal = found[f"{_SHOWN}{at}"]["first"]["value"]
-                if counts[field] == total and ordinal is not None:
-                    witnesses[field] = int(ordinal) - self._first
-        return known, of_all, witnesses
+            ordinals |= self._some_show({field: settled[field][1] for field in some}, total, deadline)
+        return known, of_all, self._witnesses(ordinals, deadline)
+
+    def _some_show(self, settled: Mapping[str, Query], total: int, deadline: Deadline) -> dict[str, int]:
+        """Of fields that some documents do not show and that make no difference to those: a document that does."""
+        first = {"first": {"min": {"field": "ordinal"}}}
+        shown = {f"{_SHOWN}{at}": {"filter": exists(field), "aggs": first} for at, field in enumerate(settled)}
+        found = self._counts(settled, total, deadline, shown)
+        ordinals = {field: found[f"{_SHOWN}{at}"]["first"]["value"] for at, field in enumerate(settled)}
+        return {
+            field: int(ordinal) - self._first
+            for field, ordinal in ordinals.items()
+            if ordinal is not None and found["known"]["buckets"][field]["doc_count"] == total
+        }
 
     def _counts(
-        self, filters: Mapping[str, Query], more: Mapping[str, Any], deadline: Deadline
-    ) -> tuple[int, dict[str, int], Mapping[str, Any]]:
-        """How many documents there are, and how many of them each filter finds; and other aggregations of all."""
-        reply = self._search(self._all, deadline, aggs={"known": {"filters": {"filters": filters}}, **more})
-        found = reply["aggregations"]
-        counts = {name: bucket["doc_count"] for name, bucket in found["known"]["buckets"].items()}
-        return reply["hits"]["total"]["value"], counts, found
+        self, filters: Mapping[str, Query], total: int, deadline: Deadline, more: Mapping[str, Any] | None = None
+    ) -> Mapping[str, Any]:
+        """How many documents each filter finds, and other aggregations of all documents: as many as were seen."""
+        aggs = {"known": {"filters": {"filters": filters}}, **(more or {})}
+        reply = self._search(self._within(EVERY), deadline, aggs=aggs)
+        if reply["hits"]["total"]["value"] != total:
+            raise StoreError("the answers of Elasticsearch differ: what this user sees changed meanwhile")
+        return reply["aggregations"]  # type: ignore[no-any-return]
+
+    def _witnesses(self, ordinals: Mapping[str, int], deadline: Deadline) -> dict[str, _Witness]:
+        """By field, the document with its ordinal: found by its id later, because no role hides ids."""
+        wanted = sorted({self._first + ordinal for ordinal in ordinals.values()})
+        if not wanted:
+            return {}
+        query: Query = {"terms": {"ordinal": wanted}}
+        reply = self._search(query, deadline, size=len(wanted), docvalue_fields=["ordinal"], aggs={})
+        ids = {hit["fields"]["ordinal"][0] - self._first: hit["_id"] for hit in reply["hits"].get("hits", [])}
+        return {field: _Witness(ordinal, ids[ordinal]) for field, ordinal in ordinals.items() if ordinal in ids}
 
     # --- answers
 
@@ -284,16 +313,17 @@ class View:
         shown = [field for field in seen_fields(proof) if field in self._shown]
         if shown:
             quick = complement(proof, self._known, (*self._of_all, *map(exists, shown)))
-            witnesses: dict[int, list[Query]] = {}
+            witnesses: dict[_Witness, list[Query]] = {}
             for field in shown:
                 witnesses.setdefault(self._shown[field], []).append(exists(field))
+            # By id: if its ordinal is hidden as well, a document is found without an ordinal, and the answer refused.
             gone = [
-                all_of([{"term": {"ordinal": self._first + at}}, none_of([all_of(fields)])])
-                for at, fields in witnesses.items()
+                all_of([{"ids": {"values": [witness.id]}}, none_of([all_of(fields)])])
+                for witness, fields in witnesses.items()
             ]
             asked = any_of(gone if quick == NOTHING else [quick, *gone])
             few = self._ordinals_of_few(self._within(asked), deadline)
-            if few is None or not any((few == at).any() for at in witnesses):
+            if few is None or not any((few == witness.ordinal).any() for witness in witnesses):
                 return few
         keep = complement(proof, self._known, self._of_all)
         return np.empty(0, np.int64) if keep == NOTHING else self._ordinals_of_few(self._within(keep), deadline)
@@ -336,6 +366,8 @@ _WANTED: Final = [
     "_shards.successful",
     "_shards.failed",
     "hits.total.value",
+    "hits.hits._id",
+    "hits.hits.fields.ordinal",
     "aggregations.blocks.buckets",
     "aggregations.ordinals.buckets.key",  # and not how many documents each has: one
     "aggregations.words.buckets.key",

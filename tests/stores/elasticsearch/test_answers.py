@@ -8,6 +8,7 @@ import threading
 import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, cast
 
@@ -52,7 +53,10 @@ class Cluster:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self.documents = [{"ordinal": at, "bit": 1 << at % WORD, **one} for at, one in enumerate(server.documents)]
+        self.documents = [
+            {"_id": f"number {at}", "ordinal": at, "bit": 1 << at % WORD, **one}
+            for at, one in enumerate(server.documents)
+        ]
         self.keys: dict[str, bytes] = {}
         self.searches: list[Mapping[str, Any]] = []
         self.read: list[str] = []
@@ -85,7 +89,12 @@ class Cluster:
         body = {
             "timed_out": False,
             "_shards": self.shards,
-            "hits": {"total": {"value": len(found)}},
+            "hits": {
+                "total": {"value": len(found)},
+                "hits": [
+                    {"_id": one["_id"], "fields": {"ordinal": [one["ordinal"]]}} for one in found[: more.get("size", 0)]
+                ],
+            },
             "aggregations": made,
             **({} if most is None else {"terminated_early": len(found) >= most}),
         }
@@ -319,7 +328,7 @@ def test_which_document_shows_a_field(last: Intervals, searches: int, shown: Map
     cluster = Cluster(Server(NUMBERS, [*(Intervals(((n, n),), 0) for n in range(4)), last]))
     state = state_of(cluster)
     del cluster.documents[0]
-    assert view_of(cluster, state)._shown == shown
+    assert {field: witness.ordinal for field, witness in view_of(cluster, state)._shown.items()} == shown
     assert len([one for one in cluster.searches if "known" in one]) == searches
 
 
@@ -378,6 +387,50 @@ def test_only_blocks_that_match_in_part_are_asked_for(
     found = view.select(proof(cluster, AnyOf((1,))), SOON)
     assert skipped(found) == {key(at) for at in range(960)} - set(map(key, kept))
     assert [one["words"] for one in cluster.searches if "words" in one] == told
+
+
+@pytest.mark.parametrize("hidden", [["g"], ["ordinal"], ["g", "ordinal"], ["bit", "g", "known", "ordinal"]])
+def test_fields_that_are_hidden_while_a_view_is_open(hidden: Sequence[str]) -> None:
+    """The document that showed the field is found by its id, also where its ordinal is hidden."""
+    cluster = numbers(*range(8))
+    view = view_of(cluster, state_of(cluster))
+    values: Mapping[str, Any] = {"ordinal": None, "g": {}, "known": [], "bit": 0}
+    cluster.documents = [{**one, **{name: values[name] for name in hidden}} for one in cluster.documents]
+    try:
+        found = skipped(view.select(proof(cluster, AnyOf((5,))), SOON))
+    except StoreError:
+        assert "ordinal" in hidden
+    else:
+        assert "ordinal" not in hidden
+        assert key(5) not in found
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_document_that_is_hidden_while_a_view_is_being_opened(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
+    """What all others say is not what all documents say."""
+    cluster = numbers(*range(8))
+
+    def hide(body: Mapping[str, Any]) -> None:
+        if "known" in body["aggs"]:
+            cluster.documents = cluster.documents[:7]
+
+    before_each_search(monkeypatch, cluster, hide)
+    with pytest.raises(StoreError, match="changed meanwhile"):
+        view_of(cluster, state_of(cluster), first)
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_ordinals_that_are_hidden_while_a_view_is_being_opened(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
+    """Then no document is a witness."""
+    cluster = numbers(*range(8))
+
+    def hide(body: Mapping[str, Any]) -> None:
+        if "known" in body["aggs"]:
+            cluster.documents = [{**one, "ordinal": None} for one in cluster.documents]
+
+    before_each_search(monkeypatch, cluster, hide)
+    with pytest.raises(StoreError, match="changed meanwhile") if first else nullcontext():
+        assert view_of(cluster, state_of(cluster), first)._shown == {}
 
 
 @pytest.mark.parametrize("since", ["blocks", "words"])

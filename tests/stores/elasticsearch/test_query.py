@@ -115,6 +115,8 @@ class Server:
             )
         if kind == "exists":
             return bool(self._held(document, asked["field"]))
+        if kind == "ids":
+            return document["_id"] in asked["values"]
         ((field, what),) = asked.items()
         held = self._held(document, field)
         if kind == "term":
