@@ -357,6 +357,7 @@ def _starts(buckets: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.int64]:
 _PROVING: Final = "proving"
 """Never the name of a group: those have an underscore."""
 _SHOWN: Final = "shown "
+"""Begins the names of what is asked about a field; no group has a space in its name."""
 _WANTED: Final = [
     "error",
     "timed_out",
