@@ -228,8 +228,8 @@ class View:
         filters: dict[str, Query] = {_PROVING: PROVING}
         filters |= {group.name: {"term": {"known": group.name}} for group in groups}
         filters |= {f"{_SHOWN}{field}": exists(field) for field in settled}
-        total = int(np.count_nonzero(seen))
-        counts = self._counts(filters, total, deadline)["known"]["buckets"]
+        total, found = self._counts(filters, seen, deadline)
+        counts = found["known"]["buckets"]
         said = {name for name, bucket in counts.items() if bucket["doc_count"] == total}
         known = frozenset(group.name for group in groups if group.name in said)
         of_all = (PROVING,) if _PROVING in said else ()
@@ -242,14 +242,14 @@ class View:
         ordinals = {field: int(seen.argmax()) for field in some if f"{_SHOWN}{field}" in said}
         some = [field for field in some if field not in ordinals]
         if some:
-            ordinals |= self._some_show({field: settled[field][1] for field in some}, total, deadline)
+            ordinals |= self._some_show({field: settled[field][1] for field in some}, seen, deadline)
         return known, of_all, self._witnesses(ordinals, deadline)
 
-    def _some_show(self, settled: Mapping[str, Query], total: int, deadline: Deadline) -> dict[str, int]:
+    def _some_show(self, settled: Mapping[str, Query], seen: Flags, deadline: Deadline) -> dict[str, int]:
         """Of fields that some documents do not show and that make no difference to those: a document that does."""
         first = {"first": {"min": {"field": "ordinal"}}}
         shown = {f"{_SHOWN}{at}": {"filter": exists(field), "aggs": first} for at, field in enumerate(settled)}
-        found = self._counts(settled, total, deadline, shown)
+        total, found = self._counts(settled, seen, deadline, shown)
         ordinals = {field: found[f"{_SHOWN}{at}"]["first"]["value"] for at, field in enumerate(settled)}
         return {
             field: int(ordinal) - self._first
@@ -258,14 +258,19 @@ class View:
         }
 
     def _counts(
-        self, filters: Mapping[str, Query], total: int, deadline: Deadline, more: Mapping[str, Any] | None = None
-    ) -> Mapping[str, Any]:
-        """How many documents each filter finds, and other aggregations of all documents: as many as were seen."""
-        aggs = {"known": {"filters": {"filters": filters}}, **(more or {})}
-        reply = self._search(self._within(EVERY), deadline, aggs=aggs)
-        if reply["hits"]["total"]["value"] != total:
+        self, filters: Mapping[str, Query], seen: Flags, deadline: Deadline, more: Mapping[str, Any] | None = None
+    ) -> tuple[int, Mapping[str, Any]]:
+        """How many documents there are, and the reply's aggregations: how many each filter finds, and others.
+
+        All documents are asked, because the server counts these at once, and those of the view one by one.
+        """
+        view = {"range": {"ordinal": {"gte": self._first, "lt": self._first + self._size}}}
+        aggs = {"known": {"filters": {"filters": {_VIEW: view, **filters}}}, **(more or {})}
+        reply = self._search(self._all, deadline, aggs=aggs)
+        found = reply["aggregations"]
+        if found["known"]["buckets"][_VIEW]["doc_count"] != np.count_nonzero(seen):
             raise StoreError("the answers of Elasticsearch differ: what this user sees changed meanwhile")
-        return reply["aggregations"]  # type: ignore[no-any-return]
+        return reply["hits"]["total"]["value"], found
 
     def _witnesses(self, ordinals: Mapping[str, int], deadline: Deadline) -> dict[str, _Witness]:
         """By field, the document with its ordinal: found by its id later, because no role hides ids."""
@@ -356,6 +361,8 @@ def _starts(buckets: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.int64]:
 
 _PROVING: Final = "proving"
 """Never the name of a group: those have an underscore."""
+_VIEW: Final = "view"
+"""Nor this."""
 _SHOWN: Final = "shown "
 """Begins the names of what is asked about a field; no group has a space in its name."""
 _WANTED: Final = [
