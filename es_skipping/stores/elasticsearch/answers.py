@@ -20,7 +20,7 @@ from es_skipping.stores.elasticsearch.fields import Group
 from es_skipping.stores.elasticsearch.names import Names
 from es_skipping.stores.elasticsearch.state import State
 
-__all__ = ["Answers", "Deadline", "KeysMissing", "explained", "may_be_gone", "request_body", "whole"]
+__all__ = ["Answers", "Deadline", "KeysMissing", "explained", "histogram", "may_be_gone", "request_body", "whole"]
 
 PAGE: Final = 60_000
 """Buckets of one aggregation; ``search.max_buckets`` is 65,536 unless raised."""
@@ -65,8 +65,13 @@ def request_body(query: Query, first: int, count: int) -> dict[str, Any]:
         "size": 0,
         "track_total_hits": True,
         "query": {"bool": {"filter": [page, query]}},
-        "aggs": {"ordinals": {"histogram": {"field": "ordinal", "interval": 1, "min_doc_count": 1}}},
+        "aggs": {"ordinals": histogram(1)},
     }
+
+
+def histogram(width: int) -> dict[str, Any]:
+    """The aggregation with a bucket for this number of neighbouring ordinals, where there are any."""
+    return {"histogram": {"field": "ordinal", "interval": width, "min_doc_count": 1}}
 
 
 def explained(

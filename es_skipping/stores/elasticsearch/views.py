@@ -25,7 +25,7 @@ from elasticsearch import ApiError, Elasticsearch
 
 from es_skipping.errors import StoreError
 from es_skipping.stores.base import KEY_BYTES
-from es_skipping.stores.elasticsearch.answers import PAGE, Deadline, whole
+from es_skipping.stores.elasticsearch.answers import PAGE, Deadline, histogram, whole
 from es_skipping.stores.elasticsearch.blocks import Blocks, Flags, Page, block_size
 from es_skipping.stores.elasticsearch.bools import (
     EVERY,
@@ -154,7 +154,7 @@ class View:
         """Which documents match, by words of this width, in pages of at most this number of words."""
         end = self._first + self._size
         size = block_size(self._first, end, count)
-        reply = self._search(_between(query, self._first, end), deadline, aggs={"blocks": _histogram(size)})
+        reply = self._search(_between(query, self._first, end), deadline, aggs={"blocks": histogram(size)})
         buckets = _buckets(reply, "blocks")
         counts = np.fromiter((bucket["doc_count"] for bucket in buckets), np.int64, len(buckets))
         blocks = Blocks(self._first, end, size, _starts(buckets), counts)
@@ -182,7 +182,7 @@ class View:
         A sum of n powers of two has n bits where they are different, and fewer where they are not.
         """
         low, high, width = page
-        words = _histogram(width)
+        words = histogram(width)
         if width > 1:
             words["aggs"] = {"bits": {"sum": {"field": "bit"}}}
         # A range of ordinals is safe here, unlike in `_between`: where ordinals have become hidden it finds fewer
@@ -206,7 +206,7 @@ class View:
     def _ordinals_of_few(self, query: Query, deadline: Deadline) -> npt.NDArray[np.int64] | None:
         """The ordinals of the documents that match; None where they are many, which the server need not find out."""
         try:
-            reply = self._search(query, deadline, most=_MAX_ORDINALS_PER_REPLY, aggs={"ordinals": _histogram(1)})
+            reply = self._search(query, deadline, most=_MAX_ORDINALS_PER_REPLY, aggs={"ordinals": histogram(1)})
         except ApiError as error:
             if not _asked_too_many(error):
                 raise
@@ -343,11 +343,6 @@ def _between(query: Query, first: int, end: int) -> Query:
 def _asked_too_many(error: ApiError) -> bool:
     """Whether an operator has lowered ``search.max_buckets`` below what was asked."""
     return "too_many_buckets_exception" in str(error.body)
-
-
-def _histogram(width: int) -> dict[str, Any]:
-    """One bucket for this number of neighbouring ordinals."""
-    return {"histogram": {"field": "ordinal", "interval": width, "min_doc_count": 1}}
 
 
 def _buckets(reply: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
