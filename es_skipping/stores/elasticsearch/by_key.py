@@ -24,19 +24,19 @@ _IDENTITY: Final = ("path", "size", "modified", "ordinal", "rows", "format", "kn
 
 
 def by_key(
-    answers: Answers, visibility: Visibility, state: State | None, entry: DatasetEntry, index: str, deadline: Deadline
+    answers: Answers, visibility: Visibility, state: State, entry: DatasetEntry, index: str, deadline: Deadline
 ) -> dict[bytes, Metadata | None]:
     """The metadata in a state of the dataset.
 
-    Empty without a state, if the index is another by now or hidden from this user, and for too many objects.
+    Empty if the index is another by now or hidden from this user, and for too many objects.
 
     Raises
     ------
     StoreError
         The answer is not complete.
     """
-    group = None if state is None else state.groups.get(index)
-    if state is None or group is None or not state.understands(entry, Ask(index, HasNotNull())):
+    group = state.groups.get(index)
+    if group is None or not state.understands(entry, Ask(index, HasNotNull())):
         return {}
     if state.entry.objects > MAX_METADATA_BY_KEY or group.name in visibility.flaws(state, deadline):
         return {}

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from elasticsearch import ApiError, BadRequestError
+from elasticsearch import ApiError
 
 from es_skipping.catalog import DatasetDefinition, DatasetEntry, IndexDefinition, ObjectId, ObjectMetadata
 from es_skipping.clauses.clause import Ask, Clause, Conjunction, indexes_of
@@ -39,9 +37,10 @@ from es_skipping.stores.elasticsearch.cluster import Cluster
 from es_skipping.stores.elasticsearch.documents import forms_of, metadata_size, object_id, object_metadata
 from es_skipping.stores.elasticsearch.files import ElasticsearchFiles
 from es_skipping.stores.elasticsearch.guarantors import candidates
+from es_skipping.stores.elasticsearch.limits import EXPENSIVE, Limits
 from es_skipping.stores.elasticsearch.names import DEFAULT_PREFIX, Names
 from es_skipping.stores.elasticsearch.open_views import Views
-from es_skipping.stores.elasticsearch.query import LEAF_BUDGET, skip_query
+from es_skipping.stores.elasticsearch.query import skip_query
 from es_skipping.stores.elasticsearch.query_log import QueryIndices
 from es_skipping.stores.elasticsearch.restored import is_incomplete
 from es_skipping.stores.elasticsearch.state import State
@@ -56,15 +55,11 @@ __all__ = ["ElasticsearchStore"]
 
 _T = TypeVar("_T")
 _log = logging.getLogger("es_skipping.elasticsearch")
-_REFUSED: Final = "search.allow_expensive_queries"
-_TOO_MANY: Final = re.compile(r"maxClauseCount is set to (\d+)")
 LARGE: Final = 4_096
 """From this many ordinals on, look-ups use an open point in time; below, naming the skipped objects is cheap."""
 _MAX_PATHS_PER_QUERY: Final = 500
 _MAX_ORDINALS_PER_QUERY: Final = 10_000
 """Limits of one query; a server takes some 65,000 terms."""
-_REFUSED_SECONDS: Final = 300.0
-"""After a refusal, the store sends no expensive query for this long."""
 
 
 class ElasticsearchStore(MetadataStore):
@@ -108,8 +103,7 @@ class ElasticsearchStore(MetadataStore):
         self._lock = threading.Lock()
         self._warned: set[str] = set()
         self._states: dict[str, State] = {}
-        self._no_expensive_before = 0.0
-        self._budget = LEAF_BUDGET
+        self._limits = Limits(self._url)
 
     def __repr__(self) -> str:
         return f"ElasticsearchStore({self._url!r})"
@@ -302,19 +296,17 @@ class ElasticsearchStore(MetadataStore):
     def lookup(
         self, entry: DatasetEntry, clause: Clause, *, timeout: float | None = None, detail: bool = False
     ) -> Answer:
-        deadline, id, again = Deadline(self._seconds if timeout is None else timeout), entry.definition.id, False
+        deadline, id = Deadline(self._seconds if timeout is None else timeout), entry.definition.id
+
+        def answer(state: State) -> Answer | None:
+            return self._answer(state, clause, deadline, detail) if state.understands(entry, clause) else None
+
         with self._cluster.translated(f"looking up dataset {id!r}", LOOKUP_LIMIT):
             state = self._states.get(id)
             if state is None or (state.entry.snapshot != entry.snapshot and not state.understands(entry, clause)):
-                state = self._remember(id, self._cluster.state(id, deadline.left()))
-            while state is not None and state.understands(entry, clause):
-                try:
-                    return self._answer(state, clause, deadline, detail)
-                except (ApiError, KeysMissing) as error:
-                    if again or not may_be_gone(error):
-                        raise
-                    again, state = True, self._remember(id, self._cluster.state(id, deadline.left()))
-            return Answer(b"", 0)  # the entry's generation is gone: nothing is known, so nothing is skipped
+                state = self._latest(id, deadline)
+            # Without an answer the entry's generation is gone: nothing is known, so nothing is skipped.
+            return self._asked(state, answer, deadline) or Answer(b"", 0)
 
     def guarantors(
         self,
@@ -328,14 +320,13 @@ class ElasticsearchStore(MetadataStore):
     ) -> tuple[Guarantor, ...]:
         deadline, id = Deadline(self._seconds if timeout is None else timeout), entry.definition.id
         asked = clause if ordering is None else Conjunction((clause, Ask(ordering.index, HasNotNull())))
-        with self._cluster.translated(f"looking up dataset {id!r}", LOOKUP_LIMIT):
-            state = self._current(entry, deadline)
-            if state is None or not state.understands(entry, asked):
+
+        def answer(state: State) -> tuple[Guarantor, ...]:
+            group = None if ordering is None else state.groups.get(ordering.index)
+            if not state.understands(entry, asked) or (ordering is not None and group is None):
                 return ()
-            if ordering is not None:
-                group = state.groups.get(ordering.index)
-                if group is None or group.name in self._visibility.flaws(state, deadline):
-                    return ()
+            if group is not None and group.name in self._visibility.flaws(state, deadline):
+                return ()
 
             def first(expensive: bool) -> tuple[Guarantor, ...]:
                 query = self._query(state, clause, deadline, expensive)
@@ -343,26 +334,43 @@ class ElasticsearchStore(MetadataStore):
                     return ()
                 return first_rows(candidates(self._cluster.answers, state, query, ordering, under, deadline), k)
 
-            try:
-                return self._adapted(first)
-            except (ApiError, KeysMissing) as error:
-                if not may_be_gone(error):
-                    raise
-                return ()
+            return self._limits.adapted(first)
+
+        with self._cluster.translated(f"looking up dataset {id!r}", LOOKUP_LIMIT):
+            return self._asked(self._current(entry, deadline), answer, deadline) or ()
 
     def metadata_by_key(
         self, entry: DatasetEntry, index: str, *, timeout: float | None = None
     ) -> Mapping[bytes, Metadata | None]:
-        limit = Deadline(self._seconds if timeout is None else timeout)
+        deadline = Deadline(self._seconds if timeout is None else timeout)
+
+        def answer(state: State) -> Mapping[bytes, Metadata | None]:
+            return by_key(self._cluster.answers, self._visibility, state, entry, index, deadline)
+
         with self._cluster.translated(f"reading {index} of dataset {entry.definition.id!r}", LOOKUP_LIMIT):
-            return by_key(self._cluster.answers, self._visibility, self._current(entry, limit), entry, index, limit)
+            return self._asked(self._current(entry, deadline), answer, deadline) or {}
+
+    def _asked(self, state: State | None, ask: Callable[[State], _T], deadline: Deadline) -> _T | None:
+        """What a state answers, or if it is gone meanwhile the latest; None if there is none."""
+        if state is None:
+            return None
+        try:
+            return ask(state)
+        except (ApiError, KeysMissing) as error:
+            if not may_be_gone(error):
+                raise
+        latest = self._latest(state.definition.id, deadline)
+        return None if latest is None else ask(latest)
 
     def _current(self, entry: DatasetEntry, deadline: Deadline) -> State | None:
         """The state of an entry's snapshot, or if that is gone the latest; None if there is none."""
         state = self._states.get(entry.definition.id)
         if state is None or state.entry.snapshot != entry.snapshot:
-            state = self._remember(entry.definition.id, self._cluster.state(entry.definition.id, deadline.left()))
+            return self._latest(entry.definition.id, deadline)
         return state
+
+    def _latest(self, id: str, deadline: Deadline) -> State | None:
+        return self._remember(id, self._cluster.state(id, deadline.left()))
 
     def _answer(self, state: State, clause: Clause, deadline: Deadline, detail: bool) -> Answer:
         unusable = self._unusable(state, clause, deadline)
@@ -402,29 +410,7 @@ class ElasticsearchStore(MetadataStore):
                 return self._cluster.answers.skipped(state, query, deadline)
             return self._views.select(state, query, deadline)
 
-        return self._adapted(skipped)
-
-    def _adapted(self, ask: Callable[[bool], _T]) -> _T:
-        """The answer, asked again where the server refuses a query and tells how to change it."""
-        while True:
-            expensive = time.monotonic() >= self._no_expensive_before
-            try:
-                return ask(expensive)
-            except BadRequestError as error:
-                if not self._learned(str(error.body), expensive):
-                    raise
-
-    def _learned(self, refusal: str, expensive: bool) -> bool:
-        """Whether a refusal tells how to change the query so that this server answers."""
-        if expensive and _REFUSED in refusal:
-            self._no_expensive_before = time.monotonic() + _REFUSED_SECONDS
-            _log.info("%s has %s=false: long strings are told apart by 16 bytes only", self._url, _REFUSED)
-            return True
-        most = _TOO_MANY.search(refusal)
-        if most is not None and int(most[1]) <= self._budget:
-            self._budget = max(1, int(int(most[1]) * 0.9))
-            return True
-        return False
+        return self._limits.adapted(skipped)
 
     def _query(self, state: State, clause: Clause, deadline: Deadline, expensive: bool) -> Query | None:
         flaws = self._visibility.flaws(state, deadline)
@@ -433,7 +419,7 @@ class ElasticsearchStore(MetadataStore):
             {index: group for index, group in state.groups.items() if group.name not in flaws},
             lambda group: self._cluster.answers.vocabulary(state, group, deadline),
             expensive=expensive,
-            budget=self._budget,
+            budget=self._limits.leaves,
         )
 
     def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
@@ -442,9 +428,9 @@ class ElasticsearchStore(MetadataStore):
             state = self._remember(id, self._cluster.state(id, deadline.left()))
             if state is None or not state.understands(entry, clause):
                 return StoreQuery(f"# nothing is asked: dataset {id!r} is not there any more, or indexed differently")
-            expensive = time.monotonic() >= self._no_expensive_before
+            expensive = self._limits.expensive
             query = self._query(state, clause, deadline, expensive)
             unusable = self._unusable(state, clause, deadline)
         notes = [f"{index} is not used: {reason}" for index, reason in unusable]
-        limits = [] if expensive else [f"the server has {_REFUSED}=false, so strings are told apart by 16 bytes only"]
+        limits = [] if expensive else [f"the server has {EXPENSIVE}=false, so strings are told apart by 16 bytes only"]
         return explained(self._cluster.names.objects(id), query, state.next_ordinal, notes, limits)

@@ -20,7 +20,7 @@ def by_key(
     manifest: Manifest,
     index: tuple[IndexDefinition, str],
     keys: Callable[[Segment], np.ndarray],
-    read: Callable[[Segment], pa.Array],
+    read: Callable[[Segment], pa.Table],
 ) -> dict[bytes, Metadata | None]:
     """The metadata of an index; empty if there are too many objects.
 
@@ -31,14 +31,14 @@ def by_key(
     keys
         The keys of a segment's live rows.
     read
-        The index's column of a segment's live rows.
+        The index's column of a segment's live rows, as a table.
     """
     found: dict[bytes, Metadata | None] = {}
     definition, column = index
     for segment in manifest.segments if manifest.objects <= MAX_METADATA_BY_KEY else ():
         packed = [key.tobytes() for key in keys(segment)]
         if column in segment.columns:
-            found |= zip(packed, metadata_of(definition, read(segment)), strict=True)
+            found |= zip(packed, metadata_of(definition, read(segment).column(0).combine_chunks()), strict=True)
         else:
             found |= dict.fromkeys(packed)
     return found

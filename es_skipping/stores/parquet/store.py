@@ -8,13 +8,12 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -46,7 +45,7 @@ from es_skipping.stores.selection import KeyTable, Selection
 
 __all__ = ["ParquetStore"]
 
-_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
 _MANIFEST_CACHE: Final = 64 << 20
 _OPTIMIZE_TRIES: Final = 3
 LARGE: Final = 16_384
@@ -264,35 +263,37 @@ class ParquetStore(MetadataStore):
         self, entry: DatasetEntry, clause: Clause, *, timeout: float | None = None, detail: bool = False
     ) -> Answer:
         deadline = None if timeout is None else time.monotonic() + timeout
+        return self._asked(entry, lambda one: self._answer(one, entry, clause, deadline, detail)) or Answer(b"", 0)
+
+    def _asked(self, entry: DatasetEntry, ask: Callable[[Manifest], _T]) -> _T | None:
+        """What the entry's snapshot answers, or if its files are gone the latest; None if there is none."""
         manifest = self._pinned(entry)
         if manifest is None:
-            return Answer(b"", 0)
+            return None
         try:
-            return self._answer(manifest, entry, clause, deadline, detail)
+            return ask(manifest)
         except StoreUnavailable:
             raise
         except StoreError:
             latest = self._latest(entry.definition.id)
             if latest is None or latest.snapshot == manifest.snapshot:
                 raise
-            # The entry's files are gone; their replacement answers too.
-            return self._answer(latest, entry, clause, deadline, detail)
+            return ask(latest)
 
     def _answer(
         self, manifest: Manifest, entry: DatasetEntry, clause: Clause, deadline: float | None, detail: bool
     ) -> Answer:
         usable = self._compared.usable(manifest, entry.definition)
-        asked = only(clause, usable) if manifest.definition is not None else KEEP
+        asked = only(clause, usable)
         single = {id: only(asked, {id}) for id in indexes_of(clause)} if detail else {}
         by_index = dict.fromkeys(single, 0)
         masks: list[np.ndarray] = []
         for segment in manifest.segments if asked != KEEP else ():
             self._in_time(deadline)
-            reader = _SegmentReader(self, entry.definition.id, segment, usable)
-            masks.append(reader.refuted(asked))
+            masks.append(self._refuted(entry.definition.id, segment, usable, asked))
             for id, alone in single.items():
                 if alone != KEEP:
-                    by_index[id] += int(reader.refuted(alone).sum())
+                    by_index[id] += int(self._refuted(entry.definition.id, segment, usable, alone).sum())
         return Answer(self._found(entry.definition.id, manifest, masks), manifest.objects, by_index)
 
     def guarantors(
@@ -306,37 +307,41 @@ class ParquetStore(MetadataStore):
         timeout: float | None = None,
     ) -> tuple[Guarantor, ...]:
         deadline = None if timeout is None else time.monotonic() + timeout
-        manifest, id = self._pinned(entry), entry.definition.id
-        if manifest is None or manifest.definition is None:
-            return ()
-        usable = self._compared.usable(manifest, entry.definition)
-        asked = only(clause, usable)
-        if asked == KEEP or (ordering is not None and ordering.index not in usable):
-            return ()
-        found: list[Iterator[Guarantor]] = []
-        for segment in manifest.segments:
-            self._in_time(deadline)
-            chosen = _SegmentReader(self, id, segment, usable).refuted(asked)
-            known = ordering is None or usable[ordering.index][1] in segment.columns
-            if known and chosen.any():
-                found.append(self._guarantors(id, segment, usable, ordering).among(chosen, under))
-        return first_rows(merged(found, ordering), k)
+        id = entry.definition.id
+
+        def answer(manifest: Manifest) -> tuple[Guarantor, ...]:
+            usable = self._compared.usable(manifest, entry.definition)
+            asked = only(clause, usable)
+            if asked == KEEP or (ordering is not None and ordering.index not in usable):
+                return ()
+            found: list[Iterator[Guarantor]] = []
+            for segment in manifest.segments:
+                self._in_time(deadline)
+                chosen = self._refuted(id, segment, usable, asked)
+                known = ordering is None or usable[ordering.index][1] in segment.columns
+                if known and chosen.any():
+                    found.append(self._guarantors(id, segment, usable, ordering).among(chosen, under))
+            return first_rows(merged(found, ordering), k)
+
+        return self._asked(entry, answer) or ()
 
     def metadata_by_key(
         self, entry: DatasetEntry, index: str, *, timeout: float | None = None
     ) -> Mapping[bytes, Metadata | None]:
         deadline = None if timeout is None else time.monotonic() + timeout
-        manifest, id = self._pinned(entry), entry.definition.id
-        usable = {} if manifest is None else self._compared.usable(manifest, entry.definition)
-        if manifest is None or index not in usable:
-            return {}
+        id = entry.definition.id
 
         def keys(segment: Segment) -> Any:
             self._in_time(deadline)
             return self._keys(id, segment)[~segment.dead_rows()]
 
-        name = usable[index][1]
-        return by_key(manifest, usable[index], keys, lambda one: self._live(id, one, [name]).column(0).combine_chunks())
+        def answer(manifest: Manifest) -> Mapping[bytes, Metadata | None]:
+            usable = self._compared.usable(manifest, entry.definition).get(index)
+            if usable is None:
+                return {}
+            return by_key(manifest, usable, keys, lambda one: self._live(id, one, [usable[1]]))
+
+        return self._asked(entry, answer) or {}
 
     def _in_time(self, deadline: float | None) -> None:
         if deadline is not None and time.monotonic() > deadline:
@@ -401,6 +406,20 @@ class ParquetStore(MetadataStore):
             raise _Gone
         return manifest, 2048 + 2048 * len(manifest.segments)
 
+    def _refuted(
+        self, id: str, segment: Segment, usable: Mapping[str, tuple[IndexDefinition, str]], clause: Clause
+    ) -> np.ndarray:
+        """Live rows of a segment for which the clause is proved false."""
+
+        def answer(ask: Ask) -> np.ndarray:
+            index, name = usable[ask.index]
+            if name not in segment.columns:
+                return np.zeros(segment.rows, np.bool_)
+            return self._column(id, segment, index, name).refuted(ask.question)
+
+        proved = refuted(clause, answer, segment.rows)
+        return proved & ~segment.dead_rows() if segment.dead else proved
+
     def _column(self, id: str, segment: Segment, index: IndexDefinition, name: str) -> LoadedColumn:
         def read() -> tuple[LoadedColumn, int]:
             column = load(index, self._read(id, segment, [name])[name].combine_chunks())
@@ -427,24 +446,3 @@ class ParquetStore(MetadataStore):
 
 class _Gone(Exception):
     """The snapshot was cleaned up."""
-
-
-class _SegmentReader:
-    """One segment during one look-up."""
-
-    def __init__(
-        self, store: ParquetStore, id: str, segment: Segment, usable: Mapping[str, tuple[IndexDefinition, str]]
-    ) -> None:
-        self._store, self._id, self._segment, self._usable = store, id, segment, usable
-        self._live = ~segment.dead_rows() if segment.dead else None
-
-    def refuted(self, clause: Clause) -> np.ndarray:
-        """Live rows for which the clause is proved false."""
-        proved = refuted(clause, self._answer, self._segment.rows)
-        return proved if self._live is None else proved & self._live
-
-    def _answer(self, ask: Ask) -> np.ndarray:
-        index, name = self._usable[ask.index]
-        if name not in self._segment.columns:
-            return np.zeros(self._segment.rows, np.bool_)
-        return self._store._column(self._id, self._segment, index, name).refuted(ask.question)

@@ -12,6 +12,7 @@ from es_skipping.clauses.questions import AnyOf, HasNotNull, HasNull, Meets, Oth
 from es_skipping.errors import StoreError
 from es_skipping.predicates.types import parse_type
 from es_skipping.stores.base import MetadataStore
+from es_skipping.stores.guarantors import Ordering
 from tests.stores import strategies
 from tests.stores.contract.base import StoreTests
 from tests.stores.contract.examples import (
@@ -115,6 +116,20 @@ class Unknown(StoreTests):
             except StoreError:
                 continue
             assert skip <= {object_id(0).key, object_id(2).key}
+
+    def test_a_stale_entry_of_a_dataset_that_was_dropped_and_built_again(self, store: MetadataStore) -> None:
+        objects = [object_metadata(n, minmax=minmax(n, n)) for n in range(1, 4)]
+        old = write(store, dataset_definition(MINMAX), objects)
+        assert skipped(store, old, between(1, 1)) == {object_id(2).key, object_id(3).key}
+        other = self.reopen(store)
+        other.drop("events")
+        write(other, dataset_definition(MINMAX), objects[:2])
+        ordering = Ordering(MINMAX.id, descending=True, nulls_first=False)
+        now = {one.id.key: one.metadata[MINMAX.id] for one in objects[:2]}
+        for handle in (store, self.reopen(store)):
+            assert {one.key for one in handle.guarantors(old, SKIP, 1, ordering)} <= {object_id(2).key}
+            assert handle.metadata_by_key(old, MINMAX.id) in ({}, now)
+            assert skipped(handle, old, between(1, 1)) <= {object_id(2).key, object_id(3).key}
 
     def test_values_of_another_type_than_the_index_never_skip_wrongly(self, store: MetadataStore) -> None:
         """Literals that do not fit the column's type: a question may hold what no row can."""
