@@ -320,13 +320,14 @@ class ElasticsearchStore(MetadataStore):
     ) -> tuple[Guarantor, ...]:
         deadline, id = Deadline(self._seconds if timeout is None else timeout), entry.definition.id
         asked = clause if ordering is None else Conjunction((clause, Ask(ordering.index, HasNotNull())))
-
-        def answer(state: State) -> tuple[Guarantor, ...]:
-            group = None if ordering is None else state.groups.get(ordering.index)
-            if not state.understands(entry, asked) or (ordering is not None and group is None):
+        with self._cluster.translated(f"looking up dataset {id!r}", LOOKUP_LIMIT):
+            state = self._current(entry, deadline)
+            if state is None or not state.understands(entry, asked):
                 return ()
-            if group is not None and group.name in self._visibility.flaws(state, deadline):
-                return ()
+            if ordering is not None:
+                group = state.groups.get(ordering.index)
+                if group is None or group.name in self._visibility.flaws(state, deadline):
+                    return ()
 
             def first(expensive: bool) -> tuple[Guarantor, ...]:
                 query = self._query(state, clause, deadline, expensive)
@@ -334,10 +335,12 @@ class ElasticsearchStore(MetadataStore):
                     return ()
                 return first_rows(candidates(self._cluster.answers, state, query, ordering, under, deadline), k)
 
-            return self._limits.adapted(first)
-
-        with self._cluster.translated(f"looking up dataset {id!r}", LOOKUP_LIMIT):
-            return self._asked(self._current(entry, deadline), answer, deadline) or ()
+            try:
+                return self._limits.adapted(first)
+            except (ApiError, KeysMissing) as error:
+                if not may_be_gone(error):
+                    raise
+                return ()
 
     def metadata_by_key(
         self, entry: DatasetEntry, index: str, *, timeout: float | None = None
