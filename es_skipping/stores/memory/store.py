@@ -171,7 +171,7 @@ class MemoryStore(MetadataStore):
         timeout: float | None = None,
     ) -> tuple[Guarantor, ...]:
         snapshot = self._shelf.snapshots.get(entry.definition.id)
-        if snapshot is None:
+        if snapshot is None or snapshot.entry.definition.facts != entry.definition.facts:
             return ()
         same = _same_indexes(snapshot.entry, entry)
         candidates: list[Guarantor] = []

@@ -310,6 +310,8 @@ class ParquetStore(MetadataStore):
         id = entry.definition.id
 
         def answer(manifest: Manifest) -> tuple[Guarantor, ...]:
+            if manifest.definition is None or manifest.definition.facts != entry.definition.facts:
+                return ()
             usable = self._compared.usable(manifest, entry.definition)
             asked = only(clause, usable)
             if asked == KEEP or (ordering is not None and ordering.index not in usable):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from es_skipping.catalog import ObjectMetadata
 from es_skipping.clauses.clause import SKIP, Ask, Conjunction, Decided, Disjunction
 from es_skipping.clauses.evaluate import holds
@@ -97,14 +99,19 @@ class Unknown(StoreTests):
         for handle in (store, self.reopen(store)):
             assert object_id(1).key not in skipped(handle, old, between(1, 1)), "judged by an index of another column"
 
-    def test_a_stale_entry_of_files_that_were_read_in_another_way(self, store: MetadataStore) -> None:
+    @pytest.mark.parametrize("dropped", [False, True])
+    def test_a_stale_entry_of_files_that_were_read_in_another_way(self, store: MetadataStore, dropped: bool) -> None:
         definition = dataset_definition(MINMAX)
         old = write(store, definition, [object_metadata(n, minmax=minmax(n, n)) for n in range(3)])
         now = dataclasses.replace(definition, built_with={"spark.sql.session.timeZone": "Asia/Tokyo"})
         other = self.reopen(store)
-        write(other, now, [object_metadata(n, minmax=minmax(50, 50)) for n in range(3)], fresh=True)
+        if dropped:
+            other.drop("events")
+        anew = [object_metadata(n, minmax=minmax(50, 50)) for n in range(3)]
+        write(other, now, [dataclasses.replace(one, rows=1000) for one in anew], fresh=True)
         for handle in (store, self.reopen(store)):
             assert object_id(1).key not in skipped(handle, old, between(1, 1)), "judged by values of another zone"
+            assert 1000 not in {one.rows for one in handle.guarantors(old, SKIP, 1)}, "counted in another way"
 
     def test_a_stale_entry_of_a_dropped_dataset(self, store: MetadataStore) -> None:
         old = write(store, dataset_definition(MINMAX), [object_metadata(n, minmax=minmax(n, n)) for n in range(3)])
