@@ -428,7 +428,7 @@ class ElasticsearchStore(MetadataStore):
     def explain(self, entry: DatasetEntry, clause: Clause) -> StoreQuery:
         deadline, id = Deadline(self._seconds), entry.definition.id
         with self._cluster.translated(f"explaining a look-up of dataset {id!r}", LOOKUP_LIMIT):
-            state = self._remember(id, self._cluster.state(id, deadline.left()))
+            state = self._latest(id, deadline)
             if state is None or not state.understands(entry, clause):
                 return StoreQuery(f"# nothing is asked: dataset {id!r} is not there any more, or indexed differently")
             expensive = self._limits.expensive
